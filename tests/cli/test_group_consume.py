@@ -232,7 +232,7 @@ def test_a_member_outlives_its_broker(tmp_path: Path, protocol: str) -> None:
         (
             "consume ^[ --group g",
             1,
-            "^[ is no regular expression that librdkafka reads",
+            "^[ is not a regular expression that librdkafka supports",
         ),
         ("consume one two", 2, "Several topics, and --instance-id, need a --group."),
         ("consume one --instance-id i", 2, "Several topics, and --instance-id, need a --group."),

@@ -27,7 +27,7 @@ def test_a_consumer_says_what_is_wrong_and_reads_on(broker: BrokerProcess) -> No
             (lambda: bad.seek(topic, 0, 2**70), BadSetting, "an offset is a number"),
             (lambda: bad.commit([first]), BadSetting, "commit takes a message that was read"),
             (lambda: bad.commit(first.offset), BadSetting, "commit takes a message that was read"),
-            (lambda: bad.subscribe([]), BadSetting, "there is no topic to subscribe to"),
+            (lambda: bad.subscribe([]), BadSetting, "no topic is given to subscribe to"),
             (lambda: bad.subscribe(b"orders"), NoSuchTopic, "named by a str, not by bytes"),
         ]
         for ask, kind, said in wrong:
@@ -40,16 +40,16 @@ def test_a_consumer_says_what_is_wrong_and_reads_on(broker: BrokerProcess) -> No
 def test_what_is_called_back_has_to_be_a_function(broker: BrokerProcess) -> None:
     function: Any = 5
     for name in ("on_assigned", "on_revoked", "on_lost"):
-        with pytest.raises(BadSetting, match=f"{name} is a function, and not 5"):
+        with pytest.raises(BadSetting, match=f"{name} has to be a function, not 5"):
             Consumer(broker.bootstrap, **{name: function})
-    with pytest.raises(BadSetting, match="on_failure is a function, and not 5"):
+    with pytest.raises(BadSetting, match="on_failure has to be a function, not 5"):
         Producer(broker.bootstrap, on_failure=function)
 
 
 def test_a_receipt_s_callback_is_looked_at_before_anything_is_sent(broker: BrokerProcess) -> None:
     function: Any = 5
     with Producer(broker.bootstrap, receipts=True) as producer:
-        with pytest.raises(BadSetting, match="on_delivery is a function, and not 5"):
+        with pytest.raises(BadSetting, match="on_delivery has to be a function, not 5"):
             producer.post("orders", b"x", on_delivery=function)
         assert producer.counts.sent == 0
 

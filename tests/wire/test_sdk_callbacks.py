@@ -227,7 +227,7 @@ def test_mistakes_of_a_consumer_are_named(broker: Broker) -> None:
             (lambda: next(consumer.batches(0)), "at least one record, not 0"),
             (
                 lambda: consumer.assign([(topic, 9)]),
-                f"there is no {topic}-9: the topic has partitions 0 to 1",
+                f"{topic}-9 does not exist: the topic has partitions 0 to 1",
             ),
             (lambda: consumer.assign({(topic, 0): -7}), "an offset is a number from 0 on"),
         ):

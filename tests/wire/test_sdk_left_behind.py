@@ -27,7 +27,7 @@ def test_lines_for_the_log_are_no_records_that_are_left_behind(sent: int) -> Non
         del producer, client
         gc.collect()
     mine = [str(each.message) for each in told if "producer" in str(each.message)]
-    assert mine == [f"a producer with up to {sent} records on their way was not closed"]
+    assert mine == [f"a producer with up to {sent} records in flight was not closed"]
 
 
 def test_nobody_is_told_of_a_producer_that_has_sent_nothing() -> None:

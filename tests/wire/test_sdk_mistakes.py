@@ -58,9 +58,9 @@ def test_addresses_may_be_written_as_for_other_clients(broker: BrokerProcess, bo
 
 @pytest.mark.parametrize("kind", [Producer, Consumer, Admin])
 def test_a_client_has_to_know_where_the_brokers_are(kind: Any) -> None:
-    with told(BadSetting, "nobody says where the brokers are"):
+    with told(BadSetting, "bootstrap.servers is missing"):
         kind(None)
-    with told(BadSetting, "nobody says where the brokers are"):
+    with told(BadSetting, "bootstrap.servers is missing"):
         kind()
     with told(BadSetting, "HOST:PORT,... or a list of such, not at 9092"):
         kind(9092)
@@ -132,7 +132,7 @@ def test_a_setting_that_there_is_not_is_named_by_an_admin_too(broker: BrokerProc
 
 
 def test_a_pattern_that_is_none_is_named(broker: BrokerProcess) -> None:
-    with told(BadSetting, "^p( is no regular expression"):
+    with told(BadSetting, "^p( is not a regular expression"):
         Consumer(broker.bootstrap, ["^p.*", "^p("], group=fresh("group"))
 
 

@@ -292,7 +292,7 @@ def test_a_producer_that_is_forgotten_with_records_in_it_warns(broker: BrokerPro
     topic = topic_of(broker.bootstrap, [])
     producer = Producer(broker.bootstrap, linger_ms=10_000)
     producer.send(topic, b"")
-    with pytest.warns(ResourceWarning, match="1 records on their way"):
+    with pytest.warns(ResourceWarning, match="1 records in flight"):
         producer.__del__()
     producer.close()
 

@@ -107,9 +107,9 @@ class DeliveryFailed(ClientError):
             advice = what_to_do(kinds, first)
             parts.append(f"{failed:,} failed ({how}{first}){advice and ': '}{advice}")
         if waiting:
-            parts.append(f"{waiting:,} are still on their way: flush again, with more time")
+            parts.append(f"{waiting:,} are still in flight: flush again, with more time")
         if missing:
-            parts.append(f"{missing:,} were never heard of again: this is a bug, please report it")
+            parts.append(f"{missing:,} are unaccounted for: this is a bug, please report it")
         super().__init__(f"of {sent:,} records sent, not all are acknowledged: {'; '.join(parts)}")
 
 

@@ -1,4 +1,4 @@
-"""What other clients call it: a name of theirs is told what it is here.
+"""Hints for users of other clients: a name that another client has raises an error with the name here.
 
 producer.produce(...)  # AttributeError: Producer has no `produce`: it is `send(topic, value, key)` here
 """
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from headrace.client.errors import BadSetting, ClientError
 
-OWNER: Final = "{owner}"  # in a sentence: whoever was asked, which may be a class below
+OWNER: Final = "{owner}"  # in a message: the class of the object, which may be a subclass
 ITERATE: Final = "it is `for message in consumer` (`async for`), or `read(idle_s=...)`, which ends, here"
-_LEAVES: Final = "the records that wait are in `counts.waiting`, and `flush` raises if they do not arrive"
+_LEAVES: Final = "waiting records are in `counts.waiting`, and `flush` raises if they are not delivered"
 _NO_TRANSACTIONS: Final = "there are no transactions yet (docs/limits.md)"
 
 PRODUCER: Final = {
@@ -36,7 +36,7 @@ CONSUMER: Final = {
     "subscription": "it is the property `assignment` here, by partition",
     "seek_to_beginning": "it is `seek(topic, partition, 'earliest')` here",
     "seek_to_end": "it is `seek(topic, partition, 'latest')` here",
-    "store_offsets": "what the loop has asked past is stored; `commit(message)` commits up to one at once",
+    "store_offsets": "done records are stored by themselves; `commit(message)` commits all up to one at once",
     "commit_async": "it is `commit(wait=False)` here",
     "get_watermark_offsets": "it is `Admin(...).offsets(topic)` here",
     "beginning_offsets": "it is `Admin(...).offsets(topic)` here",
@@ -64,14 +64,14 @@ ADMIN: Final = {
 
 
 class Hints:
-    """A class that says so.
+    """A class whose missing names raise errors with hints.
 
-    By attributes of its own: with a `__getattr__` Python looks up all others the slow way, and `send` takes
+    They are class attributes: with `__getattr__` Python looks up all names more slowly, and `send` would take
     half as long again.
     """
 
     _hints: ClassVar[Mapping[str, str]] = {}
-    _opened: ClassVar[tuple[str, ...]] = ()  # what a twin has from `async with` on
+    _opened: ClassVar[tuple[str, ...]] = ()  # attributes that an asyncio client has only within `async with`
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -87,7 +87,7 @@ class Hints:
 
 
 class Missing:
-    """An attribute that is not there, unless somebody sets it. It names the class that was asked."""
+    """An attribute that raises an error, unless it is set on the object."""
 
     def __init__(self, kind: type[Exception], sentence: str) -> None:
         self._kind, self._sentence = kind, sentence
@@ -97,12 +97,12 @@ class Missing:
 
 
 def is_missing(kind: type, name: str) -> bool:
-    """Whether this attribute of the class is only there to say that it is not."""
+    """Whether this attribute of the class only raises an error with a hint."""
     return isinstance(inspect.getattr_static(kind, name, None), Missing)
 
 
 class ConsumerHints(Hints):
-    """The same for a consumer, which is no iterator: what is iterated anew begins with what is not done."""
+    """Hints of a consumer, which is not an iterator: `iter` begins with the records that are not done."""
 
     _hints = CONSUMER
 
@@ -115,20 +115,20 @@ class ConsumerHints(Hints):
 
 
 def refuse_callback(function: object) -> NoReturn:
-    """Whoever gives `send` a callback is told of `post`."""
+    """Raise BadSetting for a callback of `send`, which names `post`."""
     raise BadSetting(
         f"send takes no on_delivery={function!r}: `post` does, of a Producer(..., receipts=True); "
-        "Producer(..., on_failure=FUNCTION) hears of each record that has failed"
+        "Producer(..., on_failure=FUNCTION) calls a function for each failed record"
     )
 
 
 def refuse_commit(unknown: Mapping[str, object]) -> NoReturn:
-    """Whoever commits as with another client is told how it is done here."""
+    """Raise BadSetting for an argument of `commit` that another client has."""
     names = ", ".join(unknown)
     if "asynchronous" in unknown:
-        raise BadSetting("commit has no asynchronous=: it is `commit(wait=False)`, and waits if not told so")
+        raise BadSetting("commit has no asynchronous=: it is `commit(wait=False)`, and waits by default")
     if "offsets" in unknown:
-        raise BadSetting("commit has no offsets=: it is `commit(message)`, for all up to that one")
+        raise BadSetting("commit has no offsets=: it is `commit(message)`, which commits all up to that one")
     raise BadSetting(f"commit has no {names}: it is `commit()`, `commit(message)` or `commit(wait=False)`")
 
 

@@ -59,7 +59,7 @@ def gather(
         if name in given:
             given[name] = _addresses(given[name])
     if not any(given.get(name) for name in BOOTSTRAP):
-        raise BadSetting("nobody says where the brokers are: give bootstrap.servers, as HOST:PORT,...")
+        raise BadSetting("bootstrap.servers is missing: give it as HOST:PORT,...")
     for name, value in defaults.items():
         if name not in given and _ALIASES.get(name) not in given:
             given[name] = value
@@ -76,7 +76,7 @@ def check_functions(**given: object) -> None:
     """Raise BadSetting for a callback that cannot be called, before it is needed."""
     for name, function in given.items():
         if function is not None and not callable(function):
-            raise BadSetting(f"{name} is a function, and not {function!r:.80}")
+            raise BadSetting(f"{name} has to be a function, not {function!r:.80}")
 
 
 def check_seconds(**given: Any) -> None:
@@ -94,7 +94,7 @@ def _addresses(given: object) -> str:
         return given or ""
     if isinstance(given, Sequence) and all(isinstance(each, str) for each in given):
         return ",".join(given)
-    raise BadSetting(f"the brokers are at HOST:PORT,... or a list of such, not at {given!r:.80}")
+    raise BadSetting(f"the brokers are HOST:PORT,... or a list of such, not {given!r:.80}")
 
 
 def dotted(keyword: str) -> str:
@@ -148,12 +148,12 @@ _HERE: Final = {  # of Java's client and kafka-python; librdkafka has no such se
     "value.deserializer": "give value=FORMAT, such as value=JSON",
     "key.deserializer": "give key=FORMAT, such as key=STRING",
     "schema.registry.url": "give registry='http://HOST:PORT'",
-    "max.poll.records": "`batches(most)` says how many come at a time",
-    "consumer.timeout.ms": "`read(idle_s=...)` ends when nothing has come for so long",
+    "max.poll.records": "`batches(most)` limits a batch",
+    "consumer.timeout.ms": "`read(idle_s=...)` ends after so long without a record",
     "buffer.memory": "it is queue_buffering_max_kbytes",
     "max.request.size": "it is message_max_bytes",
     "max.block.ms": "`send` waits for room in the buffer, and nothing else",
-    "api.version": "there is no need to say so",
+    "api.version": "leave it out: versions are negotiated",
 }
 
 
@@ -162,8 +162,8 @@ def check(given: Mapping[str, Any]) -> None:
     for name in _CALLED_FOR_EACH:  # we would overwrite it
         if name in given:
             raise BadSetting(
-                f"{name} is no setting here: Producer(..., on_failure=FUNCTION) hears of what has failed, "
-                "post(..., on_delivery=FUNCTION) of a Producer(..., receipts=True) of each"
+                f"{name} is not a setting here: Producer(..., on_failure=FUNCTION) gets failed records, "
+                "post(..., on_delivery=FUNCTION) of a Producer(..., receipts=True) each record"
             )
     for name in ("acks", "request.required.acks"):
         if str(given.get(name, "all")) not in _ACKS:

@@ -42,7 +42,7 @@ def test_callbacks_keep_their_underscore() -> None:
 
 
 def test_somebody_must_say_where_the_brokers_are() -> None:
-    with pytest.raises(BadSetting, match="where the brokers are"):
+    with pytest.raises(BadSetting, match=r"bootstrap\.servers is missing"):
         gathered({"acks": 1})
     assert bootstrap_of({"metadata.broker.list": "y:2"}) == "y:2"
 
@@ -70,13 +70,13 @@ def test_addresses_may_be_a_list(bootstrap: Any) -> None:
 
 @pytest.mark.parametrize("bootstrap", [None, "", [], {}, {"bootstrap.servers": None}])
 def test_no_address_is_told_as_such(bootstrap: Any) -> None:
-    with pytest.raises(BadSetting, match="where the brokers are"):
+    with pytest.raises(BadSetting, match=r"bootstrap\.servers is missing"):
         gathered(bootstrap)
 
 
 @pytest.mark.parametrize("bootstrap", [9092, b"x:1", [9092], {"bootstrap.servers": 9092}])
 def test_what_is_no_address_is_shown(bootstrap: Any) -> None:
-    with pytest.raises(BadSetting, match="or a list of such, not at"):
+    with pytest.raises(BadSetting, match="or a list of such, not"):
         gathered(bootstrap)
 
 

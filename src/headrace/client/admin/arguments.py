@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from headrace.client.consumer.arguments import place_list
+from headrace.client.consumer.arguments import partition_list
 from headrace.client.errors import BadSetting, NoSuchTopic
 from headrace.client.errors_advice import why_no_topic
 from headrace.client.settings import LAST_OFFSET, LAST_PARTITION, whole
@@ -61,7 +61,7 @@ def time_of(given: Any) -> int:
 def group_offsets(given: Any) -> dict[TopicPartition, int]:
     """Return the offsets to commit for a group."""
     try:
-        places = place_list(given) if isinstance(given, Mapping) else None
+        places = partition_list(given) if isinstance(given, Mapping) else None
     except BadSetting:
         places = None
     if places is None:

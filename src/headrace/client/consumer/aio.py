@@ -4,7 +4,7 @@ async with AsyncConsumer("127.0.0.1:9092", "orders", group="billing") as consume
     async for message in consumer:
         print(message.value)
 
-A `Consumer` in a thread of its own, one call after the other. Records come from there many at a time.
+A `Consumer` runs in a thread of its own, one call after the other, and hands over many records at a time.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from typing import Any, Generic, Never, Self
 from headrace.client.aio import Answer, AsyncFace, in_thread
 from headrace.client.consumer.arguments import Start
 from headrace.client.consumer.buffer import Record
-from headrace.client.consumer.choice import Listener
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.consumer.decoding import OnBad
 from headrace.client.consumer.message import Batch, K, Message, V
+from headrace.client.consumer.subscription import Listener
 from headrace.client.errors import Closed, NotReadable
 from headrace.client.hints import CONSUMER
 from headrace.client.serializers.formats import AnyFormat

@@ -15,18 +15,18 @@ ENDS: Final = {"earliest": confluent_kafka.OFFSET_BEGINNING, "latest": confluent
 MOST: Final = 1_000_000  # records that librdkafka hands out at a time
 
 
-def place_list(given: Any) -> list[TopicPartition]:
+def partition_list(given: Any) -> list[TopicPartition]:
     """Return the partitions of a list of pairs: [("orders", 0)]."""
     if isinstance(given, str | TopicPartition) or not isinstance(given, Iterable):
-        raise _no_places(given)
-    return [_place(each) for each in given]
+        raise _not_partitions(given)
+    return [_topic_partition(each) for each in given]
 
 
 def begins_of(given: Any, start: int) -> dict[TopicPartition, int]:
     """Return the first offset of each partition: the mapping's, or `start` for a list."""
     if isinstance(given, Mapping):
-        return {_place(place): offset_of(offset) for place, offset in given.items()}
-    return dict.fromkeys(place_list(given), start)
+        return {_topic_partition(partition): offset_of(offset) for partition, offset in given.items()}
+    return dict.fromkeys(partition_list(given), start)
 
 
 def offset_of(wanted: Any) -> int:
@@ -45,17 +45,17 @@ def check_most(most: Any) -> None:
         raise BadSetting(f"a batch has up to {MOST:,} records, and at least one record, not {most!r:.80}")
 
 
-def _place(given: Any) -> TopicPartition:
+def _topic_partition(given: Any) -> TopicPartition:
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise _no_places(given)
+        raise _not_partitions(given)
     topic, partition = given
     if not isinstance(topic, str):
         raise NoSuchTopic(topic)
     number = whole(partition)
     if number is None or not 0 <= number <= LAST_PARTITION:
-        raise _no_places(given)
+        raise _not_partitions(given)
     return TopicPartition(topic, number)
 
 
-def _no_places(given: object) -> BadSetting:
+def _not_partitions(given: object) -> BadSetting:
     return BadSetting(f"partitions are a list of pairs, such as [('orders', 0)], not {given!r:.80}")

@@ -66,7 +66,7 @@ class Buffer:
         work: list[Record] = []
         for record in self._batch[sure:count]:
             if is_done(record):
-                self._before[place_of(record)] = record.offset() + 1
+                self._before[partition_of(record)] = record.offset() + 1
             else:
                 work.append(record)
         self._again = [*work, *self._left, *self._again]
@@ -89,23 +89,25 @@ class Buffer:
         """Return the next offset of each partition after all records that are done."""
         return self._reached(max(0, self._count() - self._in_work))
 
-    def drop(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def drop(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Drop the records of these partitions, and return the first dropped offset of each."""
         left = [*self._left, *self._again]
         first: dict[TopicPartition, int] = {}
         for record in left:
-            if (place := place_of(record)) in places:
-                first.setdefault(place, record.offset())
+            if (partition := partition_of(record)) in partitions:
+                first.setdefault(partition, record.offset())
         handed = self._batch[: len(self._batch) - len(left) + len(self._again)]
         self._batch = handed  # the iterator is exhausted, so all of the batch counts as handed out
-        self._again = [record for record in left if place_of(record) not in places]
+        self._again = [record for record in left if partition_of(record) not in partitions]
         return first
 
-    def forget(self, places: Collection[TopicPartition]) -> None:
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
         """Forget partitions that were revoked, or are read from another offset."""
-        self.drop(places)
-        self._before = {place: at for place, at in self._before.items() if place not in places}
-        self._batch = [record for record in self._batch if place_of(record) not in places]
+        self.drop(partitions)
+        self._before = {
+            partition: at for partition, at in self._before.items() if partition not in partitions
+        }
+        self._batch = [record for record in self._batch if partition_of(record) not in partitions]
 
     def _count(self) -> int:
         return len(self._batch) - length_hint(self._left)
@@ -115,9 +117,9 @@ class Buffer:
         if not count:
             return dict(self._before)
         some = self._batch[:count]
-        places = zip(map(_topic, some), map(_partition, some), strict=True)
-        last = dict(zip(places, map(_offset, some), strict=True))
-        return self._before | {TopicPartition(*place): offset + 1 for place, offset in last.items()}
+        partitions = zip(map(_topic, some), map(_partition, some), strict=True)
+        last = dict(zip(partitions, map(_offset, some), strict=True))
+        return self._before | {TopicPartition(*partition): offset + 1 for partition, offset in last.items()}
 
 
 class Pace:
@@ -147,6 +149,6 @@ class Pace:
             self.size = min(LARGEST, self.size * 2)
 
 
-def place_of(record: Record) -> TopicPartition:
+def partition_of(record: Record) -> TopicPartition:
     """Return the partition of librdkafka's message."""
     return TopicPartition(record.topic(), record.partition())

@@ -18,13 +18,13 @@ from typing import Any, Final, Generic, Never, Self, TypeVar
 
 import confluent_kafka
 
-from headrace.client.consumer.arguments import ENDS, Start, begins_of, check_most, offset_of, place_list
+from headrace.client.consumer.arguments import ENDS, Start, begins_of, check_most, offset_of, partition_list
 from headrace.client.consumer.buffer import Buffer, Pace, Record
-from headrace.client.consumer.choice import Choice, Listener, Listeners
 from headrace.client.consumer.decoding import Decoding, OnBad
 from headrace.client.consumer.message import Batch, K, Message, V
 from headrace.client.consumer.offsets import Offsets
 from headrace.client.consumer.source import POLL_S, Source
+from headrace.client.consumer.subscription import Listener, Listeners, Subscription
 from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable, check_reachable
 from headrace.client.hints import ConsumerHints, note_failure, refuse_commit
 from headrace.client.serializers.formats import AnyFormat
@@ -71,12 +71,13 @@ class Consumer(ConsumerHints, Generic[K, V]):
         settings: Settings | None = None,
         **named: object,
     ) -> None:
-        """With a group, members share the partitions and continue at its offsets. Without, all are read.
+        """Join `group`, whose members share the partitions, or read all partitions without one.
 
-        `topics` may be regular expressions: "^orders-.*" (with a group). `start` is where to begin if nobody
-        has committed anything: "earliest" (the default) or "latest". `key` and `value` are formats, as
-        for the producer; what they cannot read is raised, skipped, or handed to `on_bad`. Callbacks are told
-        which partitions have come and gone. All else are librdkafka's settings: `fetch_min_bytes=1000`.
+        `topics` may be regular expressions: "^orders-.*" (with a group). `start` is the first offset without
+        a committed one: "earliest" (the default) or "latest". `key` and `value` are formats, as for the
+        producer; a record that they cannot read is raised, skipped, or passed to `on_bad`. Callbacks get
+        the partitions that were assigned, revoked or lost. Other keywords are librdkafka's settings:
+        `fetch_min_bytes=1000`.
         """
         check_functions(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
         named |= said(group_id=group, auto_offset_reset=start, enable_auto_commit=auto_commit)
@@ -111,7 +112,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
             automatic = group_id is not None and _true(given["enable.auto.commit"])
             self._offsets = Offsets(self._source, group_id, address, automatic=automatic)
             listeners = Listeners(on_assigned, on_revoked, on_lost)
-            self._choice = Choice(
+            self._subscription = Subscription(
                 self._source, self._offsets, listeners, start=self._start, alone=group_id is None
             )
             if topics:
@@ -146,12 +147,12 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def subscribe(self, topics: str | Sequence[str]) -> None:
         """Read these topics, and no others; NoSuchTopic if one does not exist."""
         self._check_open()
-        self._choice.subscribe(topics)
+        self._subscription.subscribe(topics)
 
     def assign(self, places: "Places | Mapping[TopicPartition | tuple[str, int], int | Start]") -> None:
         """Read these partitions without a group: [("orders", 0)], or {("orders", 0): OFFSET}."""
         self._check_open()
-        self._choice.assign(begins_of(places, self._start))
+        self._subscription.assign(begins_of(places, self._start))
 
     @property
     def assignment(self) -> list[TopicPartition]:
@@ -222,8 +223,8 @@ class Consumer(ConsumerHints, Generic[K, V]):
         looked = False  # whether librdkafka was polled, which also handles rebalances
         while True:
             self._check_open()
-            if not self._choice.made:
-                raise ClientError("there is nothing to read: give the consumer topics, subscribe or assign")
+            if not self._subscription.made:
+                raise ClientError("the consumer has no topics: give it topics, or call subscribe or assign")
             self._pace.asked(now_s := time.monotonic())
             self._offsets.settle()
             if until_s is not None and now_s >= until_s:
@@ -309,8 +310,8 @@ class Consumer(ConsumerHints, Generic[K, V]):
     ) -> dict[TopicPartition, int]:
         """Commit all records that were handed out, the one in work included, or all up to `message`.
 
-        Returns the next offset of each partition that was committed. Without `wait` it returns at once,
-        and the setting `on_commit` may name a function that hears what became of it.
+        Return the next offset of each partition that was committed. Without `wait` it returns at once, and
+        the function of the setting `on_commit` gets the result.
         """
         if unknown:
             refuse_commit(unknown)
@@ -326,7 +327,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def committed(self, places: Places | None = None) -> dict[TopicPartition, int | None]:
         """Return the group's committed offsets of these partitions, or of all that are read here."""
         self._check_open()
-        return self._offsets.committed(self.assignment if places is None else place_list(places))
+        return self._offsets.committed(self.assignment if places is None else partition_list(places))
 
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many records of each partition were not handed out yet."""
@@ -336,7 +337,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def _mine(self, places: Places | None) -> list[TopicPartition]:
         """Return these partitions, or all; ClientError if one is not read here."""
         self._check_open()
-        return self._choice.own(self.assignment if places is None else place_list(places))
+        return self._subscription.own(self.assignment if places is None else partition_list(places))
 
     def _check_open(self) -> None:
         if self._closed:

@@ -95,7 +95,7 @@ class Decoding:
     def _read(by: Any, data: bytes, field: Field, record: Record) -> Any:
         try:
             return by.deserialize(data, record.topic(), field, record.headers())
-        except Unreachable:  # of the registry, which says nothing about the record
+        except Unreachable:  # the registry did not answer: the record may be valid
             raise
         except Exception as error:
             raise NotReadable(

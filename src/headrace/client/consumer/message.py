@@ -1,8 +1,7 @@
 """A record that was read.
 
-A pair, made by C: the value as its deserialiser gave it, and librdkafka's message, which is asked for the
-rest when somebody wants to know. A class with seven fields of its own would cost as much as all of
-librdkafka's work on a small record.
+A tuple of the deserialised value and librdkafka's message, created by C code. The properties read the rest
+from librdkafka's message: seven fields of our own would cost as much as librdkafka's work on a small record.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ _value: Final = confluent_kafka.Message.value
 
 
 class Message(tuple[Any, ...], Generic[K, V]):
-    """A record, where it stands, and when it was written. Its key and its value may be None."""
+    """A record with its topic, partition, offset and timestamp. Its key and its value may be None."""
 
     __slots__ = ()
 
@@ -31,44 +30,44 @@ class Message(tuple[Any, ...], Generic[K, V]):
 
         @property
         def value(self) -> V:
-            """The value, as its deserialiser gave it."""
+            """The deserialised value."""
 
         @property
         def raw(self) -> Any:
-            """The message as librdkafka gave it."""
+            """The message of librdkafka."""
 
     else:
-        value = property(itemgetter(0), doc="The value, as its deserialiser gave it.")
-        raw = property(itemgetter(1), doc="The message as librdkafka gave it.")
+        value = property(itemgetter(0), doc="The deserialised value.")
+        raw = property(itemgetter(1), doc="The message of librdkafka.")
 
     @property
     def topic(self) -> str:
-        """The topic that it was read from."""
+        """The topic of the record."""
         return self[1].topic()  # type: ignore[no-any-return]
 
     @property
     def partition(self) -> int:
-        """The partition that it was read from."""
+        """The partition of the record."""
         return self[1].partition()  # type: ignore[no-any-return]
 
     @property
     def offset(self) -> int:
-        """Its number in the partition."""
+        """The offset of the record in its partition."""
         return self[1].offset()  # type: ignore[no-any-return]
 
     @property
     def key(self) -> K:
-        """The key, as its deserialiser gave it."""
+        """The deserialised key."""
         return self[1].key()  # type: ignore[no-any-return]
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """Its headers, in order; a name may come twice."""
+        """The headers of the record, in order; a name may occur twice."""
         return self[1].headers() or []
 
     @property
     def timestamp_ms(self) -> int | None:
-        """When it was written, by the producer's clock or by the broker's: the topic's settings say whose."""
+        """The producer's timestamp or the broker's, as message.timestamp.type of the topic says."""
         kind, timestamp_ms = self[1].timestamp()
         return timestamp_ms if kind else None
 
@@ -78,7 +77,7 @@ class Message(tuple[Any, ...], Generic[K, V]):
 
 
 class Keyed(Message[K, V]):
-    """The same with a key that is not bytes. Librdkafka's message keeps its own: it may be read again."""
+    """A message with a deserialised key; librdkafka's message keeps the bytes, for another read."""
 
     __slots__ = ()
 
@@ -86,19 +85,19 @@ class Keyed(Message[K, V]):
 
         @property
         def key(self) -> K:
-            """The key, as its deserialiser gave it."""
+            """The deserialised key."""
 
     else:
-        key = property(itemgetter(2), doc="The key, as its deserialiser gave it.")
+        key = property(itemgetter(2), doc="The deserialised key.")
 
 
 class Batch(Sequence[Message[K, V]]):
-    """Messages that came together. Plain bytes become messages only when one looks: `values()` does not."""
+    """Messages that arrived together. Plain bytes become messages on access; `values()` needs none."""
 
     __slots__ = ("_messages", "_records")
 
     def __init__(self, records: list[Any], messages: list[Message[K, V]] | None = None) -> None:
-        """`messages` are for records whose keys and values are not bytes."""
+        """`messages` are given if keys or values are deserialised."""
         self._records = records
         self._messages = messages
 
@@ -116,7 +115,7 @@ class Batch(Sequence[Message[K, V]]):
         return list(self)[index]
 
     def values(self) -> list[V]:
-        """The values alone."""
+        """Return the values of all messages."""
         if self._messages is None:
             return list(map(_value, self._records))
         return [message.value for message in self._messages]
@@ -126,5 +125,5 @@ class Batch(Sequence[Message[K, V]]):
 
 
 def plain(records: Iterable[Any], batch: Iterable[Any]) -> Iterator[Message[Any, Any]]:
-    """Librdkafka's messages as ours, by C alone; both arguments are the same records."""
+    """Yield librdkafka's messages as ours, in C code; both arguments are the same records."""
     return map(Message, zip(map(_value, records), batch, strict=False))

@@ -1,8 +1,9 @@
-"""Partitions that are to go on elsewhere: when librdkafka can be told so.
+"""Seeks that wait until librdkafka can carry them out.
 
-librdkafka asks the broker where the beginning of a partition is. If the partition is moved before the answer
-has come, it asks again half a second later, and goes there from wherever it has been sent. So one that was
-assigned or moved a moment ago stays until something has come of it: a record, or that it is at its end.
+librdkafka asks the broker for the first offset of a partition. If a seek comes before the response,
+librdkafka asks again half a second later, and then continues at that first offset instead of the target of
+the seek. So a partition that was assigned or moved just now is not moved again before its first record, or
+its end, has arrived.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,82 +13,84 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_END, KafkaException
 from confluent_kafka import TopicPartition as RdkafkaPartition
 
-from headrace.client.consumer.buffer import Record, place_of
+from headrace.client.consumer.buffer import Record, partition_of
 from headrace.protocol.ids import TopicPartition
 
-ENDS_S: Final = 30.0  # for the leaders to say where partitions end
+ENDS_S: Final = 30.0  # for the leaders' responses
 
 
 class Moves:
-    """Of one consumer, which must have `enable.partition.eof`."""
+    """The pending seeks of one consumer, which must have `enable.partition.eof`."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._targets: dict[TopicPartition, int] = {}
-        self._awaited: set[TopicPartition] = (
-            set()
-        )  # nothing has come of these since they were assigned or moved
+        self._awaited: set[TopicPartition] = set()  # nothing arrived since they were assigned or moved
 
     def __bool__(self) -> bool:
-        """Whether a partition is to be moved yet."""
+        """Whether a seek is pending."""
         return bool(self._targets)
 
     @property
     def planned(self) -> Mapping[TopicPartition, int]:
-        """Where partitions are to go that are not there yet."""
+        """Return the targets of the pending seeks."""
         return self._targets
 
     @property
     def watching(self) -> bool:
-        """Whether it matters what comes: `passes_over` is to be told of it."""
+        """Whether `passes_over` has to see every message that arrives."""
         return bool(self._targets or self._awaited)
 
-    def assigned(self, places: Iterable[TopicPartition]) -> None:
-        """The consumer has these from now on."""
-        self._awaited.update(places)
+    def assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        """Note that these partitions were assigned."""
+        self._awaited.update(partitions)
 
-    def unassigned(self, places: Iterable[TopicPartition]) -> None:
-        """It has them no longer."""
-        for place in places:
-            self._awaited.discard(place)
-            self._targets.pop(place, None)
+    def unassigned(self, partitions: Iterable[TopicPartition]) -> None:
+        """Forget partitions that were revoked."""
+        for partition in partitions:
+            self._awaited.discard(partition)
+            self._targets.pop(partition, None)
 
-    def plan(self, place: TopicPartition, offset: int) -> None:
-        """Have this partition go on there."""
-        self._targets[place] = offset
+    def plan(self, partition: TopicPartition, offset: int) -> None:
+        """Continue this partition at `offset` as soon as possible."""
+        self._targets[partition] = offset
 
     def plan_again(self, targets: Mapping[TopicPartition, int]) -> None:
-        """What has come last was lost on its way: have these go there, unless they are to go elsewhere."""
+        """Read again from these offsets, as fetched records were lost; pending seeks take precedence."""
         self._targets = {**targets, **self._targets}
-        self._awaited.clear()  # what they waited for may be what was lost
+        self._awaited.clear()  # the message that they wait for may be lost
 
     def go(
         self, resolved: Callable[[TopicPartition, int], int] = lambda _place, offset: offset
     ) -> dict[TopicPartition, int]:
-        """Move what can be moved; returns where to. An offset may have to be `resolved` only then."""
+        """Carry out the possible seeks, and return their offsets, which `resolved` may replace."""
         gone: dict[TopicPartition, int] = {}
-        for place in self._targets.keys() - self._awaited:
-            with suppress(KafkaException):  # not yet; it stays among the targets
-                offset = resolved(place, self._targets[place])
-                self._client.seek(RdkafkaPartition(*place, offset))
-                gone[place] = offset
-                self._awaited.add(place)
-                del self._targets[place]
+        for partition in self._targets.keys() - self._awaited:
+            with suppress(KafkaException):  # not possible yet: the seek stays pending
+                offset = resolved(partition, self._targets[partition])
+                self._client.seek(RdkafkaPartition(*partition, offset))
+                gone[partition] = offset
+                self._awaited.add(partition)
+                del self._targets[partition]
         return gone
 
     def passes_over(self, message: Record) -> bool:
-        """Whether this, which has come just now, is from where its partition is no longer to be."""
-        place = place_of(message)
-        self._awaited.discard(place)
-        return place in self._targets
+        """Whether this message, which arrived just now, is from before a pending seek of its partition."""
+        partition = partition_of(message)
+        self._awaited.discard(partition)
+        return partition in self._targets
 
 
-def with_ends(client: Any, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The same offsets, with a number for each that is "the end": what is written from now on is behind it.
+def with_ends(client: Any, partitions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Return the offsets, with OFFSET_END replaced by the current end of the partition.
 
-    Where a leader does not tell, librdkafka will ask when it gets there.
+    If a leader does not answer, OFFSET_END stays, and librdkafka looks the end up later.
     """
-    asked = [RdkafkaPartition(*place, OFFSET_END) for place, offset in places.items() if offset == OFFSET_END]
+    asked = [
+        RdkafkaPartition(*partition, OFFSET_END)
+        for partition, offset in partitions.items()
+        if offset == OFFSET_END
+    ]
     found = client.offsets_for_times(asked, timeout=ENDS_S) if asked else ()
     known = {TopicPartition(each.topic, each.partition): each.offset for each in found if each.error is None}
-    return {**places, **{place: offset for place, offset in known.items() if offset >= 0}}
+    return {**partitions, **{partition: offset for partition, offset in known.items() if offset >= 0}}

@@ -1,4 +1,4 @@
-"""How far a consumer is: what is committed, and moving to and fro."""
+"""The offsets of a consumer: commits, positions, lag, seek and pause."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -17,7 +17,7 @@ from confluent_kafka import (
 )
 
 from headrace.background import BackgroundThread
-from headrace.client.consumer.buffer import Record, place_of
+from headrace.client.consumer.buffer import Record, partition_of
 from headrace.client.consumer.message import Message
 from headrace.client.consumer.moves import with_ends
 from headrace.client.consumer.source import Source
@@ -26,7 +26,7 @@ from headrace.protocol.ids import TopicPartition
 
 
 class LastCommit:
-    """In a thread of its own. Whoever has waited enough leaves it there, with the client to be closed."""
+    """The commit before a close, in a thread. After the timeout, that thread closes the client later."""
 
     def __init__(self, commit: Callable[[], object], close: Callable[[], object]) -> None:
         self.left = False
@@ -37,11 +37,11 @@ class LastCommit:
         self._thread = BackgroundThread(self._run, name="headrace-commit", stop=None)
 
     def run(self, timeout_s: float) -> bool:
-        """Commit, and close; False if that was not over in time, and is left behind."""
+        """Commit and close; return False if the thread is still committing after the timeout."""
         self._thread.start()
         try:
             self._thread.join(timeout_s)
-        finally:  # also at Ctrl-C
+        finally:  # after Ctrl-C, too
             with self._lock:
                 self.left = not self._over
             if not self.left:
@@ -53,7 +53,7 @@ class LastCommit:
     def _run(self) -> None:
         try:
             self._commit()
-        except Exception as error:  # noqa: BLE001  it is raised by whoever waits
+        except Exception as error:  # noqa: BLE001  `run` raises it
             self._error = error
         with self._lock:
             self._over = True
@@ -68,7 +68,7 @@ Answer = TypeVar("Answer")
 
 
 class Offsets:
-    """Of one consumer. What is stored is committed by librdkafka by and by, and by `commit` at once."""
+    """The offsets of one consumer. librdkafka commits stored offsets periodically, `commit` at once."""
 
     def __init__(self, source: Source, group: str | None, bootstrap: str, *, automatic: bool) -> None:
         self._source = source
@@ -78,32 +78,32 @@ class Offsets:
         self._bootstrap = bootstrap
         self._automatic = automatic
         self._stored: dict[TopicPartition, int] = {}
-        self._said: dict[TopicPartition, int] = {}  # what `commit` was for
-        self._sure: dict[TopicPartition, int] = {}  # what a broker has taken of it
+        self._said: dict[TopicPartition, int] = {}  # offsets that `commit` was called for
+        self._sure: dict[TopicPartition, int] = {}  # those of them that a broker has acknowledged
         self._held, self._paused = source.held, source.paused
         self._last: LastCommit | None = None
 
     def again(self, refused: Callable[[Record], bool]) -> None:
-        """Somebody iterates anew: the record in work is not done, unless it was committed or raised."""
+        """Hand out records in work again, for a new iterator, except committed ones and those that raised."""
 
         def is_done(record: Record) -> bool:
-            return record.offset() < self._said.get(place_of(record), 0) or refused(record)
+            return record.offset() < self._said.get(partition_of(record), 0) or refused(record)
 
         self._buffer.again(is_done)
         if self._paused:
             self._held |= self._buffer.drop(self._paused)
 
     def settle(self) -> None:
-        """What was handed out is done."""
-        count, places = self._buffer.whole, self._source.assigned
-        quicker = count > 10 * len(places) and not self._source.moved
+        """Mark all records that were handed out as done."""
+        count, partitions = self._buffer.whole, self._source.assigned
+        quicker = count > 10 * len(partitions) and not self._source.moved
         known = self._source.positions() if quicker else None
         reached = self._buffer.settle(known)
         if self._automatic:
             self.store(reached)
 
     def finish(self) -> None:
-        """Commit what is done but for the record in work, if that is our task, and close the client."""
+        """Commit done records, without the one in work, if commits are automatic; close the client."""
         if not self._automatic:
             self._client.close()
             return
@@ -111,26 +111,28 @@ class Offsets:
         self._last = LastCommit(lambda: self._commit(None, wait=True), self._client.close)
         if not self._last.run(CLOSE_S):
             raise Unreachable(
-                f"no broker at {self._bootstrap} has taken the offsets of group {self._group} within "
-                f"{CLOSE_S:.0f} s; what was read last may come again"
+                f"no broker at {self._bootstrap} acknowledged the offsets of group {self._group} within "
+                f"{CLOSE_S:.0f} s; the last records may be read again"
             )
 
     @property
     def left(self) -> bool:
-        """Whether the client was left behind, and will be closed by and by."""
+        """Whether a thread still commits, and will close the client."""
         return self._last is not None and self._last.left
 
     def commit(self, message: Message[Any, Any] | None, *, wait: bool) -> dict[TopicPartition, int]:
-        """Commit what was handed out, or all up to this message."""
+        """Commit all records that were handed out, or all up to this message."""
         if self._group is None:
             raise ClientError("this consumer has no group to commit for: make it with group=NAME")
         if message is None:
             reached = self._buffer.handed_out()
-            reached = {place: at for place, at in reached.items() if at != self._sure.get(place)}
+            reached = {partition: at for partition, at in reached.items() if at != self._sure.get(partition)}
         else:
             reached = {TopicPartition(message.topic, message.partition): message.offset + 1}
-        for place in reached.keys() - self._source.assigned:
-            raise ClientError(f"{place} is another's by now: who reads it will read this record again")
+        for partition in reached.keys() - self._source.assigned:
+            raise ClientError(
+                f"{partition} is not assigned to this consumer any more: another one reads the record again"
+            )
         self.store(reached)
         done = self._commit(reached, wait=wait) if reached else {}
         self._said |= reached
@@ -138,42 +140,46 @@ class Offsets:
             self._sure |= reached
         return done
 
-    def leave(self, places: Sequence[TopicPartition]) -> None:
-        """These are another's now."""
-        for place in places:
+    def leave(self, partitions: Sequence[TopicPartition]) -> None:
+        """Forget partitions that were revoked."""
+        for partition in partitions:
             for known in (self._stored, self._said, self._sure, self._held):
-                known.pop(place, None)
-            self._paused.discard(place)
-        self._source.lost(places)
+                known.pop(partition, None)
+            self._paused.discard(partition)
+        self._source.lost(partitions)
 
-    def move(self, place: TopicPartition, offset: int) -> None:
-        """Go on there, and let that be committed, also if it is before what was."""
-        offset = self.ask(place.topic, lambda: with_ends(self._client, {place: offset}))[place]
+    def move(self, partition: TopicPartition, offset: int) -> None:
+        """Continue at `offset`, which may be committed even if it is before the committed one."""
+        offset = self.ask(partition.topic, lambda: with_ends(self._client, {partition: offset}))[partition]
         for known in (self._stored, self._said, self._sure):
-            known.pop(place, None)
-        if place in self._held:
-            self._held[place] = offset
-            self._buffer.forget({place})
+            known.pop(partition, None)
+        if partition in self._held:
+            self._held[partition] = offset
+            self._buffer.forget({partition})
         else:
-            self._source.seek(place, offset)
+            self._source.seek(partition, offset)
 
-    def pause(self, places: Sequence[TopicPartition]) -> None:
-        """What was fetched of these and not handed out is fetched again after `resume`."""
-        self._held |= self._buffer.drop(set(places))
-        self._paused.update(places)
-        self.ask("the partitions", lambda: self._client.pause([RdkafkaPartition(*each) for each in places]))
+    def pause(self, partitions: Sequence[TopicPartition]) -> None:
+        """Pause fetches; records that were fetched and not handed out are fetched again after `resume`."""
+        self._held |= self._buffer.drop(set(partitions))
+        self._paused.update(partitions)
+        self.ask(
+            "the partitions", lambda: self._client.pause([RdkafkaPartition(*each) for each in partitions])
+        )
 
-    def resume(self, places: Sequence[TopicPartition]) -> None:
-        """Go on where they were paused."""
-        self.ask("the partitions", lambda: self._client.resume([RdkafkaPartition(*each) for each in places]))
-        self._paused.difference_update(places)
-        for place in places:
-            if place in self._held:
-                self._source.go_on(place, self._held.pop(place))
+    def resume(self, partitions: Sequence[TopicPartition]) -> None:
+        """Continue where the partitions were paused."""
+        self.ask(
+            "the partitions", lambda: self._client.resume([RdkafkaPartition(*each) for each in partitions])
+        )
+        self._paused.difference_update(partitions)
+        for partition in partitions:
+            if partition in self._held:
+                self._source.go_on(partition, self._held.pop(partition))
 
-    def committed(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """What the group has committed; None for what it has not."""
-        asked = [RdkafkaPartition(*place) for place in places]
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """Return the committed offsets of the group; None where there is none."""
+        asked = [RdkafkaPartition(*partition) for partition in partitions]
         found = self.ask("the offsets", lambda: self._client.committed(asked, timeout=TIMEOUT_S))
         return {
             TopicPartition(each.topic, each.partition): each.offset if each.offset >= 0 else None
@@ -181,22 +187,26 @@ class Offsets:
         }
 
     def lag(self, *, from_start: bool) -> dict[TopicPartition, int]:
-        """What is not handed out yet; where nothing was, what is not committed."""
+        """Return how many records are after the position, or without one after the committed offset."""
         far: dict[TopicPartition, int | None] = {**self._source.sent_to(), **self._buffer.handed_out()}
-        unknown = [place for place in self._source.assigned if far.get(place, OFFSET_STORED) == OFFSET_STORED]
+        unknown = [
+            partition
+            for partition in self._source.assigned
+            if far.get(partition, OFFSET_STORED) == OFFSET_STORED
+        ]
         far |= dict.fromkeys(unknown) if self._group is None else self.committed(unknown)
         lags = {}
-        for place in sorted(self._source.assigned):
-            low, high = self._watermarks(place)
+        for partition in sorted(self._source.assigned):
+            low, high = self._watermarks(partition)
             start = low if from_start else high
-            at = {None: start, OFFSET_BEGINNING: low, OFFSET_END: high}.get(far[place], far[place])
-            lags[place] = max(0, high - (at or 0))
+            at = {None: start, OFFSET_BEGINNING: low, OFFSET_END: high}.get(far[partition], far[partition])
+            lags[partition] = max(0, high - (at or 0))
         return lags
 
     def position(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition of which that is known."""
+        """Return the next offset of each partition where it is known."""
         known = {**self._source.sent_to(), **self._buffer.handed_out()}
-        return {place: offset for place, offset in known.items() if offset >= 0}
+        return {partition: offset for partition, offset in known.items() if offset >= 0}
 
     def ask(self, what: str, question: Callable[[], Answer], *, is_topic: bool = False) -> Answer:
         """Return librdkafka's answer, or raise its error as a ClientError about `what`."""
@@ -205,10 +215,10 @@ class Offsets:
         except KafkaException as error:
             raise translate(error, what, self._bootstrap, is_topic=is_topic) from error
 
-    def _watermarks(self, place: TopicPartition) -> tuple[int, int]:
-        asked = RdkafkaPartition(*place)
+    def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        asked = RdkafkaPartition(*partition)
         low, high = self.ask(
-            place.topic,
+            partition.topic,
             lambda: self._client.get_watermark_offsets(asked, timeout=TIMEOUT_S),
             is_topic=True,
         )
@@ -216,31 +226,33 @@ class Offsets:
 
     def store(self, reached: dict[TopicPartition, int]) -> None:
         """Have librdkafka commit these offsets soon, unless they are before what is stored already."""
-        new = {place: at for place, at in reached.items() if at > self._stored.get(place, -1)}
+        new = {partition: at for partition, at in reached.items() if at > self._stored.get(partition, -1)}
         if not new:
             return
         self._stored |= new
-        # One may be another's by now: what we have done with it will be done again there.
+        # A partition may be revoked meanwhile: its new consumer processes these records again.
         with suppress(KafkaException):
-            self._client.store_offsets(offsets=[RdkafkaPartition(*place, at) for place, at in new.items()])
+            self._client.store_offsets(
+                offsets=[RdkafkaPartition(*partition, at) for partition, at in new.items()]
+            )
 
     def _commit(self, reached: dict[TopicPartition, int] | None, *, wait: bool) -> dict[TopicPartition, int]:
-        """Commit this, or what is stored."""
+        """Commit these offsets, or the stored ones."""
         what: dict[str, Any] = {}
         if reached is not None:
-            what["offsets"] = [RdkafkaPartition(*place, at) for place, at in reached.items()]
+            what["offsets"] = [RdkafkaPartition(*partition, at) for partition, at in reached.items()]
         try:
             committed = self._client.commit(asynchronous=not wait, **what)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError._NO_OFFSET:  # noqa: SLF001  nothing is new
+            if error.args[0].code() == KafkaError._NO_OFFSET:  # noqa: SLF001  nothing new is stored
                 return {}
             raise self._why(error) from error
         for each in committed or ():
             if each.error is not None:
                 raise self._why(each.error)
-        done = [each for each in committed or () if each.offset >= 0]  # of others nothing was handed out
+        done = [each for each in committed or () if each.offset >= 0]  # the others have no record handed out
         return {TopicPartition(each.topic, each.partition): each.offset for each in done}
 
     def _why(self, error: KafkaException | KafkaError) -> ClientError:
         why = translate(error, f"group {self._group}", self._bootstrap, is_topic=False)
-        return ClientError(f"{why}; nothing was committed, and what was read last will come again")
+        return ClientError(f"{why}; nothing was committed, and the last records will be read again")

@@ -1,4 +1,4 @@
-"""Where a consumer's records come from: librdkafka's client, its partitions, and where they end."""
+"""The fetches of a consumer: librdkafka's client, the assigned partitions and their ends."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -8,20 +8,20 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as RdkafkaPartition
 
-from headrace.client.consumer.buffer import Buffer, Record, place_of
+from headrace.client.consumer.buffer import Buffer, Record, partition_of
 from headrace.client.consumer.moves import Moves, with_ends
 from headrace.client.errors import ClientError, translate
 from headrace.protocol.ids import TopicPartition
 
-POLL_S: Final = 0.2  # how soon Ctrl-C and the end of time are noticed
-COMMITTED_S: Final = 5.0  # for the group's offset of a partition
-IDLE_AFTER_S: Final = 15.0  # without an assignment: none will come
+POLL_S: Final = 0.2  # how soon Ctrl-C and a time limit are noticed
+COMMITTED_S: Final = 5.0  # for the committed offset of a partition
+IDLE_AFTER_S: Final = 15.0  # without an assignment, after which none is expected
 
 _error_of: Final = confluent_kafka.Message.error
 
 
 class Source:
-    """Fetches records into a buffer, and keeps account of partitions."""
+    """Fetches records, and tracks which partitions are assigned and where they end."""
 
     def __init__(
         self,
@@ -41,62 +41,60 @@ class Source:
         self.client = client
         self.buffer = buffer
         self.assigned: set[TopicPartition] = set()
-        self.patterns = False  # topics that match may come and go
+        self.patterns = False  # the subscription has patterns: matching topics may come and go
         self.more_to_come = False  # topics of patterns may be assigned later than named topics
         self._bootstrap = bootstrap
         self._start = start
-        self.incremental = incremental  # or all is revoked before anything is assigned
-        self._settled = False  # whether what is assigned is all of it
+        self.incremental = incremental  # otherwise a rebalance revokes all partitions first
+        self._settled = False  # whether the assignment is complete
         self._static_member = static_member
         self._now_s = now_s
         self._idle_from_s = now_s() + IDLE_AFTER_S
-        self._begins: dict[
-            TopicPartition, int
-        ] = {}  # where a partition was sent to; else where the group was
-        self.ends: dict[TopicPartition, int] = {}  # where a partition was at its end
+        self._begins: dict[TopicPartition, int] = {}  # first offsets other than the committed ones
+        self.ends: dict[TopicPartition, int] = {}  # the ends that partitions were read to
         self._moves = Moves(client)
         self.paused: set[TopicPartition] = set()
-        self.held: dict[TopicPartition, int] = {}  # of those that are paused: where they go on
-        self._raised: BaseException | None = None  # by a callback of the user's, inside of librdkafka
+        self.held: dict[TopicPartition, int] = {}  # where paused partitions continue
+        self._raised: BaseException | None = None  # by a user's callback that librdkafka called
 
     # -- partitions ----------------------------------------------------------------------------
 
     def gained(
-        self, places: Collection[TopicPartition], begins: Mapping[TopicPartition, int] | None = None
+        self, partitions: Collection[TopicPartition], begins: Mapping[TopicPartition, int] | None = None
     ) -> None:
-        """These are ours from now on, beside what we had."""
-        self.assigned.update(places)
-        self._moves.assigned(places)
+        """Note that these partitions were assigned, in addition to the others."""
+        self.assigned.update(partitions)
+        self._moves.assigned(partitions)
         self._begins.update(begins or {})
         self._settled = True
 
-    def lost(self, places: Collection[TopicPartition]) -> None:
-        """These are another's."""
-        self.assigned.difference_update(places)
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Note that these partitions were revoked."""
+        self.assigned.difference_update(partitions)
         self._settled = self.incremental
-        self._moves.unassigned(places)
-        self.buffer.forget(set(places))
-        for place in places:
-            self._begins.pop(place, None)
-            self.ends.pop(place, None)
+        self._moves.unassigned(partitions)
+        self.buffer.forget(set(partitions))
+        for partition in partitions:
+            self._begins.pop(partition, None)
+            self.ends.pop(partition, None)
 
-    def seek(self, place: TopicPartition, offset: int) -> None:
-        """Go on there, as soon as it can be moved. What comes of it until then is passed over."""
-        self.buffer.forget({place})
-        self.go_on(place, offset)
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Continue at `offset` as soon as possible; records that arrive before are dropped."""
+        self.buffer.forget({partition})
+        self.go_on(partition, offset)
 
-    def go_on(self, place: TopicPartition, offset: int) -> None:
-        """The same, where what was handed out before still counts."""
-        self.ends.pop(place, None)
-        self._moves.plan(place, offset)
+    def go_on(self, partition: TopicPartition, offset: int) -> None:
+        """Continue at `offset`, without forgetting the records that were handed out before."""
+        self.ends.pop(partition, None)
+        self._moves.plan(partition, offset)
 
     def sent_to(self) -> dict[TopicPartition, int]:
-        """Where partitions were or will be sent that do not go on where the group is: offsets, or ends."""
+        """Return the offsets of partitions that do not continue at the committed offset."""
         return {**self._begins, **self._moves.planned, **self.held}
 
     @property
     def at_end(self) -> bool:
-        """Whether there is nothing more to read just now. Only true when the buffer is empty."""
+        """Whether all partitions are read to their end. Only valid while the buffer is empty."""
         is_early = self._now_s() < self._idle_from_s
         if not self._settled and (self.assigned or is_early):
             return False
@@ -105,33 +103,33 @@ class Source:
         far = self.buffer.handed_out()
         read = self.assigned - self.paused
         return self._moves.planned.keys().isdisjoint(read) and all(
-            place in self.ends and far.get(place, -1) <= self.ends[place] for place in read
+            partition in self.ends and far.get(partition, -1) <= self.ends[partition] for partition in read
         )
 
     def look_for_ends(self) -> None:
-        """Forget ends behind which something was written since: librdkafka tells of each end once."""
+        """Forget ends after which records were written since: librdkafka reports each end once."""
         known = dict.fromkeys(self.ends.keys() & (self.assigned - self.paused), confluent_kafka.OFFSET_END)
         try:
             now = with_ends(self.client, known)
         except KafkaException as error:
             raise translate(error, "the topics", self._bootstrap, is_topic=False) from error
-        self.ends = {place: end for place, end in self.ends.items() if now.get(place, end) <= end}
+        self.ends = {partition: end for partition, end in self.ends.items() if now.get(partition, end) <= end}
 
     def positions(self) -> dict[TopicPartition, int]:
-        """How far librdkafka has handed out what it has: right where nothing of it is left in the buffer."""
-        asked = [RdkafkaPartition(*place) for place in self.assigned]
+        """Return librdkafka's positions, which are right for partitions without records in the buffer."""
+        asked = [RdkafkaPartition(*partition) for partition in self.assigned]
         found = self.client.position(asked)
         return {TopicPartition(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     @property
     def moved(self) -> bool:
-        """Whether a partition will go on elsewhere than librdkafka would."""
+        """Whether a partition continues at another offset than librdkafka's position."""
         return bool(self._moves or self.held)
 
     # -- records -------------------------------------------------------------------------------
 
     def fetch(self, most: int, wait_s: float = POLL_S) -> list[Record]:
-        """The next records, at most this many; none if none come in time."""
+        """Return the next records, at most `most`; none if none arrive in time."""
         first: Record | None = None
         try:
             if self._moves:
@@ -154,10 +152,10 @@ class Source:
         return found
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call the user's function from within librdkafka, which could not hand on what it raises: we do."""
+        """Call a user's function within librdkafka, and keep its exception: librdkafka would lose it."""
         try:
             function(*arguments)
-        except BaseException as error:  # noqa: BLE001  it is raised by whoever fetches or closes
+        except BaseException as error:  # noqa: BLE001  `fetch` or `close` raises it
             self._raised = self._raised or error
 
     def raise_what_callbacks_raised(self) -> None:
@@ -165,27 +163,27 @@ class Source:
         if raised is not None:
             raise raised
 
-    def _resolved(self, place: TopicPartition, offset: int) -> int:
-        """The offset, or what the group has committed if it stands for that."""
+    def _resolved(self, partition: TopicPartition, offset: int) -> int:
+        """Return the offset; for OFFSET_STORED the committed one."""
         if offset != confluent_kafka.OFFSET_STORED:
             return offset
-        found = self.client.committed([RdkafkaPartition(*place)], timeout=COMMITTED_S)[0].offset
+        found = self.client.committed([RdkafkaPartition(*partition)], timeout=COMMITTED_S)[0].offset
         return int(found) if found >= 0 else self._start
 
     def _go_back(self, first: Record | None) -> None:
-        """What librdkafka has just given us is gone, and must come again; `first` is what we know of it.
+        """Fetch the records again that librdkafka returned and an error lost; `first` is the first of them.
 
-        A partition of which nothing was handed out yet goes back to where it began.
+        A partition without a record handed out goes back to its first offset.
         """
         handed_out = self.buffer.handed_out()
         if first is not None and first.error() is None:
-            handed_out.setdefault(place_of(first), first.offset())
+            handed_out.setdefault(partition_of(first), first.offset())
         began = dict.fromkeys(self.assigned, confluent_kafka.OFFSET_STORED) | self._begins | self.ends
         self._moves.plan_again(began | handed_out)
         self.ends.clear()
 
     def _sorted(self, found: Sequence[Record]) -> list[Record]:
-        """The records alone. What is told beside them is taken note of, or raised: they are kept then."""
+        """Return the records among `found`. Note ends; keep the records and raise for an error."""
         records: list[Record] = []
         for record in found:
             error = record.error()
@@ -195,7 +193,7 @@ class Source:
                     records.append(record)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 if not elsewhere:
-                    self.ends[place_of(record)] = record.offset()
+                    self.ends[partition_of(record)] = record.offset()
             elif not self._harmless(error):
                 self.buffer.keep(records)
                 raise self._why(error, record)
@@ -213,8 +211,8 @@ class Source:
             return ClientError(f"another consumer is {self._static_member}")
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
             return ClientError(
-                f"{record.topic()}-{record.partition()} has no record at the offset to begin with: "
-                "seek to one that is there, or give start='earliest' or 'latest'"
+                f"{record.topic()}-{record.partition()} has no record at that offset (OFFSET_OUT_OF_RANGE): "
+                "seek to an existing offset, or give start='earliest' or 'latest'"
             )
         return translate(
             error, record.topic() or "the topics", self._bootstrap, is_topic=record.topic() is not None
@@ -222,9 +220,9 @@ class Source:
 
 
 _NO_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
-_REJOINS: Final = {KafkaError._MAX_POLL_EXCEEDED}  # noqa: SLF001  it comes back by itself
+_REJOINS: Final = {KafkaError._MAX_POLL_EXCEEDED}  # noqa: SLF001  librdkafka rejoins by itself
 
 
-def places_of(partitions: Iterable[RdkafkaPartition]) -> list[TopicPartition]:
-    """The same partitions, in our word."""
+def partitions_of(partitions: Iterable[RdkafkaPartition]) -> list[TopicPartition]:
+    """Return librdkafka's partitions as TopicPartition."""
     return [TopicPartition(each.topic, each.partition) for each in partitions]

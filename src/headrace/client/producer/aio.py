@@ -3,8 +3,8 @@
 async with AsyncProducer("127.0.0.1:9092", value=JSON) as producer:
     await producer.send("orders", {"item": "tea"})
 
-A thread polls librdkafka, and wakes the loop once for all reports that have come together. (confluent_kafka's
-AIOProducer gathers records in Python before it hands them on, and takes no headers.)
+A thread polls librdkafka, and wakes the event loop once for all reports that arrive together.
+(confluent_kafka's AIOProducer collects records in Python first, and takes no headers.)
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class AsyncProducer(AsyncFace):
         self._producer: Producer
         self._loop: asyncio.AbstractEventLoop
         self._reports: deque[tuple[asyncio.Future[Delivered], Delivered | ClientError]] = deque()
-        self._woken = False  # whether the loop will look at the reports; threads settle at the same time
+        self._woken = False  # whether the loop will handle the reports; several threads report
         self._lock = Lock()
         self._room = asyncio.Event()  # set when records have left the buffer
         self._ending = Event()
@@ -106,7 +106,7 @@ class AsyncProducer(AsyncFace):
     async def send_all(self, topic: str, values: Iterable[Any]) -> int:
         """Send many values without keys, wait until all are acknowledged, and return how many.
 
-        Raises what went wrong with the first that has failed; the others may be on their way.
+        Raise the error of the first record that failed; others may be in flight.
         """
         check_many(topic, values)
         sent, waiting = 0, deque[asyncio.Future[Delivered]]()  # no more than the buffer has room for
@@ -131,7 +131,7 @@ class AsyncProducer(AsyncFace):
     ) -> "asyncio.Future[Delivered]":
         """Queue a record, waiting only for room in the buffer; the future is its receipt.
 
-        Nobody has to wait for it: what has failed is raised by `flush`, and when the block is left.
+        The future need not be awaited: `flush` and the end of the block raise the error of a failed record.
         """
         self._check_loop()
         future: asyncio.Future[Delivered] = self._loop.create_future()
@@ -146,7 +146,7 @@ class AsyncProducer(AsyncFace):
             partition,
             timestamp_ms,
         )
-        # What may have to ask a broker or a registry must not do so in the event loop.
+        # A request to a broker or a registry must not block the event loop.
         ask = self._producer.may_block(topic, key, partition)
         while True:
             self._room.clear()
@@ -157,7 +157,7 @@ class AsyncProducer(AsyncFace):
     async def flush(self, timeout_s: float | None = None) -> Counts:
         """Wait until every record posted so far is acknowledged; DeliveryFailed if one is not.
 
-        Tasks that go on posting have to wait in the end, as for a full buffer.
+        Tasks that keep posting have to wait towards the end, as for a full buffer.
         """
         self._check_loop()
         return await asyncio.to_thread(self._flush, timeout_s)
@@ -170,7 +170,7 @@ class AsyncProducer(AsyncFace):
     async def close(self, timeout_s: float | None = None) -> None:
         """Flush, and close the producer. May be called again.
 
-        It goes on if whoever waits is cancelled; to call it again is to wait for it.
+        Closing goes on if the waiting task is cancelled; another call waits for it.
         """
         producer = self._producer
         check_seconds(timeout_s=timeout_s)
@@ -190,10 +190,10 @@ class AsyncProducer(AsyncFace):
     def _check_loop(self) -> None:
         if self._loop is not asyncio.get_running_loop():
             raise ClientError(
-                "an AsyncProducer is for the event loop that it was opened in: make another one"
+                "an AsyncProducer belongs to the event loop that it was opened in: make another one"
             )
 
-    # -- in the poller's thread, or whichever flushes ------------------------------------------
+    # -- in the thread that polls or flushes ---------------------------------------------------
 
     def _poll(self) -> None:
         while not self._ending.is_set():
@@ -201,14 +201,14 @@ class AsyncProducer(AsyncFace):
 
     def _close(self, producer: Producer, timeout_s: float | None) -> None:
         self._ending.set()
-        self._poller.join()  # before that, nobody may take librdkafka from under it
+        self._poller.join()  # librdkafka must not be closed while the thread polls
         producer.close(timeout_s)
 
     def _flush(self, timeout_s: float | None) -> Counts:
         try:
             return self._producer.flush(timeout_s)
         finally:
-            self._wake(self._room.set)  # also if whoever waited for it has gone
+            self._wake(self._room.set)  # even if the waiting task was cancelled
 
     def _settle(self, future: "asyncio.Future[Delivered]", error: KafkaError | None, message: Any) -> None:
         self._producer.count(error, message)
@@ -224,18 +224,18 @@ class AsyncProducer(AsyncFace):
 
     def _wake(self, function: Callable[[], None]) -> None:
         """Call a function in the event loop, unless the loop is closed."""
-        with suppress(RuntimeError):  # it is closed
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function)
 
     # -- in the event loop ---------------------------------------------------------------------
 
     def _deliver(self) -> None:
         with self._lock:
-            self._woken = False  # before the look: who comes after it wakes us again
+            self._woken = False  # first: a report that comes later wakes the loop again
         self._room.set()
         while self._reports:
             future, found = self._reports.popleft()
-            if future.done():  # whoever waited has gone
+            if future.done():  # the waiting task was cancelled
                 continue
             if isinstance(found, ClientError):
                 future.set_exception(found)

@@ -1,7 +1,7 @@
 """Checks of the arguments of a Producer: headers, timestamps, partitions and topics.
 
-librdkafka's own checks are looser: a header's name that is no text is sent as what `str` makes of it, and one
-with a zero in it up to there.
+librdkafka checks less: it would send `str(name)` of a header's name that is not text, and cut a name at a
+zero byte.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | N
 
 def header_list(headers: Headers, topic: str) -> list[tuple[str, bytes | str | None]]:
     """Return the headers as a new list, which may be extended."""
-    if not isinstance(headers, Collection):  # an iterator would be empty when the record is tried again
+    if not isinstance(headers, Collection):  # an iterator would be empty when the record is retried
         raise _bad_headers(topic, headers)
     pairs: list[Any] = [*(headers.items() if isinstance(headers, Mapping) else headers)]
     for pair in pairs:

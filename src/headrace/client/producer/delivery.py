@@ -21,8 +21,8 @@ from headrace.client.errors_advice import why_no_topic
 from headrace.client.producer.arguments import check_partition
 from headrace.client.settings import check_seconds
 
-REMEMBERED: Final = 5  # failures that are told in full; of the others only their number
-KINDS: Final = 100  # of failures that are told apart
+REMEMBERED: Final = 5  # failures in full; the others are only counted
+KINDS: Final = 100  # of failures that are counted separately
 POLL_S: Final = 0.1
 
 
@@ -63,7 +63,7 @@ class Receipt:
 
     def __repr__(self) -> str:
         if self._message is None:
-            return "Receipt(on its way)"
+            return "Receipt(in flight)"
         return f"Receipt({self.error or delivered(self._message)})"
 
     @property
@@ -84,7 +84,7 @@ class Receipt:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self.done:
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError(f"no acknowledgement within {timeout_s} s; the record is still on its way")
+                raise TimeoutError(f"no acknowledgement within {timeout_s} s; the record is still in flight")
             self._poll(POLL_S)
         if self.error is not None:
             raise self.error
@@ -97,7 +97,7 @@ class Receipt:
         else:
             self._ledger.report(error, message)
             self._error = error
-        self._message = message  # from now on it is done
+        self._message = message  # this makes the receipt done
         if self._callback is not None:
             self._ledger.call(self._callback, self)
 
@@ -109,7 +109,7 @@ class Tally:
         count = itertools.count(1)
         self.add = count.__next__
         self._more = 0
-        self._looks = 0  # reading a number takes it
+        self._looks = 0  # reads of the counter, each of which increments it
         self._lock = Lock()
 
     def add_many(self, number: int) -> None:
@@ -140,7 +140,7 @@ class Ledger:
         self._timeout_ms = timeout_ms
         self._acknowledged = Tally()  # counted only where successes are reported too
         self.acknowledge = self._acknowledged.add
-        self._told = 0  # failures that a flush has raised already
+        self._told = 0  # failures that a flush has raised
         self._kinds: Counter[str] = Counter()
         self._first: list[ClientError] = []
         self._bootstrap = bootstrap
@@ -173,7 +173,7 @@ class Ledger:
         """Call the user's callback within librdkafka, and keep what it raises: librdkafka would lose it."""
         try:
             function(told)
-        except BaseException as error:  # noqa: BLE001  it is raised by whoever sends, polls or flushes
+        except BaseException as error:  # noqa: BLE001  the next send, poll or flush raises it
             self._raised = self._raised or error
 
     def raise_what_callbacks_raised(self, *, at_once: bool = True) -> None:
@@ -238,7 +238,7 @@ def refusal(  # noqa: PLR0917
         if not isinstance(given, _TAKEN):
             return NotSerializable(topic, field, _no_bytes(field, given))
     if isinstance(error, UnicodeError):
-        return NotSerializable(topic, _field_of(error, value, key), f"it is no UTF-8: {error}")
+        return NotSerializable(topic, _field_of(error, value, key), f"not UTF-8: {error}")
     try:
         check_partition(partition)
     except BadSetting as bad:

@@ -15,9 +15,9 @@ from headrace.client.errors import ClientError, Closed
 from headrace.client.producer.delivery import Counts, Ledger, Tally
 from headrace.client.producer.gate import Gate
 
-FLUSH_S: Final = 0.1  # how long to flush at a time before a look at what others do meanwhile
+FLUSH_S: Final = 0.1  # how long to flush at a time, between checks of the other threads
 ROOM_S: Final = 0.1  # how long to wait at a time for room in the buffer
-_BREAKS: Final = 100  # errors in a row that come up among reports; one is usual, after which nothing works
+_BREAKS: Final = 100  # errors in a row among reports; usually there is one, which is fatal
 
 
 class Flight:
@@ -30,7 +30,7 @@ class Flight:
         self._ledger = ledger
         self._gate = gate
         self._receipts = receipts
-        self._final: Counts | None = None  # once it is over
+        self._final: Counts | None = None  # after the end
 
     def poll(self, timeout_s: float = 0) -> None:
         """Poll librdkafka, which calls the callbacks of reported records."""
@@ -57,7 +57,7 @@ class Flight:
                 self._ledger.raise_what_callbacks_raised(at_once=False)
                 if time.monotonic() >= until_s:
                     break
-                if not shut and waiting <= self.sent.total - sent:  # all of it may be of others
+                if not shut and waiting <= self.sent.total - sent:  # all of them may be from other threads
                     gate.enter_context(self._gate.shut())
                     shut = True
         counts = self._counted(self.sent.total if waiting else sent, waiting)
@@ -111,19 +111,18 @@ class Flight:
     def left_behind(self) -> int:
         """Return how many records may be waiting, unless the producer is closed.
 
-        Librdkafka is not asked for its reports, for that would call anybody's functions while Python collects
-        garbage. So what it would log, of brokers that have gone say, may pass for a record: never for more
-        than were sent.
+        librdkafka is not polled, as that would call user functions while Python collects garbage. So log
+        lines in its queue may count as records, but never more than were sent.
         """
         if isinstance(self.client, _Gone | _Parents):
             return 0
         return self._counted(self.sent.total, len(self.client)).waiting
 
     def _served(self, serve: Callable[[float], int], timeout_s: float) -> int:
-        """What `serve` returns, which calls back for what has arrived.
+        """Return what `serve` returns, which calls the callbacks of reported records.
 
-        A fatal error of librdkafka's comes up in the middle of confluent-kafka's reports about records. If it
-        breaks one of them off, the record that it was about has failed; the others come with the next call.
+        confluent-kafka raises a fatal error of librdkafka between or within the reports of records. A record
+        whose report it breaks off has failed; the other reports come with the next call.
         """
         for _ in range(_BREAKS):
             try:
@@ -133,12 +132,12 @@ class Flight:
                     raise
                 self._ledger.lost(error.__cause__.args[0])
             except KafkaException:
-                continue  # it came up between two reports
+                continue  # it was raised between two reports
         raise Closed("producer")
 
 
 class _Gone:
-    """Stands for a client that was closed."""
+    """The client of a producer that is closed."""
 
     def __getattr__(self, _name: str) -> Any:
         raise Closed("producer")

@@ -1,9 +1,9 @@
 """A gate that lets a flush complete while other threads send.
 
-librdkafka says how many records wait, not which, and partitions overtake one another. Those that were sent
-before a flush are surely gone when none waits at all, which may never be seen if others keep sending. So
-a flush shuts this gate as soon as no more wait than were sent since it began, and whoever sends is told what
-a full buffer would tell: wait.
+librdkafka reports how many records wait, not which, and partitions overtake one another. So the records of
+before a flush are surely delivered only when no record waits, which may never happen while other threads
+send. A flush therefore shuts this gate as soon as no more records wait than were sent since it began. Then
+sending raises BufferError, as for a full buffer, and callers wait.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,12 +17,12 @@ Produce = Callable[..., Any]
 
 
 class Gate:
-    """Swaps the function that a producer sends by, so that an open gate costs nothing."""
+    """Swaps the function that a producer calls for a record, so that an open gate costs nothing."""
 
     def __init__(self, produce: Produce, put: Callable[[Produce], None]) -> None:
-        """`produce` is librdkafka's; `put` has the producer send by another function from now on."""
+        """`produce` is librdkafka's function; `put` replaces the function that the producer calls."""
         self._produce, self._put = produce, put
-        self._inside: list[int] = []  # threads that flush; what they are told of may have them send again
+        self._inside: list[int] = []  # threads that flush, whose callbacks may send
         self._opened = Event()
         self._opened.set()
         self._ended = False
@@ -53,7 +53,7 @@ class Gate:
         return True
 
     def end(self) -> bool:
-        """Close the gate for ever; returns False if it was so already."""
+        """Close the gate for good; return False if it was closed for good already."""
         with self._lock:
             new = not self._ended
             self._swap(_closed)
@@ -66,7 +66,7 @@ class Gate:
 
     def _refuse(self, *record: Any) -> None:
         if get_ident() not in self._inside:
-            raise BufferError("a flush comes to its end")
+            raise BufferError("a flush waits for the last records")
         self._produce(*record)
 
 

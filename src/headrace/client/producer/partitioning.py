@@ -1,7 +1,7 @@
 """The partition of a record: by its key, round robin without one, or by the user's function.
 
-A key is hashed with murmur2, as Java's client does, so that all clients agree where a key is. That is
-librdkafka's work. Records without one are dealt out evenly, one to each partition in turn.
+librdkafka hashes keys with murmur2, as Java's client does, so that all clients agree on the partition of a
+key. Records without a key go to the partitions in turn.
 """
 
 import itertools
@@ -15,11 +15,11 @@ from headrace.client.settings import whole
 
 T = TypeVar("T")
 
-ANY: Final = -1  # librdkafka decides, by the key
-FRESH_S: Final = 60.0  # how long a topic is taken to have as many partitions as it had
+ANY: Final = -1  # librdkafka chooses, by the key
+FRESH_S: Final = 60.0  # how long the number of partitions is cached
 
 Partitioner = Callable[[str, Any, Any, int], int]  # (topic, key, value, how many partitions)
-CountPartitions = Callable[[str], int]  # 0: the topic is not there yet
+CountPartitions = Callable[[str], int]  # 0: the topic does not exist yet
 
 
 class _Known(dict[str, T]):
@@ -32,12 +32,12 @@ class _Known(dict[str, T]):
         self._asked_at_s = now_s()
 
     def _counted(self, topic: str) -> int:
-        if why_no_topic(topic):  # librdkafka would take no name for all of them
+        if why_no_topic(topic):  # for an empty name librdkafka would describe all topics
             raise NoSuchTopic(topic)
         return self._count(topic)
 
     def look_again(self) -> None:
-        """Forget entries that are too old; to be called now and then."""
+        """Forget entries that are too old; called now and then."""
         if self._now_s() - self._asked_at_s >= FRESH_S:
             self._asked_at_s = self._now_s()
             self.clear()
@@ -48,7 +48,7 @@ class Turns(_Known[Iterator[int]]):
 
     def __missing__(self, topic: str) -> Iterator[int]:
         count = self._counted(topic)
-        if not count:  # made by the first record, perhaps: not to be remembered
+        if not count:  # the first record may create the topic: not cached
             return iter((ANY,))
         turn = itertools.cycle(range(count))
         self[topic] = turn
@@ -67,19 +67,17 @@ class Chosen(_Known[int]):
     def __missing__(self, topic: str) -> int:
         count = self._counted(topic)
         if not count:
-            raise ClientError(
-                f"topic {topic} is not there, so that no partition of it can be chosen: create it"
-            )
+            raise ClientError(f"topic {topic} does not exist, so no partition can be chosen: create it")
         self[topic] = count
         return count
 
     def choose(self, topic: str, key: object, value: object) -> int:
-        """Return the function's partition; BadSetting if it does not exist."""
+        """Return the function's partition; ClientError if it does not exist."""
         count = self[topic]
         said: Any = self._function(topic, key, value, count)
         partition = whole(said)
         if partition is None or not 0 <= partition < count:
             raise ClientError(
-                f"the partitioner said {said!r} for topic {topic}, which has partitions 0 to {count - 1}"
+                f"the partitioner returned {said!r} for topic {topic}, which has partitions 0 to {count - 1}"
             )
         return partition

@@ -3,12 +3,12 @@
 with Producer("127.0.0.1:9092", value=JSON) as producer:
     producer.send("orders", {"item": "tea"}, key="alice")
 
-On librdkafka, which batches, compresses and tries again in threads of its own. Leaving the block waits until
-everything is acknowledged, and raises DeliveryFailed if it is not.
+librdkafka batches, compresses and retries in threads of its own. The end of the block waits until all records
+are acknowledged, and raises DeliveryFailed if one is not.
 
-A call from C to Python for every record that has arrived costs a quarter of the throughput. So, unless
-receipts are asked for, only failures are told. As librdkafka reports on each record exactly once, what was
-sent, has not failed and does not wait was acknowledged.
+A call from C to Python for every acknowledged record costs a quarter of the throughput. So librdkafka reports
+only failures, unless the producer gives receipts. As librdkafka reports each record exactly once, a record
+that was sent, has not failed and does not wait was acknowledged.
 """
 
 import itertools
@@ -39,17 +39,17 @@ from headrace.client.settings import (
     said,
 )
 
-POLL_EVERY: Final = 1023  # a mask: after 1,024 records, a look at what has arrived
-LOOK_EVERY: Final = 63  # after 64, a look at the clock; and at what has arrived, if somebody waits for each
-MANY: Final = 128  # records that are counted as one
-TIMEOUT_S: Final = 30.0  # for questions about topics
+POLL_EVERY: Final = 1023  # a mask: librdkafka is polled after 1,024 records
+LOOK_EVERY: Final = 63  # a mask: the clock is read after 64 records, and with receipts librdkafka is polled
+MANY: Final = 128  # records that are counted together
+TIMEOUT_S: Final = 30.0  # for metadata requests
 
 DEFAULTS: Final[Settings] = {
     "acks": "all",
     "delivery.timeout.ms": 120_000,
 }
 
-# What librdkafka raises instead of taking a record.
+# What librdkafka raises for a record that it does not accept.
 _NOT_TAKEN: Final = (BufferError, KafkaException, TypeError, ValueError, OverflowError)
 
 
@@ -75,10 +75,10 @@ class Producer(Hints):
     ) -> None:
         """`key` and `value` are formats (BYTES, STRING, JSON, Avro(...), a function); BYTES by default.
 
-        `acks` is "all", 1 or 0; with "all" the producer is idempotent: each record once, and in order. With 0
-        nobody answers, and what was sent counts as acknowledged, also if the broker refuses it.
-        `receipts` is for those who use `post`. `on_failure` hears of each record that has failed, in the
-        thread that sends or flushes. All else are librdkafka's settings: `linger_ms=20`.
+        `acks` is "all", 1 or 0; with "all" the producer is idempotent: each record is written once, and in
+        order. With 0 the broker does not answer, and a sent record counts as acknowledged even if the broker
+        refuses it. `post` needs `receipts`. `on_failure` is called with the error of each failed record, in
+        the thread that sends or flushes. Other keywords are librdkafka's settings: `linger_ms=20`.
         """
         check_functions(on_failure=on_failure)
         by_function = partitioner if callable(partitioner) else None
@@ -87,7 +87,9 @@ class Producer(Hints):
         )
         given = gather(bootstrap, defaults=DEFAULTS, settings=settings, named=named)
         in_turn = by_function is None and "partitioner" not in given
-        given.setdefault("partitioner", "murmur2_random")  # as Java's client: a key has one partition for all
+        given.setdefault(
+            "partitioner", "murmur2_random"
+        )  # as in Java's client: all clients agree on the partition of a key
         given.setdefault("enable.idempotence", _all(given.get("acks", given.get("request.required.acks"))))
         self.bootstrap = bootstrap_of(given)
         self._ledger = Ledger(self.bootstrap, on_failure, delivery_timeout_ms(given))
@@ -127,7 +129,7 @@ class Producer(Hints):
     def __del__(self) -> None:
         if waiting := self._flight.left_behind if hasattr(self, "_flight") else 0:
             warnings.warn(
-                f"a producer with up to {waiting} records on their way was not closed", ResourceWarning, 2
+                f"a producer with up to {waiting} records in flight was not closed", ResourceWarning, 2
             )
 
     def send(  # noqa: PLR0917  arguments that must be named would cost 20 ns each
@@ -149,7 +151,7 @@ class Producer(Hints):
         try:
             if partition is None:
                 partition = next(self._turns[topic]) if key is None else ANY
-            if headers is None and not timestamp_ms:  # by far the most, and fewer arguments are quicker
+            if headers is None and not timestamp_ms:  # most records; fewer arguments are faster
                 self._produce(topic, value, key, partition)
             else:
                 headers, timestamp_ms = header_list(headers or (), topic), time_of(timestamp_ms)
@@ -162,7 +164,7 @@ class Producer(Hints):
     def send_all(self, topic: str, values: Iterable[Any]) -> int:
         """Send many values without keys, and return how many. It costs less than a `send` for each.
 
-        If one is refused, those before it are on their way.
+        If one is refused, the values before it are in flight.
         """
         check_many(topic, values)
         sent = 0
@@ -172,7 +174,7 @@ class Producer(Hints):
                 sent += 1
             return sent
         turn = self._turns[topic]
-        if topic not in self._turns:  # the broker may make it of the first record
+        if topic not in self._turns:  # the broker may create the topic for the first record
             turn = itertools.repeat(ANY)
         values = iter(values)
         while (some := self._send_some(topic, itertools.islice(values, MANY), turn)) == MANY:
@@ -203,9 +205,9 @@ class Producer(Hints):
         timestamp_ms: int = 0,
         on_delivery: Callable[[Receipt], None] | None = None,
     ) -> Receipt:
-        """As `send`, for a receipt: `receipt.result()` waits for partition and offset.
+        """Send a record and return its receipt: `receipt.result()` waits for partition and offset.
 
-        `on_delivery` is called with it when it is known, by the thread that sends, flushes or waits next.
+        `on_delivery` is called with the receipt after the report, by the thread that polls next.
         """
         if on_delivery is not None:
             check_functions(on_delivery=on_delivery)
@@ -247,11 +249,11 @@ class Producer(Hints):
     def flush(self, timeout_s: float | None = None) -> Counts:
         """Wait until every record sent so far is acknowledged; DeliveryFailed if one is not.
 
-        Without a timeout, no longer than librdkafka tries: two minutes (`delivery_timeout_ms`). Threads that
-        go on sending have to wait in the end, until nothing is queued: nobody says which records are.
+        Without a timeout it waits as long as librdkafka tries: two minutes (`delivery_timeout_ms`). Threads
+        that keep sending have to wait towards the end: librdkafka does not say which records are queued.
         """
         check_seconds(timeout_s=timeout_s)
-        if not self._receipts:  # whoever posts is told by `may_block` what is known, and that must not change
+        if not self._receipts:  # with receipts, `may_block` relies on the known partitions
             self._records.look_again()
         return self._flight.flush(timeout_s)
 
@@ -259,7 +261,7 @@ class Producer(Hints):
     def counts(self) -> Counts:
         """Return how many records were sent, acknowledged, have failed, and are waiting.
 
-        Between two flushes some that were acknowledged just now may still be among those that wait.
+        Between two flushes, records that were acknowledged just now may still count as waiting.
         """
         return self._flight.counts
 
@@ -285,7 +287,7 @@ class Producer(Hints):
         """Whether sending such a record may need a request to a broker or a schema registry."""
         return self._records.may_block(topic, key, partition)
 
-    # -- what is not everyday ------------------------------------------------------------------
+    # -- rare cases ----------------------------------------------------------------------------
 
     def _insist(self, error: Exception, topic: str, value: Any, key: Any, *rest: Any) -> None:
         """Wait for room in the buffer, or raise what is wrong with the record."""
@@ -302,7 +304,7 @@ class Producer(Hints):
     def _refuse(
         self, error: Exception, topic: str, value: object, key: object, partition: object
     ) -> NoReturn:
-        self._turns.clear()  # the number of partitions may be another by now
+        self._turns.clear()  # the number of partitions may have changed
         why = refusal(error, topic, value, key, partition, self.bootstrap)
         raise why from (None if why is error else error)
 

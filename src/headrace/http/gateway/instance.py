@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as RdkafkaPartition
 
 from headrace.client.consumer.moves import Moves, with_ends
-from headrace.client.consumer.source import places_of
+from headrace.client.consumer.source import partitions_of
 from headrace.client.errors import NoSuchTopic, translate
 from headrace.client.records.one_by_one import Record, record_of
 from headrace.http.problems import Problem
@@ -111,7 +111,7 @@ class Instance:
             self._consumer.assign(wanted)
             self._assigned = True
             self._start_over()
-            self._moves.assigned(places_of(wanted))
+            self._moves.assigned(partitions_of(wanted))
 
         self._call(assign)
 
@@ -121,11 +121,11 @@ class Instance:
         self._moves = Moves(self._consumer)
 
     def _on_assign(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
-        self._moves.assigned(places_of(partitions))
+        self._moves.assigned(partitions_of(partitions))
 
     def _on_revoke(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
-        self._moves.unassigned(places_of(partitions))
-        for each in places_of(partitions):
+        self._moves.unassigned(partitions_of(partitions))
+        for each in partitions_of(partitions):
             # The next member commits this partition: an older offset of ours would set it back.
             self._returned.pop(each, None)
 
@@ -225,7 +225,7 @@ class Instance:
         return None
 
     def _note_returned(self, records: Iterable[Record]) -> None:
-        assigned = set(places_of(self._consumer.assignment()))
+        assigned = set(partitions_of(self._consumer.assignment()))
         for record in records:
             partition = TopicPartition(record.topic, record.partition or 0)
             if partition in assigned:

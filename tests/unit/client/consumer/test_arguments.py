@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.client.consumer.arguments import begins_of, check_most, offset_of, place_list
+from headrace.client.consumer.arguments import begins_of, check_most, offset_of, partition_list
 from headrace.client.errors import BadSetting, NoSuchTopic
 from headrace.protocol.ids import TopicPartition
 
@@ -18,7 +18,7 @@ class Number:
 
 @pytest.mark.parametrize("given", [[("t", 0), ("t", 1)], (["t", 0], ["t", 1]), {("t", 0): 5, ("t", 1): 6}])
 def test_partitions_are_pairs(given: Any) -> None:
-    assert place_list(given) == [TopicPartition("t", 0), TopicPartition("t", 1)]
+    assert partition_list(given) == [TopicPartition("t", 0), TopicPartition("t", 1)]
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def test_partitions_are_pairs(given: Any) -> None:
 )
 def test_what_is_no_list_of_pairs_is_told_what_one_is(given: Any) -> None:
     with pytest.raises(BadSetting, match="a list of pairs, such as"):
-        place_list(given)
+        partition_list(given)
 
 
 def test_a_topic_that_is_no_text_is_none() -> None:
     with pytest.raises(NoSuchTopic, match="named by a str, not by list"):
-        place_list([(["t"], 0)])
+        partition_list([(["t"], 0)])
 
 
 def test_a_mapping_says_where_to_begin() -> None:

@@ -47,9 +47,9 @@ def test_a_failure_is_raised_once() -> None:
 
 
 def test_records_that_nobody_heard_of_again_are_told_apart() -> None:
-    with pytest.raises(DeliveryFailed, match="2 were never heard of again"):
+    with pytest.raises(DeliveryFailed, match="2 are unaccounted for"):
         Ledger("x:1").check(Counts(sent=5, acknowledged=3, failed=0, waiting=0))
-    with pytest.raises(DeliveryFailed, match="2 are still on their way"):
+    with pytest.raises(DeliveryFailed, match="2 are still in flight"):
         Ledger("x:1").check(Counts(sent=5, acknowledged=3, failed=0, waiting=2))
 
 

@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as RdkafkaPartition
 
 from headrace.client.consumer.moves import with_ends
 from headrace.client.consumer.offsets import Offsets
-from headrace.client.consumer.source import Source, places_of
+from headrace.client.consumer.source import Source, partitions_of
 from headrace.client.errors import BadSetting, ClientError, NoSuchTopic
 from headrace.protocol.ids import TopicPartition
 
@@ -27,7 +27,7 @@ class Listeners(NamedTuple):
     lost: Listener | None
 
 
-class Choice:
+class Subscription:
     """The subscription or assignment of one consumer."""
 
     def __init__(
@@ -63,34 +63,36 @@ class Choice:
                 )
             self._subscribed = True
         elif self._source.patterns:
-            raise ClientError("topics by a regular expression are for groups: give group=NAME")
+            raise ClientError("a regular expression for topics needs a group: give group=NAME")
         else:
-            places = [TopicPartition(topic, index) for topic in wanted for index in there[topic].partitions]
-            self._read(dict.fromkeys(places, self._start))
+            partitions = [
+                TopicPartition(topic, index) for topic in wanted for index in there[topic].partitions
+            ]
+            self._read(dict.fromkeys(partitions, self._start))
 
     def assign(self, begin: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets on, and no others."""
         there = self._topics()
-        for place in begin:
-            if place.topic not in there:
-                raise NoSuchTopic(place.topic)
-            if place.partition not in (partitions := there[place.topic].partitions):
-                raise ClientError(f"there is no {place}: the topic has partitions 0 to {len(partitions) - 1}")
+        for partition in begin:
+            if partition.topic not in there:
+                raise NoSuchTopic(partition.topic)
+            if partition.partition not in (partitions := there[partition.topic].partitions):
+                raise ClientError(
+                    f"{partition} does not exist: the topic has partitions 0 to {len(partitions) - 1}"
+                )
         self._read(begin)
 
-    def own(self, places: list[TopicPartition]) -> list[TopicPartition]:
+    def own(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return these partitions; ClientError if one is not assigned to this consumer."""
-        for place in places:
-            if place not in self._source.assigned:
-                raise ClientError(
-                    f"{place} is not read by this consumer, and only its own partitions are its business"
-                )
-        return places
+        for partition in partitions:
+            if partition not in self._source.assigned:
+                raise ClientError(f"{partition} is not assigned to this consumer")
+        return partitions
 
     def _read(self, begin: Mapping[TopicPartition, int]) -> None:
         wanted = self._offsets.ask("the partitions", lambda: with_ends(self._client, begin))
         self._source.lost(list(self._source.assigned))
-        self._client.assign([RdkafkaPartition(*place, offset) for place, offset in wanted.items()])
+        self._client.assign([RdkafkaPartition(*partition, offset) for partition, offset in wanted.items()])
         self._source.gained(wanted, wanted)
 
     def _topics(self) -> Mapping[str, Any]:
@@ -101,20 +103,20 @@ class Choice:
     # -- rebalances: librdkafka calls back from within a fetch ---------------------------------
 
     def _gained(self, _client: object, partitions: Sequence[RdkafkaPartition]) -> None:
-        self._source.gained(places_of(partitions))
+        self._source.gained(partitions_of(partitions))
         self._tell(self._listeners.assigned, partitions)
 
     def _revoked(self, _client: object, partitions: Sequence[RdkafkaPartition]) -> None:
         self._tell(self._listeners.revoked, partitions)
-        self._offsets.leave(places_of(partitions))
+        self._offsets.leave(partitions_of(partitions))
 
     def _lost(self, _client: object, partitions: Sequence[RdkafkaPartition]) -> None:
         self._tell(self._listeners.lost or self._listeners.revoked, partitions)
-        self._offsets.leave(places_of(partitions))
+        self._offsets.leave(partitions_of(partitions))
 
     def _tell(self, listener: Listener | None, partitions: Sequence[RdkafkaPartition]) -> None:
         if listener is not None and not self._offsets.left:
-            self._source.call(listener, places_of(partitions))
+            self._source.call(listener, partitions_of(partitions))
 
 
 def names_of(topics: object) -> list[str]:
@@ -125,7 +127,7 @@ def names_of(topics: object) -> list[str]:
         raise NoSuchTopic(topics)
     names = list(topics)
     if not names:
-        raise BadSetting("there is no topic to subscribe to: give at least one, or close the consumer")
+        raise BadSetting("no topic is given to subscribe to: give at least one, or close the consumer")
     for name in names:
         if not isinstance(name, str):
             raise NoSuchTopic(name)
@@ -143,8 +145,8 @@ def naming_bad_patterns(topics: Sequence[str]) -> Iterator[None]:
             raise
         bad = [each for each in patterns if not _reads(each)] or patterns
         raise BadSetting(
-            f"{' or '.join(bad)} is no regular expression that librdkafka reads: "
-            "it knows ( ) [ ] . * + ? | ^ $, and no look-ahead"
+            f"{' or '.join(bad)} is not a regular expression that librdkafka supports: "
+            "it has ( ) [ ] . * + ? | ^ $, and no look-ahead"
         ) from error
 
 
