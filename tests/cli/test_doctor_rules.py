@@ -160,7 +160,7 @@ def test_a_broker_that_sees_another_cluster_than_the_rest_is_named() -> None:
     found = list(doctor_cluster.examine(AREA, replace(facts, views={**facts.views, 2: odd})))
     assert states(found) == {"views": PROBLEM}
     (finding,) = [each for each in found if each.check == "views"]
-    assert finding.says.startswith("Broker 2 sees another controller")
+    assert finding.says.startswith("Broker 2 has another controller")
 
 
 def test_disks_are_judged_by_the_fullest() -> None:

@@ -173,5 +173,5 @@ def test_another_program_is_no_registry_and_a_password_is_sent_along(registry: R
         page = registry("list", "--registry", f"http://127.0.0.1:{port}")
         refusal = registry("list", "--registry", f"http://anna:secret@127.0.0.1:{port}")
         server.shutdown()
-    assert page.complaint == f"what answers at http://127.0.0.1:{port} is no schema registry"
+    assert page.complaint == f"the server at http://127.0.0.1:{port} is not a schema registry"
     assert refusal.complaint == "out of order"

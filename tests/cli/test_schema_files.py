@@ -23,7 +23,7 @@ def test_a_file_says_by_its_name_what_it_is(name: str, text: str, found: str) ->
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("order.txt", "{}", "order.txt: its name ends in none of .avsc .json .proto: give its --type"),
+        ("order.txt", "{}", "order.txt: unknown suffix, expected .avsc, .json or .proto: give --type"),
         ("order.avsc", "  \n", "order.avsc is empty"),
         ("order.avsc", '{"type": ', "order.avsc is not JSON: "),
         ("order.json", "message Order {}", "order.json is not JSON: "),

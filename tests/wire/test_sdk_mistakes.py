@@ -172,7 +172,7 @@ def test_an_address_of_something_else_is_no_registry_s(broker: BrokerProcess) ->
     topic, elsewhere = topic_of(broker.bootstrap, []), f"{broker.http}/nowhere"
     with (
         Producer(broker.bootstrap, value=Avro("string"), registry=elsewhere) as producer,
-        told(Unreachable, f"what answers at {elsewhere} is no schema registry"),
+        told(Unreachable, f"the server at {elsewhere} is not a schema registry"),
     ):
         producer.send(topic, "tea")
 

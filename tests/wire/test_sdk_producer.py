@@ -300,7 +300,7 @@ def test_a_producer_that_is_forgotten_with_records_in_it_warns(broker: BrokerPro
 def test_bad_settings_and_places_without_a_broker_are_told_at_once(broker: BrokerProcess) -> None:
     with pytest.raises(BadSetting, match=r"no setting liner\.ms"):
         Producer(broker.bootstrap, liner_ms=5)
-    with pytest.raises(BadSetting, match="is no format"):
+    with pytest.raises(BadSetting, match="is not a format"):
         Producer(broker.bootstrap, value=5)
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
         Producer("127.0.0.1:1")

@@ -1,1 +1,1 @@
-"""What is wrong with a machine, its data and a cluster, and what to do about it."""
+"""`headrace doctor`: problems of a machine, its data and a cluster, each with advice."""

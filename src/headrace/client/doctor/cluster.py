@@ -63,17 +63,24 @@ def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
     yield from _disks(area, facts.log_dirs)
     yield from _copies(area, len(facts.status.brokers), facts.topics)
     for each in facts.coordination:
-        yield _beside(area, "zookeeper", each, "Start it: without it nothing is created, moved or elected.")
+        yield _service(
+            area,
+            "zookeeper",
+            each,
+            "Start it: without ZooKeeper no topic is created, no partition moved and no leader elected.",
+        )
     for each in facts.http:
-        yield _beside(area, "http", each, "See its log: `headrace up` has logs/gateway.log in its directory.")
+        yield _service(
+            area, "http", each, "Read its log: `headrace up` writes logs/gateway.log in its directory."
+        )
 
 
 def _controller(area: Area, status: ClusterStatus) -> Finding:
     if status.controller is None:
         return area.problem(
             "controller",
-            "No broker is the controller: nothing can be created, moved or elected.",
-            "Look whether ZooKeeper answers; a new one is chosen within seconds if it does.",
+            "No broker is the controller: no topic can be created, no partition moved and no leader elected.",
+            "Check whether ZooKeeper answers: if it does, a controller is elected within seconds.",
         )
     return area.ok("controller", f"Broker {status.controller}.")
 
@@ -84,14 +91,14 @@ def _brokers(area: Area, status: ClusterStatus) -> Finding:
     if down:
         return area.problem(
             "brokers",
-            f"Down, with partitions on them: broker {some(down)}.",
-            "Start them again; if it is gone for good, `headrace cluster drain` gives them to others.",
+            f"Broker {some(down)} is down and has replicas.",
+            "Start it again; if it is gone for good, `headrace cluster drain` moves its replicas.",
         )
     if silent:
         return area.problem(
             "brokers",
-            f"Broker {some(silent)} counts as alive and does not answer.",
-            "Look at its log, its machine and the network to it; restart it if it hangs.",
+            f"Broker {some(silent)} is registered and does not answer.",
+            "Check its log, its machine and the network; restart it if it hangs.",
         )
     return area.ok("brokers", f"{len(status.brokers)} of {len(status.brokers)} answer.")
 
@@ -102,7 +109,7 @@ def _views(area: Area, views: Mapping[int, View]) -> Iterator[Finding]:
     usual, _ = Counter(views.values()).most_common(1)[0]
     others = [broker_id for broker_id, view in views.items() if view != usual]
     if not others:
-        yield area.ok("views", "All brokers see the same brokers, controller and leaders.")
+        yield area.ok("views", "All brokers have the same metadata: brokers, controller and leaders.")
         return
     view = views[others[0]]
     what = (
@@ -114,8 +121,8 @@ def _views(area: Area, views: Mapping[int, View]) -> Iterator[Finding]:
     )
     yield area.problem(
         "views",
-        f"Broker {some(others)} sees {what} than the rest, and not just for a moment.",
-        "Look whether it reaches ZooKeeper and the controller reaches it; restart it if so.",
+        f"Broker {some(others)} has {what} in its metadata than the other brokers, also after a retry.",
+        "Check whether it reaches ZooKeeper, and the controller reaches it; if so, restart it.",
     )
 
 
@@ -124,20 +131,20 @@ def _partitions(area: Area, status: ClusterStatus) -> Iterator[Finding]:
         (
             status.offline,
             "offline",
-            "none of their replicas is alive",
-            "Start the brokers that have them.",
+            "no replica is alive",
+            "Start the brokers with the replicas.",
         ),
         (
             status.leaderless,
             "leaderless",
-            "no replica alive surely has every record",
-            "Start the broker it waits for; `headrace cluster elect --unclean` gives up what only that has.",
+            "no live replica is known to have every record",
+            "Start the last in-sync broker; `headrace cluster elect --unclean` may lose records.",
         ),
         (
             status.under_min_isr,
             "under min ISR",
-            "producers with acks=all are refused",
-            "Start the brokers that lack; `headrace cluster status` names them.",
+            "writes with acks=all are refused (NOT_ENOUGH_REPLICAS)",
+            "Start the missing brokers; `headrace cluster status` names them.",
         ),
     )
     for partitions, check, means, do in sick:
@@ -148,8 +155,8 @@ def _partitions(area: Area, status: ClusterStatus) -> Iterator[Finding]:
     if behind:
         yield area.warning(
             "under-replicated",
-            f"{some(behind)}: some replicas are not in sync, so fewer brokers may fail.",
-            "Wait if a broker has just come back; else look at its log and its disk.",
+            f"{some(behind)}: not all replicas are in sync, so fewer brokers may fail.",
+            "Wait if a broker was just restarted; otherwise check its log and its disk.",
         )
     if not worse and not behind:
         yield area.ok("partitions", f"All replicas of {status.partitions:,} partitions are in sync.")
@@ -161,9 +168,9 @@ def _partitions(area: Area, status: ClusterStatus) -> Iterator[Finding]:
         )
 
 
-def _beside(area: Area, check: str, reached: Reached, do: str) -> Finding:
+def _service(area: Area, check: str, reached: Reached, do: str) -> Finding:
     if reached.other:
-        return area.ok(check, f"{reached.address} answers, and belongs to another cluster, {reached.other}.")
+        return area.ok(check, f"{reached.address} answers, and serves another cluster, {reached.other}.")
     if reached.answers:
         return area.ok(check, f"{reached.address} answers.")
     return area.problem(check, f"{reached.address} does not answer: {reached.why}.", do)
@@ -175,7 +182,7 @@ def _disks(area: Area, log_dirs: Mapping[int, tuple[LogDir, ...]]) -> Iterator[F
         for each in directories:
             where = f"broker {broker_id}, {each.path}"
             if each.error is not None:
-                yield area.problem("disk", f"{where}: {each.error}.", "See its log, and the disk.")
+                yield area.problem("disk", f"{where}: {each.error}.", "Check the broker's log, and the disk.")
             if each.total_bytes and each.usable_bytes is not None:
                 share = each.usable_bytes / each.total_bytes
                 said = f"{where}: {gibibytes(each.usable_bytes)} of {gibibytes(each.total_bytes)} are free"
@@ -185,7 +192,9 @@ def _disks(area: Area, log_dirs: Mapping[int, tuple[LogDir, ...]]) -> Iterator[F
     share, said = lowest
     do = "Make room, lower retention.ms of large topics, or move partitions with `headrace cluster reassign`."
     if share < FULL_SHARE:
-        yield area.problem("disk", f"{said}: it is nearly full, and a broker stops when it is.", do)
+        yield area.problem(
+            "disk", f"{said}: the disk is nearly full, and a broker stops when it is full.", do
+        )
     elif share < TIGHT_SHARE:
         yield area.warning("disk", f"{said}.", do)
     else:
@@ -194,7 +203,7 @@ def _disks(area: Area, log_dirs: Mapping[int, tuple[LogDir, ...]]) -> Iterator[F
 
 def _copies(area: Area, brokers: int, topics: Mapping[str, TopicSafety]) -> Iterator[Finding]:
     if brokers == 1:
-        yield area.ok("copies", "There is one broker: what is on its disk is all there is.")
+        yield area.ok("copies", "There is one broker: every record has one copy.")
         return
     single = [name for name, each in sorted(topics.items()) if each.replicas == 1]
     weak = [
@@ -206,13 +215,13 @@ def _copies(area: Area, brokers: int, topics: Mapping[str, TopicSafety]) -> Iter
     if single:
         yield area.warning(
             "copies",
-            f"{some(single)} is on one broker only: it is gone while that is down, and lost with its disk.",
-            "headrace cluster reassign --topic NAME --to 1,2,3; new ones: default.replication.factor=3",
+            f"{some(single)} has one replica: unavailable while its broker is down, and lost with its disk.",
+            "headrace cluster reassign --topic NAME --to 1,2,3; for new topics: default.replication.factor=3",
         )
     if weak:
         yield area.warning(
             "min.insync.replicas",
-            f"{some(weak)} has min.insync.replicas=1: acks=all is satisfied by one copy.",
+            f"{some(weak)} has min.insync.replicas=1: acks=all waits for one copy only.",
             "headrace config set topic NAME min.insync.replicas=2",
         )
     if unclean:
@@ -222,4 +231,4 @@ def _copies(area: Area, brokers: int, topics: Mapping[str, TopicSafety]) -> Iter
             "headrace config set topic NAME unclean.leader.election.enable=false",
         )
     if not single and not weak and not unclean:
-        yield area.ok("copies", "Every topic is on several brokers, and acks=all means more than one copy.")
+        yield area.ok("copies", "Every topic has several replicas, and acks=all waits for more than one.")

@@ -40,14 +40,14 @@ def examine(directory: BrokerDirectory) -> Iterator[Finding]:
         yield area.problem("owner", f"{directory.unreadable}.", "Restore it, or choose another directory.")
         return
     if directory.broker_id is None:
-        yield area.ok("owner", "It is nobody's yet.")
+        yield area.ok("owner", "No broker has used the directory yet.")
     else:
         yield area.ok("owner", f"Broker {directory.broker_id} of cluster {directory.cluster_id}.")
     yield _in_use(area, directory)
     if directory.strangers:
         yield area.problem(
             "strangers",
-            f"{some(directory.strangers)} is no partition's: a broker refuses to start.",
+            f"{some(directory.strangers)} is not the directory of a partition: a broker refuses to start.",
             "Move it away.",
         )
     if directory.held_by is None:
@@ -56,43 +56,45 @@ def examine(directory: BrokerDirectory) -> Iterator[Finding]:
 
 def _in_use(area: Area, directory: BrokerDirectory) -> Finding:
     if directory.held_by is not None:
-        return area.ok("in use", f"Process {directory.held_by} runs it: its files are not looked at.")
+        return area.ok(
+            "in use", f"Process {directory.held_by} uses the directory: its files are not checked."
+        )
     if directory.clean or not directory.partitions:
-        return area.ok("stopped", "Nobody runs it, and it was stopped in order.")
+        return area.ok("stopped", "No broker uses the directory, and the last shutdown was clean.")
     return area.warning(
         "stopped",
-        "It was not stopped in order: the next start looks through the newest files, and may take a while.",
-        "Nothing, unless it was you: Ctrl-C or TERM stops a broker in order, kill -9 does not.",
+        "The last shutdown was not clean: the next start checks the newest files, which may take a while.",
+        "Nothing. Ctrl-C or SIGTERM shuts a broker down cleanly, kill -9 does not.",
     )
 
 
 def _files(area: Area, directory: BrokerDirectory) -> Iterator[Finding]:
     if directory.leftovers:
-        yield area.ok("left over", f"{some(directory.leftovers)}: the next start puts that away.")
+        yield area.ok("left over", f"{some(directory.leftovers)}: the next start removes these files.")
     torn = [each for each in directory.damages if each.last and not directory.clean]
     broken = [each for each in directory.damages if each not in torn]
     if torn:
         yield area.warning(
             "torn ends",
-            f"{some(each.path for each in torn)}: the end was being written when it stopped.",
-            "Nothing: the next start cuts it off, and other replicas have what was acknowledged.",
+            f"{some(each.path for each in torn)}: the end is incomplete: the broker stopped during a write.",
+            "Nothing: the next start truncates it, and other replicas have the acknowledged records.",
         )
     if broken:
         yield area.problem(
             "damage",
             f"{some(each.path for each in broken)}: {broken[0].says}.",
-            "Have other replicas copy it: move that partition's directory away before the broker starts.",
+            "Move the partition's directory away before the broker starts: it copies from the leader.",
         )
     if not directory.damages and directory.verified:
         left = directory.partitions - directory.verified
-        rest = f"; {left:,} more have not been looked at, `headrace log verify` does" if left else ""
-        yield area.ok("files", f"{directory.verified:,} partitions are sound{rest}.")
+        rest = f"; {left:,} more were not checked: `headrace log verify` checks them" if left else ""
+        yield area.ok("files", f"{directory.verified:,} partitions are undamaged{rest}.")
 
 
 LEAST_DISK: Final = 1024**3
 LEAST_SHARE: Final = 0.05
 TIGHT_SHARE: Final = 0.15
-SLOW_SYNC_MS: Final = 20.0  # of a worn disk, or one over a network
+SLOW_SYNC_MS: Final = 20.0  # of a worn disk, or a network disk
 USELESS_SYNC_MS: Final = 200.0
 
 
@@ -116,7 +118,7 @@ def examine_disk(area: Area, disk: Disk) -> Iterator[Finding]:
         return
     share = disk.free_bytes / disk.total_bytes if disk.total_bytes else 0.0
     said = f"{gibibytes(disk.free_bytes)} of {gibibytes(disk.total_bytes)} are free for {disk.path}"
-    do = "Make room, or lower retention.ms or retention.bytes of topics: a broker stops when it is full."
+    do = "Free space, or lower retention.ms or retention.bytes of topics: a broker stops if it is full."
     if disk.free_bytes < LEAST_DISK or share < LEAST_SHARE:
         yield area.problem("disk", f"Only {said}.", do)
     elif share < TIGHT_SHARE:
@@ -127,8 +129,8 @@ def examine_disk(area: Area, disk: Disk) -> Iterator[Finding]:
 
 
 def _sync(area: Area, took_ms: float) -> Finding:
-    said = f"A write is on the disk for sure after {took_ms:.1f} ms"
-    do = "Use a local SSD; a disk over a network makes elections and starts slow."
+    said = f"An fsync takes {took_ms:.1f} ms"
+    do = "Use a local SSD: a network disk makes elections and starts slow."
     if took_ms > USELESS_SYNC_MS:
         return area.problem("fsync", f"{said}: brokers would time out.", do)
     if took_ms > SLOW_SYNC_MS:

@@ -1,6 +1,6 @@
-"""Findings of `headrace doctor`, each with what it means and what to do. Pure.
+"""The findings of `headrace doctor`, each with its meaning and advice. Pure.
 
-Facts go in, findings come out: `doctor_machine`, `doctor_data` and `doctor_cluster` have the rules.
+The rules are in `machine`, `data`, `cluster` and `groups`: facts in, findings out.
 """
 
 from collections.abc import Iterable
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
-_NAMED: Final = 3  # of many, in a sentence
+_NAMED: Final = 3  # names in a sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of one check: what was found, what it means, and what to do unless it is fine."""
+    """The result of one check, with advice unless it is ok."""
 
     area: str
     check: str
@@ -24,7 +24,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """All findings."""
+    """All findings, and how many are warnings and problems."""
 
     findings: tuple[Finding, ...]
     warnings: int
@@ -43,7 +43,7 @@ def diagnosis(findings: Iterable[Finding]) -> Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Makes findings about the machine, a directory or a cluster."""
+    """Creates findings about the machine, a directory or a cluster."""
 
     name: str
 
@@ -58,12 +58,12 @@ class Area:
 
 
 def some(names: Iterable[object]) -> str:
-    """`a, b, c and 4 more`."""
+    """Return the first names: `a, b, c and 4 more`."""
     every = list(map(str, names))
     named = ", ".join(every[:_NAMED])
     return named if len(every) <= _NAMED else f"{named} and {len(every) - _NAMED:,} more"
 
 
 def gibibytes(number: float) -> str:
-    """`51.4 GiB`."""
+    """Return a size: `51.4 GiB`."""
     return f"{number / 1024**3:,.1f} GiB"

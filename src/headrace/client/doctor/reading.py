@@ -69,7 +69,7 @@ def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
 
 
 def read_groups(bootstrap: str, apart_s: float) -> list[GroupFacts]:
-    """Return the facts about groups, from two looks `apart_s` apart."""
+    """Return the facts about groups, from two descriptions `apart_s` apart."""
     admin = GroupAdmin(Brokers(bootstrap))
     names = [each.name for each in admin.list_groups()][:MOST_GROUPS]
     before = _described(admin, names)
@@ -167,7 +167,7 @@ def _gateway(url: str, cluster_id: str | None) -> Reached | None:
 
 
 def _get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=START_S) as answer:  # noqa: S310  a user's own
+    with urllib.request.urlopen(url, timeout=START_S) as answer:  # noqa: S310  an address of the user
         return bytes(answer.read(MOST_BYTES))
 
 

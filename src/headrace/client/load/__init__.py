@@ -1,1 +1,1 @@
-"""Load on a cluster, and what it took."""
+"""The load of `headrace bench`: worker processes, and the figures of their results."""

@@ -1,4 +1,4 @@
-"""A load on a cluster: what it is made of, and what its figures come to. Pure: `worker` makes it."""
+"""A load on a cluster: its tasks, and the figures of their results. Pure: `worker` runs the tasks."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal
 
 COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-BUSY: Final = 0.85  # of a core: a thread that is at it all the time
+BUSY: Final = 0.85  # of a core: such a thread is never idle
 EXHAUSTED: Final = 0.9  # of all cores
 _PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
@@ -17,7 +17,7 @@ Phase = Literal["produce", "consume", "latency"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What one worker does; it gets there as JSON."""
+    """The work of one worker process, which gets it as JSON."""
 
     phase: Phase
     bootstrap: str
@@ -27,7 +27,7 @@ class Task:
     seconds: float
     acks: str = "all"
     compression: str = "none"
-    rate: int = 0  # records a second, where it is not as fast as it can
+    rate: int = 0  # records a second; 0: as many as possible
 
     def encode(self) -> str:
         return json.dumps(asdict(self))
@@ -40,7 +40,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long records took, in milliseconds: most of them, and the slowest."""
+    """The latency of records in milliseconds, by percentile."""
 
     p50: float
     p95: float
@@ -51,7 +51,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """How busy processes were: all of them together, and the busiest thread, in cores."""
+    """The CPU usage of processes in cores: of all together, and of the busiest thread."""
 
     cores: float
     busiest: float
@@ -59,7 +59,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """What a phase has come to. `brokers` is None if they are not on this machine."""
+    """The figures of a phase. `brokers` is None if they are not on this machine."""
 
     phase: Phase
     compression: str
@@ -69,15 +69,15 @@ class Throughput:
     bytes_per_s: float
     clients: Used
     brokers: Used | None
-    machine: float  # the share of all cores that anybody used
+    machine: float  # the share of all cores that was used
     limit: str
-    """client, broker, machine, or unknown: what would have to be faster."""
+    """The bottleneck: client, broker, machine or unknown."""
 
 
 def throughput(
     task: Task, records: int, seconds: float, *, clients: Used, brokers: Used | None, machine: float
 ) -> Throughput:
-    """The figures of a phase."""
+    """Return the figures of a phase."""
     rate = records / seconds if seconds else 0.0
     return Throughput(
         phase=task.phase,
@@ -94,7 +94,7 @@ def throughput(
 
 
 def limit(clients: Used, brokers: Used | None, machine: float) -> str:
-    """What would have to be faster for more records: whoever has a thread that never rests."""
+    """Return the bottleneck: the side with a thread that is never idle, or the machine."""
     theirs = 0.0 if brokers is None else brokers.busiest
     if max(clients.busiest, theirs) >= BUSY:
         return "client" if clients.busiest >= theirs else "broker"
@@ -102,7 +102,7 @@ def limit(clients: Used, brokers: Used | None, machine: float) -> str:
 
 
 def latency(took_ms: Sequence[float]) -> Latency | None:
-    """The percentiles; None of nothing."""
+    """Return the percentiles; None without any records."""
     if not took_ms:
         return None
     ordered = sorted(took_ms)
@@ -111,13 +111,13 @@ def latency(took_ms: Sequence[float]) -> Latency | None:
 
 
 def _rank(share: float, count: int) -> int:
-    """The first place that so large a share is not behind: of 10, the 5th for a half, the 10th for 0.99."""
+    """Return the index of a percentile: of 10 values, the 5th for 0.5, the 10th for 0.99."""
     return max(0, math.ceil(share * count) - 1)
 
 
 def values(size: int, number: int) -> Iterator[bytes]:
-    """Different records of a size, each about as compressible as what people send: words and numbers."""
-    source = random.Random(size)  # noqa: S311  the same each time
+    """Yield different records of a size, about as compressible as usual ones: words and numbers."""
+    source = random.Random(size)  # noqa: S311  the same records each time
     for index in range(number):
         text = f'{{"order": {index}, "customer": "{source.getrandbits(64):x}", "items": ['
         while len(text) < size:

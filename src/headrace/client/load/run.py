@@ -1,4 +1,4 @@
-"""Workers of a load as processes: started together, listened to, and gone when the block ends."""
+"""The worker processes of a load: started together, and killed when the block ends."""
 
 import json
 import subprocess
@@ -13,13 +13,13 @@ from headrace.client.errors import ClientError
 from headrace.client.load.figures import Task
 
 LOOK_S: Final = 0.1
-PATIENCE_S: Final = 60.0  # beyond the time that a task may take: connecting, and the last answers
+GRACE_S: Final = 60.0  # beyond the time of a task, for connections and the last responses
 
 _SILENT: Final[dict[str, Any]] = {"records": 0, "seconds": 0.0}
 
 
 class Worker:
-    """One process, and the last that it has said."""
+    """One process, and its latest report."""
 
     def __init__(self, task: Task) -> None:
         self.latest = _SILENT
@@ -29,7 +29,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            start_new_session=True,  # a Ctrl-C is for who has started it, who ends it
+            start_new_session=True,  # Ctrl-C is for the parent, which kills the worker
         )
         self._listening = BackgroundThread(self._listen, name="load-worker", stop=self._process.kill)
         self._listening.start()
@@ -40,13 +40,13 @@ class Worker:
 
     @property
     def ended(self) -> bool:
-        """True once all is said; ClientError if it could not do what it was to do."""
+        """Whether the process has ended; ClientError if its task failed."""
         if self._process.poll() is None:
             return False
         self._listening.join()
         if not self.latest.get("done"):
             raise ClientError(
-                f"a client of the load has ended: {self.latest.get('error', 'it did not say why')}"
+                f"a client of the load failed: {self.latest.get('error', 'it reported no error')}"
             )
         return True
 
@@ -64,7 +64,7 @@ class Worker:
 
 
 class Workers:
-    """Several at a time.
+    """The workers of a phase.
 
     with Workers(tasks) as workers:
         for records, seconds in workers.progress(): …
@@ -85,18 +85,18 @@ class Workers:
             worker.kill()
 
     def progress(self) -> Iterator[tuple[int, float]]:
-        """How many records it is in how many seconds, a few times a second, until all have ended."""
-        deadline = time.monotonic() + PATIENCE_S + max(task.seconds for task in self._tasks)
-        while any([not worker.ended for worker in self.all]):  # noqa: C419  one that fails is noticed at once
+        """Yield the number of records and of seconds, a few times a second, until all workers have ended."""
+        deadline = time.monotonic() + GRACE_S + max(task.seconds for task in self._tasks)
+        while any([not worker.ended for worker in self.all]):  # noqa: C419  every worker is checked, so a failure is noticed at once
             if time.monotonic() > deadline:
-                raise ClientError("the load does not come to its end: see the brokers' logs")
+                raise ClientError("the load does not end: see the brokers' logs")
             yield self.total()
             time.sleep(LOOK_S)
         yield self.total()
 
     @property
     def done(self) -> bool:
-        """Whether one of them has nothing more to do."""
+        """Whether one of the workers is done."""
         return any(worker.latest.get("done") for worker in self.all)
 
     def total(self) -> tuple[int, float]:

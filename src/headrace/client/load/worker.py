@@ -2,7 +2,7 @@
 
 python -m headrace.client.load.worker TASK
 
-It says how far it is as lines of JSON: {"records": …, "seconds": …}, and at the end {"done": true, …}.
+It reports its progress as lines of JSON: {"records": …, "seconds": …}, and at the end {"done": true, …}.
 """
 
 import json
@@ -18,49 +18,49 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from headrace.background import BackgroundThread
 from headrace.client.load.figures import Task, values
 
-TELL_S: Final = 0.25
+REPORT_S: Final = 0.25
 TIMEOUT_S: Final = 30.0
-MOST_ON_THE_WAY: Final = 100_000  # records
+MOST_IN_FLIGHT: Final = 100_000  # records
 POLL_S: Final = 0.1
 LOOK_S: Final = 0.01
 POOL: Final = 1_000  # different records
-MOST_BYTES_ON_THE_WAY: Final = 64 * 1024 * 1024
+MOST_BYTES_IN_FLIGHT: Final = 64 * 1024 * 1024
 AT_ONCE: Final = 5_000  # records that a consumer takes
 _MOMENT: Final = Struct(">q")
 _WARMING_UP: Final = _MOMENT.pack(0)
 
 
-class Teller:
-    """Tells how far it is, a few times a second."""
+class Reporter:
+    """Reports the progress of this process, a few times a second."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
-        self._told = self._began
+        self._reported = self._began
 
     def begin(self) -> None:
-        """Count from now: what came before was getting ready."""
-        self._began = self._told = time.perf_counter()
+        """Measure from now on: the preparations are over."""
+        self._began = self._reported = time.perf_counter()
 
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self._began
 
-    def tell(self, records: int) -> None:
-        if time.perf_counter() - self._told >= TELL_S:
-            self._told = time.perf_counter()
-            say(records=records, seconds=self.seconds)
+    def report(self, records: int) -> None:
+        if time.perf_counter() - self._reported >= REPORT_S:
+            self._reported = time.perf_counter()
+            _print_json(records=records, seconds=self.seconds)
 
     def end(self, records: int, **more: object) -> None:
-        say(records=records, seconds=self.seconds, done=True, **more)
+        _print_json(records=records, seconds=self.seconds, done=True, **more)
 
 
-def say(**fields: object) -> None:
+def _print_json(**fields: object) -> None:
     sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 
 
 def producer_of(task: Task, options: Mapping[str, Any]) -> Producer:
-    """A producer that sends as the task asks for."""
+    """Return a producer with the settings of the task."""
     return Producer(
         {
             "bootstrap.servers": task.bootstrap,
@@ -69,7 +69,7 @@ def producer_of(task: Task, options: Mapping[str, Any]) -> Producer:
             "compression.type": task.compression,
             "batch.size": 1_000_000,
             "message.max.bytes": 1_000_000_000,
-            "queue.buffering.max.messages": 2 * MOST_ON_THE_WAY,
+            "queue.buffering.max.messages": 2 * MOST_IN_FLIGHT,
             "delivery.timeout.ms": int(TIMEOUT_S * 1000),
             **options,
         }
@@ -77,12 +77,12 @@ def producer_of(task: Task, options: Mapping[str, Any]) -> Producer:
 
 
 def consumer_of(task: Task) -> Consumer:
-    """A consumer that has nothing assigned yet."""
+    """Return a consumer without an assignment."""
     return Consumer(
         {
             "bootstrap.servers": task.bootstrap,
             "log_level": 0,
-            "group.id": "headrace-bench",  # librdkafka wants one; nothing is committed to it
+            "group.id": "headrace-bench",  # librdkafka requires a group; nothing is committed
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
@@ -93,11 +93,11 @@ def consumer_of(task: Task) -> Consumer:
 
 
 class _Receiver:
-    """Reads every partition on a thread of its own, and notes how long each record took."""
+    """Reads every partition in a thread, and measures the latency of each record."""
 
     def __init__(self, task: Task, consumer: Consumer) -> None:
         self.took_ms: list[float] = []
-        self.warm: set[int] = set()  # partitions of which something has come
+        self.warm: set[int] = set()  # partitions with a record that arrived
         self._consumer = consumer
         self._ended = threading.Event()
         self._thread = BackgroundThread(self._receive, name="load-receiver", stop=self._ended.set)
@@ -127,8 +127,8 @@ class _Receiver:
         self._consumer.close()
 
 
-def measure(task: Task, teller: Teller) -> None:
-    """Tell how long it took records to be acknowledged, and to be received."""
+def measure(task: Task, reporter: Reporter) -> None:
+    """Report how long records took until they were acknowledged, and until they were received."""
     acknowledged_ms: list[float] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -140,24 +140,24 @@ def measure(task: Task, teller: Teller) -> None:
     try:
         _warm_up(task, producer, receiver)
         padding = bytes(max(0, task.record_size - _MOMENT.size))
-        teller.begin()
+        reporter.begin()
         sent = 0
-        while teller.seconds < task.seconds:
-            producer.poll(max(0.0, sent / task.rate - teller.seconds))
-            if teller.seconds >= sent / task.rate:
+        while reporter.seconds < task.seconds:
+            producer.poll(max(0.0, sent / task.rate - reporter.seconds))
+            if reporter.seconds >= sent / task.rate:
                 moment = _MOMENT.pack(time.perf_counter_ns())
                 producer.produce(task.topic, moment + padding, on_delivery=delivered)
                 sent += 1
-            teller.tell(sent)
+            reporter.report(sent)
         producer.flush(TIMEOUT_S)
         _wait(lambda: len(receiver.took_ms) >= sent)
-        teller.end(sent, received_ms=receiver.took_ms, acknowledged_ms=acknowledged_ms)
+        reporter.end(sent, received_ms=receiver.took_ms, acknowledged_ms=acknowledged_ms)
     finally:
         receiver.end()
 
 
 def _warm_up(task: Task, producer: Producer, receiver: _Receiver) -> None:
-    """Connections are made, and every partition is being read: that is not what is measured."""
+    """Open all connections, and wait until every partition is read: neither is measured."""
     for index in task.partitions:
         producer.produce(task.topic, _WARMING_UP, partition=index)
     producer.flush(TIMEOUT_S)
@@ -165,17 +165,17 @@ def _warm_up(task: Task, producer: Producer, receiver: _Receiver) -> None:
 
 
 def _wait(condition: Callable[[], bool]) -> None:
-    """Until it is so; what has not come by then is missing in the figures."""
+    """Wait until the condition holds, at most TIMEOUT_S: later records are missing in the figures."""
     deadline = time.monotonic() + TIMEOUT_S
     while not condition() and time.monotonic() < deadline:
         time.sleep(LOOK_S)
 
 
-def produce(task: Task, teller: Teller) -> None:
-    """As fast as the cluster takes it; all that was sent is acknowledged at the end."""
+def produce(task: Task, reporter: Reporter) -> None:
+    """Send records as fast as possible, and wait until all are acknowledged."""
     failures: list[KafkaError] = []
     producer = producer_of(task, {"linger.ms": 5, "delivery.report.only.error": True})
-    most = max(1, min(MOST_ON_THE_WAY, MOST_BYTES_ON_THE_WAY // task.record_size))
+    most = max(1, min(MOST_IN_FLIGHT, MOST_BYTES_IN_FLIGHT // task.record_size))
     pool = [{"value": value} for value in values(task.record_size, min(POOL, most))]
 
     def failed(error: KafkaError | None, _message: Message) -> None:
@@ -183,29 +183,29 @@ def produce(task: Task, teller: Teller) -> None:
             failures.append(error)
 
     producer.list_topics(task.topic, timeout=TIMEOUT_S)
-    teller.begin()
+    reporter.begin()
     sent = 0
-    while teller.seconds < task.seconds and not failures:
+    while reporter.seconds < task.seconds and not failures:
         producer.poll(0)
         if len(producer) + len(pool) > most and len(producer):
             producer.poll(0.001)
         else:
             sent += producer.produce_batch(task.topic, pool, on_delivery=failed)
-        teller.tell(sent - len(producer))
+        reporter.report(sent - len(producer))
     left = producer.flush(TIMEOUT_S)
     if failures or left:
         raise SystemExit(_fail(failures[0].str() if failures else f"{left} records were not acknowledged"))
-    teller.end(sent)
+    reporter.end(sent)
 
 
-def consume(task: Task, teller: Teller) -> None:
-    """From the beginning to the end, or as long as there is time."""
+def consume(task: Task, reporter: Reporter) -> None:
+    """Read all records, or as many as the time of the task allows."""
     consumer = consumer_of(task)
     consumer.assign([TopicPartition(task.topic, index, 0) for index in task.partitions])
     left = set(task.partitions)
     records = 0
-    teller.begin()
-    while left and teller.seconds < task.seconds:
+    reporter.begin()
+    while left and reporter.seconds < task.seconds:
         for message in consumer.consume(AT_ONCE, timeout=0.2):
             error = message.error()
             if error is None:
@@ -214,20 +214,20 @@ def consume(task: Task, teller: Teller) -> None:
                 left.discard(message.partition())
             elif not error.retriable():
                 raise SystemExit(_fail(error.str()))
-        teller.tell(records)
-    teller.end(records)
+        reporter.report(records)
+    reporter.end(records)
     consumer.close()
 
 
 def _fail(why: str) -> int:
-    say(error=why)
+    _print_json(error=why)
     return 1
 
 
 def main() -> None:
-    """Do the task."""
+    """Run the task of the command line."""
     task = Task.decode(sys.argv[1])
-    {"produce": produce, "consume": consume, "latency": measure}[task.phase](task, Teller())
+    {"produce": produce, "consume": consume, "latency": measure}[task.phase](task, Reporter())
 
 
 if __name__ == "__main__":

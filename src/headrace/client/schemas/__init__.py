@@ -1,1 +1,1 @@
-"""A schema registry as its clients see it."""
+"""The client of a schema registry."""

@@ -1,4 +1,4 @@
-"""Schemas in files: of which type they are, what they refer to, and how two of them differ. Pure."""
+"""Schemas in files: their type, their references, and differences between two. Pure."""
 
 import difflib
 import json
@@ -19,13 +19,13 @@ _REFERENCE: Final = re.compile(r"(?P<name>[^=]+)=(?P<subject>.+):(?P<version>\d+
 def read_schema(
     name: str, text: str, schema_type: str | None = None, references: Iterable[str] = ()
 ) -> Schema:
-    """The schema in a file: of the type that is given, or that the file's name says.
+    """Return the schema in a file, of the given type or of the type by the file's suffix.
 
-    ClientError if neither says, or if the text cannot be one: what is no JSON is not worth a request.
+    ClientError if the type is unknown, or the text is not JSON where it has to be.
     """
     chosen = schema_type or _BY_SUFFIX.get(PurePath(name).suffix.lower())
     if chosen is None:
-        raise ClientError(f"{name}: its name ends in none of .avsc .json .proto: give its --type")
+        raise ClientError(f"{name}: unknown suffix, expected .avsc, .json or .proto: give --type")
     if not text.strip():
         raise ClientError(f"{name} is empty")
     if chosen == "JSON" or (chosen == AVRO and not text.strip().isidentifier()):
@@ -37,7 +37,7 @@ def read_schema(
 
 
 def read_reference(text: str) -> Reference:
-    """`other.proto=other-value:2` is version 2 of the subject other-value, used as other.proto."""
+    """Return a reference: `other.proto=other-value:2` is version 2 of other-value, used as other.proto."""
     found = _REFERENCE.fullmatch(text)
     if found is None:
         raise ClientError(f"--reference {text}: expected NAME=SUBJECT:VERSION")
@@ -45,7 +45,7 @@ def read_reference(text: str) -> Reference:
 
 
 def pretty(schema: Registered | Schema) -> str:
-    """As a person would write it: JSON is indented, Protobuf is left alone."""
+    """Return the text of a schema for people: JSON indented, Protobuf unchanged."""
     text = schema.text if isinstance(schema, Schema) else schema.schema
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
@@ -54,9 +54,9 @@ def pretty(schema: Registered | Schema) -> str:
 
 
 def reasons(messages: Iterable[str]) -> list[str]:
-    """What a person wants to know of why a schema does not fit: the descriptions, if there are any.
+    """Return the descriptions in the messages about an incompatible schema, or all messages without one.
 
-    A registry also repeats the old schema and the level that it asked for.
+    The other messages of a registry repeat the old schema and the compatibility level.
     """
     every = list(dict.fromkeys(messages))
     described = [found[1] for each in every if (found := _DESCRIPTION.search(each))]
@@ -64,7 +64,7 @@ def reasons(messages: Iterable[str]) -> list[str]:
 
 
 def compare(old: Registered | Schema, new: Registered | Schema, names: tuple[str, str]) -> list[str]:
-    """The lines of a unified diff between two schemas, references included; none if they are alike."""
+    """Return the lines of a unified diff of two schemas and their references; none if they are equal."""
     return list(difflib.unified_diff(_lines(old), _lines(new), *names, lineterm=""))
 
 

@@ -1,4 +1,4 @@
-"""A schema registry over HTTP, any that speaks Confluent's API: what `headrace schema` does.
+"""The client of a schema registry with Confluent's HTTP API: what `headrace schema` does.
 
 Registry("http://127.0.0.1:8080").register("orders-value", Schema(text='"string"'))
 """
@@ -34,11 +34,15 @@ INCOMPATIBLE: Final = 409
 _NOT_FOUND: Final = 404
 _SUBJECT_SOFT_DELETED: Final = 40404
 _VERSION_SOFT_DELETED: Final = 40406
-_NOTHING_OF_ITS_OWN: Final = {40401, 40408, 40409}  # no config, no mode; some say that there is no subject
+_NOTHING_OF_ITS_OWN: Final = {
+    40401,
+    40408,
+    40409,
+}  # no config or mode; some registries: no subject
 
 
 class RegistryError(ClientError):
-    """The registry refused; `code` is its own number for why: 40401 is a subject that is not there."""
+    """The registry refused a request; `code` is its error code, such as 40401: subject not found."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -47,7 +51,7 @@ class RegistryError(ClientError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Another schema that one uses: the name it uses it by, and where it is."""
+    """A reference to another schema: the name in the schema, and its subject and version."""
 
     name: str
     subject: str
@@ -56,7 +60,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """A schema as somebody wrote it."""
+    """A schema that need not be registered."""
 
     text: str
     type: str = AVRO
@@ -65,7 +69,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """A schema as a version of a subject; one that is known by its id alone has neither."""
+    """A registered schema; one that was read by its id has no subject and version."""
 
     id: int
     type: str
@@ -76,12 +80,12 @@ class Registered:
 
 
 class Registry:
-    """Every call waits for its answer; RegistryError if it is a refusal, Unreachable if there is none."""
+    """Every call waits for the response; RegistryError if it is an error, Unreachable if there is none."""
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, advice: str = "") -> None:
-        """`url` may carry a user's name and password, as http://user:password@host:port.
+        """`url` may have a user and password: http://user:password@host:port.
 
-        `advice` is said to whoever gets no answer.
+        `advice` is added to the message of Unreachable.
         """
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -95,31 +99,31 @@ class Registry:
     # -- looking -------------------------------------------------------------------------------
 
     def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
-        """The names of subjects that begin so."""
+        """Return the subjects whose name has this prefix."""
         found = self._ask("GET", "/subjects", query=_query(subjectPrefix=prefix or None, deleted=deleted))
         return sorted(map(str, found))
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
-        """The versions of a subject, oldest first."""
+        """Return the versions of a subject, oldest first."""
         return sorted(self._ask("GET", f"/subjects/{_part(subject)}/versions", query=_query(deleted=deleted)))
 
     def get(self, subject: str, version: int | str = LATEST, *, deleted: bool = False) -> Registered:
-        """One version of a subject."""
+        """Return one version of a subject."""
         path = f"/subjects/{_part(subject)}/versions/{version}"
         return _registered(self._ask("GET", path, query=_query(deleted=deleted)))
 
     def by_id(self, schema_id: int) -> Registered:
-        """The schema of this id, whichever subjects have it."""
+        """Return the schema of this id, in whichever subject."""
         return _registered(self._ask("GET", f"/schemas/ids/{schema_id}"), schema_id)
 
     def by_guid(self, guid: str) -> Registered:
-        """The schema that is called so in every registry."""
+        """Return the schema of this GUID, which is the same in every registry."""
         return _registered(self._ask("GET", f"/schemas/guids/{_part(guid)}"))
 
     def check(self, subject: str, schema: Schema, version: int | str | None = None) -> list[str]:
-        """Why `schema` cannot become the next version of `subject`; nothing if it can.
+        """Return why `schema` is incompatible with `subject`; an empty list if it is compatible.
 
-        It is held against the versions that the subject's level asks for, or against `version` alone.
+        It is compared with the versions of the subject's compatibility level, or with `version` only.
         """
         path = f"/compatibility/subjects/{_part(subject)}/versions"
         found = self._ask(
@@ -127,20 +131,20 @@ class Registry:
         )
         if found["is_compatible"]:
             return []
-        return [str(each) for each in found.get("messages", ())] or ["the registry does not say why"]
+        return [str(each) for each in found.get("messages", ())] or ["the registry gives no reason"]
 
     # -- changing ------------------------------------------------------------------------------
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> Registered:
-        """Make it the next version of a subject, unless it has it already; what it is there."""
+        """Register the schema as the next version of a subject, unless it is registered; return it."""
         path, query = f"/subjects/{_part(subject)}", _query(normalize=normalize)
         self._ask("POST", f"{path}/versions", _body(schema), query)
         return _registered(self._ask("POST", path, _body(schema), query))
 
     def delete(self, subject: str, version: int | str | None = None, *, permanent: bool = False) -> list[int]:
-        """Delete a subject, or one version of it; which versions went.
+        """Delete a subject, or one version of it, and return the deleted versions.
 
-        Deleted schemas can still be read by their ids; `permanent` forgets those as well.
+        Deleted schemas can still be read by their ids, unless they are deleted with `permanent`.
         """
         path = f"/subjects/{_part(subject)}" + ("" if version is None else f"/versions/{version}")
         try:
@@ -148,9 +152,9 @@ class Registry:
         except RegistryError as error:
             if not permanent or error.code not in {_SUBJECT_SOFT_DELETED, _VERSION_SOFT_DELETED}:
                 raise
-            gone = []  # that has been done before
+            gone = []  # it is deleted already, but not permanently
         if permanent:
-            number = gone if version == LATEST and gone else version  # `latest` is another one by now
+            number = gone if version == LATEST and gone else version  # `latest` is another version now
             place = f"/subjects/{_part(subject)}" + ("" if version is None else f"/versions/{number}")
             gone = self._ask("DELETE", place, query={"permanent": "true"})
         return sorted(gone) if isinstance(gone, list) else [int(gone)]
@@ -158,28 +162,28 @@ class Registry:
     # -- config and mode -----------------------------------------------------------------------
 
     def level(self, subject: str | None = None) -> str:
-        """The compatibility that counts for a subject, its own or everybody's; without one, everybody's."""
+        """Return the compatibility level of a subject, its own or the global one; or the global one."""
         found = self._ask("GET", _of("config", subject), query={"defaultToGlobal": "true"})
         return str(found["compatibilityLevel"])
 
     def set_level(self, level: str, subject: str | None = None) -> str:
-        """Ask for this compatibility of every version to come."""
+        """Set the compatibility level of a subject, or the global one."""
         return str(self._ask("PUT", _of("config", subject), {"compatibility": level})["compatibility"])
 
     def unset_level(self, subject: str | None = None) -> None:
-        """Back to everybody's, or for everybody to what the registry began with."""
+        """Reset the level of a subject to the global one, or the global one to the registry's default."""
         self._unset("config", subject)
 
     def mode(self, subject: str | None = None) -> str:
-        """Whether schemas can be registered: READWRITE, READONLY or IMPORT."""
+        """Return the mode of a subject, or the global one: READWRITE, READONLY or IMPORT."""
         return str(self._ask("GET", _of("mode", subject), query={"defaultToGlobal": "true"})["mode"])
 
     def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> str:
-        """Let schemas be registered, or not; IMPORT takes ids too, if there is nothing yet, or by force."""
+        """Set a mode; IMPORT, for schemas with given ids, needs an empty subject, or `force`."""
         return str(self._ask("PUT", _of("mode", subject), {"mode": mode}, _query(force=force))["mode"])
 
     def unset_mode(self, subject: str) -> None:
-        """Back to everybody's."""
+        """Reset the mode of a subject to the global one."""
         self._unset("mode", subject)
 
     def _unset(self, what: str, subject: str | None) -> None:
@@ -223,7 +227,7 @@ class Registry:
             return RegistryError(f"{self._url} answers {error.code} {error.reason}", error.code * 100)
 
     def _no_registry(self) -> ClientError:
-        return ClientError(f"what answers at {self._url} is no schema registry")
+        return ClientError(f"the server at {self._url} is not a schema registry")
 
 
 def _registered(found: Mapping[str, Any], schema_id: int = 0) -> Registered:
@@ -251,7 +255,7 @@ def _body(schema: Schema) -> dict[str, object]:
 
 
 def _query(**flags: str | bool | None) -> dict[str, str]:
-    """Only what was asked for; a registry that is too old for the rest need not know of it."""
+    """Return the flags that are set: an old registry may not know the others."""
     return {name: "true" if value is True else str(value) for name, value in flags.items() if value}
 
 
@@ -276,5 +280,5 @@ def _why(error: Exception) -> str:
 
 
 def _sentence(text: str) -> str:
-    """As ours begin and end: most are put behind a colon."""
+    """Return a message without capital and period, to follow a colon."""
     return lowered(text).rstrip(".")

@@ -1,10 +1,10 @@
-"""Between Python's objects and the bytes of a record: BYTES, STRING, JSON, or a function of yours.
+"""Serialisation of keys and values: BYTES, STRING, JSON, or a function.
 
 Producer("127.0.0.1:9092", key=STRING, value=JSON).send("orders", {"item": "tea"}, key="alice")
 Consumer("127.0.0.1:9092", "orders", key=STRING, value=json.loads)
 
-Formats that a schema registry knows are in `serializers_registry`. None is no key or no value (a tombstone)
-in every format, and stays None.
+Formats with a schema registry are in `registry`. In every format None is no key or no value (a tombstone),
+and is not serialised.
 """
 
 import json
@@ -16,7 +16,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from confluent_kafka.serialization import Serializer as ConfluentSerializer
 
 from headrace.client.errors import BadSetting
-from headrace.client.serializers.registry_errors import check_asked
+from headrace.client.serializers.registry_errors import raise_if_unreachable
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -36,7 +36,7 @@ class Format(Protocol[T]):
 
 
 class Bytes(Format[bytes]):
-    """As they are. A str is taken too, and sent as UTF-8."""
+    """Bytes, unchanged. A str is accepted, too, and sent as UTF-8."""
 
     def serialize(self, value: bytes, topic: str, field: Field, headers: Headers | None) -> bytes:  # noqa: ARG002
         return value
@@ -58,7 +58,7 @@ class String(Format[str]):
 
 
 class Json(Format[Any]):
-    """What JSON has a word for; NaN and infinity are not among it."""
+    """Values of JSON, without NaN and infinity."""
 
     def __init__(self) -> None:
         self._dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
@@ -71,7 +71,7 @@ class Json(Format[Any]):
 
 
 class _Function(Generic[T]):
-    """One direction, by a function of one argument, or one of confluent_kafka's serialisers."""
+    """One direction: a function of one argument, or one of confluent_kafka's serialisers."""
 
     def __init__(self, function: Callable[..., T]) -> None:
         self._function = function
@@ -83,7 +83,7 @@ class _Function(Generic[T]):
         try:
             return self._function(value, SerializationContext(topic, _FIELDS[field], headers))
         except Exception as error:
-            check_asked(error)
+            raise_if_unreachable(error)
             raise
 
     serialize = deserialize = _call
@@ -98,18 +98,18 @@ AnyFormat = Format[T] | Callable[[Any], T]
 
 
 def close(*formats: object) -> None:
-    """Be done with formats that have something open."""
+    """Close formats that have a connection to a registry."""
     for each in formats:
         if hasattr(each, "connect"):
             each.close()  # type: ignore[attr-defined]
 
 
 def format_of(given: object, registry: object = None) -> Any:
-    """The format that was asked for; None if bytes stay as they are, which is quicker than asking."""
+    """Return the format; None for bytes, which need no call at all."""
     given = _instance(given)
     if given is None or given is BYTES:
         return None
-    if hasattr(given, "connect"):  # it needs a registry, and may have one
+    if hasattr(given, "connect"):  # a format with a registry, perhaps its own
         return given.connect(registry)
     if hasattr(given, "serialize") and hasattr(given, "deserialize"):
         return given
@@ -119,7 +119,7 @@ def format_of(given: object, registry: object = None) -> Any:
 
 
 def _instance(given: object) -> object:
-    """What is meant by a class: `str` would make "b'x'" of bytes, and `Avro` make nothing of them."""
+    """Return the format that a class stands for: str for STRING, bytes for BYTES, a format's class for it."""
     if not isinstance(given, type):
         return given
     if given in _MEANT:
@@ -130,11 +130,11 @@ def _instance(given: object) -> object:
         return given()
     except TypeError as error:
         name = given.__name__
-        raise BadSetting(f"{name} is a class, and wants to be told more: give {name}(...)") from error
+        raise BadSetting(f"{name} is a class that needs arguments: give {name}(...)") from error
 
 
 def _no_format(given: object) -> BadSetting:
     return BadSetting(
-        f"{given!r} is no format: give BYTES, STRING, JSON, Avro(...), JsonSchema(...), "
+        f"{given!r} is not a format: give BYTES, STRING, JSON, Avro(...), JsonSchema(...), "
         "Protobuf(...) or a function"
     )

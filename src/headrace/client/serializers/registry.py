@@ -3,9 +3,9 @@
 Producer("127.0.0.1:9092", value=Avro(SCHEMA), registry="http://127.0.0.1:8080")
 Consumer("127.0.0.1:9092", "orders", value=Avro(), registry="http://127.0.0.1:8080")
 
-confluent_kafka's serialisers do the work. Writing registers the schema under TOPIC-value, or TOPIC-key, if it
-is new; `use.latest.version` and the like are among the `settings`. Reading needs no schema: the record has
-the id of its own. Given one, records come as this schema has them, by the rules of schema evolution.
+confluent_kafka's serialisers are used. A producer registers a new schema under TOPIC-value or TOPIC-key;
+`settings` has `use.latest.version` and the like. A consumer needs no schema, as each record has the id of its
+schema. With a schema, records are converted to it by the rules of schema evolution.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from headrace.client.errors import BadSetting
 from headrace.client.serializers.formats import Field, Headers
-from headrace.client.serializers.registry_errors import check_asked
+from headrace.client.serializers.registry_errors import raise_if_unreachable
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def schema_text(
     schema: "str | Mapping[str, Any] | list[Any] | Schema | None", name: str
 ) -> "str | Schema | None":
-    """The schema as text, for the format of this name; BadSetting if that is no JSON."""
+    """Return the schema as text, for the format of this name; BadSetting if it is not JSON."""
     if isinstance(schema, Mapping | list):
         return json.dumps(schema)
     if schema is None or hasattr(schema, "schema_str"):
@@ -43,7 +43,7 @@ def schema_text(
     try:
         json.loads(schema)
     except ValueError as error:
-        raise BadSetting(f"the schema for {name} is no JSON: {error}: {schema.strip()!r:.80}") from error
+        raise BadSetting(f"the schema for {name} is not JSON: {error}: {schema.strip()!r:.80}") from error
     return schema
 
 
@@ -56,17 +56,17 @@ def avro_schema(schema: "str | Mapping[str, Any] | list[Any] | Schema | None") -
 
 
 def _check(schema: Any) -> None:
-    from fastavro.schema import SchemaParseException, UnknownType, parse_schema  # noqa: PLC0415  not for everybody
+    from fastavro.schema import SchemaParseException, UnknownType, parse_schema  # noqa: PLC0415  only for Avro
 
     try:
         parse_schema(schema)
     except UnknownType as error:
         unknown = error.name
-        if isinstance(unknown, Mapping):  # its type is what is unknown
+        if isinstance(unknown, Mapping):  # the type of this one is unknown
             unknown = unknown.get("type", unknown)
-        raise BadSetting(f"the Avro schema has a type that there is not: {unknown}") from error
+        raise BadSetting(f"the Avro schema has an unknown type: {unknown}") from error
     except (SchemaParseException, KeyError, TypeError, ValueError) as error:
-        raise BadSetting(f"the Avro schema is not one: {type(error).__name__}: {error}") from error
+        raise BadSetting(f"the Avro schema is invalid: {type(error).__name__}: {error}") from error
 
 
 T = TypeVar("T")
@@ -75,14 +75,14 @@ _CONTEXTS: Final = {"key": MessageField.KEY, "value": MessageField.VALUE}
 
 
 class RegistryFormat(ABC, Generic[T]):
-    """What the three have in common: a registry, and two directions that are made when they are needed."""
+    """The base of Avro, JsonSchema and Protobuf: a registry, and two directions, created on first use."""
 
-    blocking: Final = True  # it may have to ask the registry: not in an event loop
+    blocking: Final = True  # it may send a request to the registry: not in an event loop
 
     def __init__(self, registry: object = None, settings: Mapping[str, Any] | None = None) -> None:
         self._registry = registry
-        self._made: SchemaRegistryClient | None = None  # of an address: ours to close
-        self._lock = Lock()  # two threads would make two clients
+        self._made: SchemaRegistryClient | None = None  # created for an address, and closed by us
+        self._lock = Lock()  # so that two threads do not create two clients
         self._settings = dict(settings or {})
         self.adds_headers = "schema.id.serializer" in self._settings
         self._write: Callable[..., bytes | None] | None = None
@@ -100,14 +100,14 @@ class RegistryFormat(ABC, Generic[T]):
         return self
 
     def close(self) -> None:
-        """Close the connection to the registry, if there is one of ours. Whoever goes on has another made."""
+        """Close our connection to the registry, if any; the next use creates another."""
         with self._lock:
             made, self._made, self._write, self._read = self._made, None, None, None
         if made is not None:
             made.__exit__(None, None, None)
 
     def serialize(self, value: T, topic: str, field: Field, headers: Headers | None) -> bytes | None:
-        """The registry's magic byte, the schema's id, and the value; Unreachable if it cannot be asked."""
+        """Return the magic byte, the schema id and the value; Unreachable if the registry does not answer."""
         try:
             write = self._write
             if write is None:
@@ -115,11 +115,11 @@ class RegistryFormat(ABC, Generic[T]):
                     self._write = write = self._write or self._writer(self._client())
             return write(value, SerializationContext(topic, _CONTEXTS[field], headers))
         except Exception as error:
-            check_asked(error, self._registry)
+            raise_if_unreachable(error, self._registry)
             raise
 
     def deserialize(self, data: bytes, topic: str, field: Field, headers: Headers | None) -> T:
-        """The value, by the schema that it was written with; Unreachable if nobody says which."""
+        """Return the value, by the schema of its id; Unreachable if the registry does not answer."""
         try:
             read = self._read
             if read is None:
@@ -127,7 +127,7 @@ class RegistryFormat(ABC, Generic[T]):
                     self._read = read = self._read or self._reader(self._client())
             return read(data, SerializationContext(topic, _CONTEXTS[field], headers))
         except Exception as error:
-            check_asked(error, self._registry)
+            raise_if_unreachable(error, self._registry)
             raise
 
     def _client(self) -> "SchemaRegistryClient":
@@ -170,7 +170,7 @@ class Avro(RegistryFormat[Any]):
 
 
 class JsonSchema(RegistryFormat[Any]):
-    """JSON that is checked against its schema, when it is written and when it is read."""
+    """JSON that is validated against its schema, when it is written and when it is read."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class JsonSchema(RegistryFormat[Any]):
 
 
 class Protobuf(RegistryFormat[T]):
-    """A class that protoc has made; records are its objects."""
+    """Protobuf, by a class that protoc has generated; records are its objects."""
 
     def __init__(
         self, message: type[T], registry: object = None, settings: Mapping[str, Any] | None = None
@@ -215,7 +215,7 @@ class Protobuf(RegistryFormat[T]):
 
 
 def client_of(registry: object) -> "SchemaRegistryClient":
-    """A client for an address or for confluent_kafka's settings; a client is one already."""
+    """Return a client for an address or for confluent_kafka's settings; a client is returned as it is."""
     from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415
 
     if isinstance(registry, str):
@@ -230,5 +230,5 @@ def client_of(registry: object) -> "SchemaRegistryClient":
 
 def _needed(schema: T | None, name: str) -> T:
     if schema is None:
-        raise BadSetting(f"{name} cannot be written without its schema: {name}(SCHEMA)")
+        raise BadSetting(f"{name} needs a schema for writing: {name}(SCHEMA)")
     return schema

@@ -1,6 +1,6 @@
-"""Whether a format has failed because of a value, or because the schema registry could not be asked.
+"""Errors of the schema registry, as opposed to errors of a value.
 
-The first is the record's fault and stays so; the second passes, and says nothing about the record.
+An invalid value stays invalid. A registry that does not answer may answer later, and the record may be valid.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from headrace.client.errors import Unreachable, lowered
 
-_DEPTH: Final = 10  # of causes that are looked at
-_OWN_CODES: Final = 10_000  # from here on, a registry's error codes are its own, and not HTTP's
-_REFUSALS: Final = {  # these are about us or the moment; all else that is below 500 is about the schema
+_DEPTH: Final = 10  # of causes
+_OWN_CODES: Final = 10_000  # from here on, error codes are the registry's own, not HTTP's
+_REFUSALS: Final = {  # about the client or the moment; other statuses below 500 are about the schema
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
     HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
@@ -22,9 +22,9 @@ _REFUSALS: Final = {  # these are about us or the moment; all else that is below
 
 
 def registry_unreachable(error: BaseException, url: object = None) -> Unreachable | None:
-    """Unreachable if the registry could not be asked, or would not answer just now; None if that is not it.
+    """Return Unreachable if the registry did not answer, or refused for now; None for other errors.
 
-    `url` is what the user gave for the registry: an address, the client's settings, or a client.
+    `url` is the user's registry: an address, the client's settings, or a client.
     """
     if isinstance(error, Unreachable):
         return error
@@ -33,8 +33,8 @@ def registry_unreachable(error: BaseException, url: object = None) -> Unreachabl
         status = getattr(each, "http_status_code", None)
         if not isinstance(status, int):
             continue
-        if _is_elsewhere(status, getattr(each, "error_code", None)):
-            return Unreachable(f"what answers at {_address(url, causes)} is no schema registry: {status}")
+        if _is_no_registry(status, getattr(each, "error_code", None)):
+            return Unreachable(f"the server at {_address(url, causes)} is not a schema registry: {status}")
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _REFUSALS:
             where, said = _address(url, causes), str(getattr(each, "error_message", "") or "no reason given")
             return Unreachable(
@@ -45,8 +45,8 @@ def registry_unreachable(error: BaseException, url: object = None) -> Unreachabl
     return None
 
 
-def check_asked(error: BaseException, url: object = None) -> None:
-    """Raise that instead, if so."""
+def raise_if_unreachable(error: BaseException, url: object = None) -> None:
+    """Raise Unreachable if the failure came from the registry."""
     unreachable = registry_unreachable(error, url)
     if unreachable is not None:
         raise unreachable from error
@@ -61,14 +61,14 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         error = cause
 
 
-def _is_elsewhere(status: int, code: object) -> bool:
-    """A path that is not there. What a registry does not have is 40401 and the like to it."""
+def _is_no_registry(status: int, code: object) -> bool:
+    """Whether the path does not exist. A registry answers 40401 and the like for a missing subject."""
     missing = status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
     return missing and (not isinstance(code, int) or code < _OWN_CODES)
 
 
 def _is_transport(error: BaseException) -> bool:
-    """All that can come between us and an answer is a TransportError of httpx, which has two names."""
+    """Whether it is a failure of the connection: a TransportError of httpx, which has two module names."""
     return isinstance(error, ConnectionError | TimeoutError) or any(
         kind.__name__ == "TransportError" and kind.__module__.startswith("httpx")
         for kind in type(error).__mro__
@@ -76,7 +76,7 @@ def _is_transport(error: BaseException) -> bool:
 
 
 def _why(causes: list[BaseException]) -> str:
-    """In the words of the operating system, if it has any."""
+    """Return the message of the operating system, if there is one."""
     for each in reversed(causes):
         if isinstance(each, OSError) and each.strerror:
             return lowered(each.strerror)
@@ -84,16 +84,16 @@ def _why(causes: list[BaseException]) -> str:
 
 
 def _address(url: object, causes: list[BaseException]) -> str:
-    """Where it should be, without a password; if nobody says, where the request went."""
+    """Return the registry's address without a password, or the address of the failed request."""
     if isinstance(url, Mapping):
         url = url.get("url")
     if not isinstance(url, str):
         rest = getattr(url, "_rest_client", None)  # of confluent_kafka's client
-        url = ",".join(getattr(rest, "base_urls", ())) or next(filter(None, map(_asked, causes)), "")
+        url = ",".join(getattr(rest, "base_urls", ())) or next(filter(None, map(_requested, causes)), "")
     return ",".join(_without_password(each.strip()) for each in url.split(",")) if url else "its address"
 
 
-def _asked(error: BaseException) -> str:
+def _requested(error: BaseException) -> str:
     request = getattr(error, "_request", None)
     if request is None:
         return ""

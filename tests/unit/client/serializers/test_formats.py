@@ -105,9 +105,9 @@ def test_a_format_with_a_registry_of_its_own_keeps_it(registry: SchemaRegistryCl
 def test_what_is_missing_is_told() -> None:
     with pytest.raises(BadSetting, match="Avro needs a schema registry"):
         format_of(Avro(AVRO))
-    with pytest.raises(BadSetting, match="without its schema"):
+    with pytest.raises(BadSetting, match="needs a schema for writing"):
         format_of(Avro(), "mock://").serialize({}, "t", "value", None)
-    with pytest.raises(BadSetting, match="is no format"):
+    with pytest.raises(BadSetting, match="is not a format"):
         format_of(5)
     with pytest.raises(BadSetting, match="the schema registry"):
         client_of({"url": 5})
@@ -132,11 +132,11 @@ def test_a_class_that_is_no_format_is_a_function() -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        ({"type": "recor"}, "has a type that there is not: recor"),
-        ('{"type": "recor"}', "has a type that there is not: recor"),
-        ("recor", "has a type that there is not: recor"),
-        ({"type": "record", "fields": []}, "is not one: .*name"),
-        ('{"type":', "is no JSON"),
+        ({"type": "recor"}, "has an unknown type: recor"),
+        ('{"type": "recor"}', "has an unknown type: recor"),
+        ("recor", "has an unknown type: recor"),
+        ({"type": "record", "fields": []}, "is invalid: .*name"),
+        ('{"type":', "is not JSON"),
         (5, "is JSON, as text or as a dict, not 5"),
     ],
 )

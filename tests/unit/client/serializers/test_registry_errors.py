@@ -54,7 +54,7 @@ def test_an_answer_that_is_about_us_or_the_moment_is_not_the_record_s_fault(stat
 @pytest.mark.parametrize(("status", "code"), [(404, 404), (404, -1), (404, None), (405, 405)])
 def test_a_path_that_is_not_there_is_no_registry(status: int, code: Any) -> None:
     found = registry_unreachable(SchemaRegistryError(status, code, "Not Found"), "http://r:1/wrong")
-    assert str(found) == f"what answers at http://r:1/wrong is no schema registry: {status}"
+    assert str(found) == f"the server at http://r:1/wrong is not a schema registry: {status}"
 
 
 @pytest.mark.parametrize(
