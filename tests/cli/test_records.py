@@ -131,7 +131,7 @@ def test_where_to_begin(headrace: Command) -> None:
     [
         ("consume absent --exit-at-end", "there is no topic absent"),
         ("consume narrow --partition 4", "narrow has no partition 4, only 0 to 0"),
-        ("consume narrow --from 99", "narrow-0: that offset is not there"),
+        ("consume narrow --from 99", "narrow-0: the offset does not exist (OFFSET_OUT_OF_RANGE)"),
         ("produce narrow x --partition 4", "narrow has no partition 4"),
         ("produce narrow x --key-separator :", "record 1 has no key separator"),
         ("produce narrow [] --from-json", "line 1: expected an object such as"),

@@ -223,7 +223,7 @@ def test_mistakes_of_a_consumer_are_named(broker: Broker) -> None:
     with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
         for wrong, said in (
             (lambda: consumer.seek(topic, 0, -7), "an offset is a number from 0 on"),
-            (lambda: consumer.pause([("zzz", 0)]), "zzz-0 is not read by this consumer"),
+            (lambda: consumer.pause([("zzz", 0)]), "zzz-0 is not assigned to this consumer"),
             (lambda: next(consumer.batches(0)), "at least one record, not 0"),
             (
                 lambda: consumer.assign([(topic, 9)]),
@@ -242,7 +242,7 @@ def test_mistakes_of_a_consumer_are_named(broker: Broker) -> None:
 
 
 def test_a_consumer_without_topics_says_so(broker: Broker) -> None:
-    with Consumer(broker.bootstrap, **QUICK) as consumer, pytest.raises(ClientError, match="nothing to read"):
+    with Consumer(broker.bootstrap, **QUICK) as consumer, pytest.raises(ClientError, match="the consumer has no topics"):
         next(iter(consumer))
 
 

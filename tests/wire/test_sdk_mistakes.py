@@ -62,7 +62,7 @@ def test_a_client_has_to_know_where_the_brokers_are(kind: Any) -> None:
         kind(None)
     with told(BadSetting, "bootstrap.servers is missing"):
         kind()
-    with told(BadSetting, "HOST:PORT,... or a list of such, not at 9092"):
+    with told(BadSetting, "HOST:PORT,... or a list of such, not 9092"):
         kind(9092)
 
 
@@ -222,7 +222,7 @@ def test_what_is_too_large_for_the_topic_is_not_to_be_sent_again(broker: BrokerP
 
 def test_a_partition_that_a_topic_does_not_have_is_told_as_such(broker: BrokerProcess) -> None:
     topic = topic_of(broker.bootstrap, [])
-    with told(ClientError, "name none, or one that there is"), Producer(broker.bootstrap) as producer:
+    with told(ClientError, "give no partition, or an existing one"), Producer(broker.bootstrap) as producer:
         producer.send(topic, b"x", partition=99)
 
 

@@ -1,1 +1,1 @@
-"""Talking to a cluster over the wire, as anybody's client would."""
+"""The clients of a cluster, which reach it over the wire only."""

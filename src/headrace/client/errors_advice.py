@@ -9,13 +9,11 @@ from collections.abc import Iterable
 from typing import Final
 
 AGAIN: Final = "send them again"
-_MAKE_ANOTHER: Final = "this producer is of no more use: make another one, and send them again"
-_NOT_ALLOWED: Final = "this user may not do that, and whoever administers the cluster can allow it"
+_MAKE_ANOTHER: Final = "this producer cannot be used any more: make another one, and send them again"
+_NOT_ALLOWED: Final = "this user is not authorised: ask the administrator of the cluster"
 _TOO_LARGE: Final = "raise max.message.bytes of the topic, or make the records smaller"
-_TOO_FEW: Final = (
-    "too few replicas are in sync for min.insync.replicas: `headrace cluster status` says who is gone"
-)
-_CREDENTIALS: Final = "look at security.protocol, sasl.mechanism, sasl.username and sasl.password"
+_TOO_FEW: Final = "fewer replicas than min.insync.replicas are in sync: see `headrace cluster status`"
+_CREDENTIALS: Final = "check security.protocol, sasl.mechanism, sasl.username and sasl.password"
 
 ADVICE: Final = {
     "MSG_SIZE_TOO_LARGE": _TOO_LARGE,
@@ -26,18 +24,18 @@ ADVICE: Final = {
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NOT_ALLOWED,
     "SASL_AUTHENTICATION_FAILED": _CREDENTIALS,
     "_AUTHENTICATION": _CREDENTIALS,
-    "_UNKNOWN_PARTITION": "name none, or one that there is (`headrace topic describe` lists them)",
+    "_UNKNOWN_PARTITION": "give no partition, or an existing one (`headrace topic describe` lists them)",
     "INVALID_REQUIRED_ACKS": "acks is 'all', 1 or 0",
     "INVALID_RECORD": (
-        "the topic does not take such records: a compacted one wants a key, one with schema validation "
-        "the id of a schema of its own"
+        "the topic refuses the record: a compacted topic requires a key, one with schema validation "
+        "the id of one of its schemas"
     ),
-    "INVALID_TIMESTAMP": "its time is further from now than message.timestamp.*.max.ms of the topic",
+    "INVALID_TIMESTAMP": "the timestamp is further from now than message.timestamp.*.max.ms of the topic",
     "UNSUPPORTED_COMPRESSION_TYPE": "choose another compression: zstd, lz4, snappy, gzip or none",
-    "POLICY_VIOLATION": "a policy of the cluster forbids it, and who made that knows why",
+    "POLICY_VIOLATION": "a policy of the cluster forbids it: ask its administrator",
     "NOT_ENOUGH_REPLICAS": _TOO_FEW,
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND": _TOO_FEW,
-    "KAFKA_STORAGE_ERROR": "look at the disk and the log of the broker that leads the partition",
+    "KAFKA_STORAGE_ERROR": "check the disk and the log of the partition's leader",
     "_PURGE_QUEUE": "close, or flush before that, with more time",
     "_PURGE_INFLIGHT": "close, or flush before that, with more time",
     "_FATAL": _MAKE_ANOTHER,
@@ -46,8 +44,8 @@ ADVICE: Final = {
     "OUT_OF_ORDER_SEQUENCE_NUMBER": _MAKE_ANOTHER,
 }
 _OF_MANY: Final = {  # for several records; the error of one record says it already
-    "TOPIC_EXCEPTION": "send them to a topic that there can be",
-    "_MSG_TIMED_OUT": "see to that, then send them again (some may be there twice then)",
+    "TOPIC_EXCEPTION": "send them to a topic with a valid name",
+    "_MSG_TIMED_OUT": "remove the cause, then send them again (some may be written twice)",
     "UNKNOWN_TOPIC_OR_PART": "create the topic (`headrace topic create`), then send them again",
     "_UNKNOWN_TOPIC": "create the topic (`headrace topic create`), then send them again",
 }
@@ -68,4 +66,4 @@ def why_no_topic(topic: object) -> str:
         return f"a topic is named by a str, not by {type(topic).__name__}"
     if _NAME.fullmatch(topic) and topic not in {".", ".."} and len(topic) <= LONGEST_NAME:
         return ""
-    return f"a name has letters of ASCII, digits, '.', '_' and '-', and 1 to {LONGEST_NAME} of them"
+    return f"a name has 1 to {LONGEST_NAME} ASCII letters, digits, '.', '_' and '-'"

@@ -41,10 +41,10 @@ def error_of(name: str) -> KafkaError:
     ("kind", "advice"),
     [
         ("MSG_SIZE_TOO_LARGE", "raise max.message.bytes"),
-        ("TOPIC_AUTHORIZATION_FAILED", "whoever administers the cluster can allow it"),
-        ("_UNKNOWN_PARTITION", "name none, or one that there is"),
+        ("TOPIC_AUTHORIZATION_FAILED", "ask the administrator of the cluster"),
+        ("_UNKNOWN_PARTITION", "give no partition, or an existing one"),
         ("INVALID_REQUIRED_ACKS", "acks is 'all', 1 or 0"),
-        ("INVALID_RECORD", "the topic does not take such records"),
+        ("INVALID_RECORD", "the topic refuses the record"),
         ("NOT_ENOUGH_REPLICAS", "headrace cluster status"),
         ("_FENCED", "make another one"),
     ],
@@ -74,7 +74,7 @@ def test_a_record_that_was_not_acknowledged_may_want_for_replicas() -> None:
     assert str(late).startswith(
         "orders: not acknowledged within 30,000 ms at x:1: fewer replicas are in sync"
     )
-    assert "send them again (some may be there twice" in failed({"_MSG_TIMED_OUT": 1}, late)
+    assert "send them again (some may be written twice" in failed({"_MSG_TIMED_OUT": 1}, late)
 
 
 @pytest.mark.parametrize("code", ["UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"])

@@ -1,1 +1,1 @@
-"""Consumer groups as those see them who are no members."""
+"""Consumer groups, for tools that are not members."""

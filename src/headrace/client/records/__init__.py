@@ -1,1 +1,1 @@
-"""Single records: writing, reading, following and searching."""
+"""Records one by one: writing, reading, following and searching."""

@@ -20,7 +20,7 @@ _POSITIONS: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}(,[0-9]{1,10}:[0-9]{1,19
 _GONE: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
 CHECK_S: Final = 1.0
 _OFFSETS: Final = range(2**63)
-PACKED: Final = "~"  # begins positions that are packed
+PACKED: Final = "~"  # the first character of packed positions
 PACKED_FROM: Final = 20  # partitions
 _LARGEST: Final = 4 * 1024 * 1024  # characters of positions, unpacked
 
@@ -41,9 +41,9 @@ class Follower(Reader):
         """`positions` are offsets by partition, and take precedence over `start`."""
         self._wanted = dict(positions or {})
         self.positions: dict[int, int] = {}  # the next offset of each partition
-        self.begins: dict[int, int] = {}  # where each began when we came
-        self.ends: dict[int, int] = {}  # where each ended then
-        self.lost = 0  # records that were asked for and are not in the log any more
+        self.begins: dict[int, int] = {}  # the first offset of each partition at the start
+        self.ends: dict[int, int] = {}  # the end of each partition at the start
+        self.lost = 0  # requested records that are not in the log any more
         super().__init__(
             bootstrap,
             topic,
@@ -61,7 +61,7 @@ class Follower(Reader):
         )
 
     def step(self, timeout_s: float) -> list[Record]:
-        """Return the records that are there, waiting for the first at most `timeout_s`."""
+        """Return the available records, after waiting at most `timeout_s` for the first."""
         first = self._consumer.poll(timeout_s)
         if first is None:
             return []
@@ -89,7 +89,7 @@ class Follower(Reader):
         try:
             found = self._consumer.list_topics(self._topic, timeout=CHECK_S).topics[self._topic]
         except KafkaException:
-            return  # nobody answers, so nobody knows
+            return  # no broker answers: the topic may still exist
         if found.error is not None and found.error.code() in _GONE:
             raise NoSuchTopic(self._topic)
 
@@ -125,7 +125,7 @@ def written(positions: Mapping[int, int]) -> str:
 def written_short(positions: Mapping[int, int]) -> str:
     """Return positions as short text, sent with every record; those of many partitions are compressed.
 
-    Packed are the differences from one partition's offset to the next one's, which are alike as a rule.
+    The packed numbers are differences between the offsets of neighbouring partitions, usually alike.
     """
     if len(positions) < PACKED_FROM or sorted(positions) != list(range(len(positions))):
         return written(positions)
@@ -143,7 +143,7 @@ def read_positions(text: str) -> dict[int, int]:
     pairs = [pair.split(":") for pair in text.split(",")]
     found = {int(index): int(offset) for index, offset in pairs}
     if len(found) != len(pairs) or not all(offset in _OFFSETS for offset in found.values()):
-        raise ClientError(f"{text[:100]!r}: a partition is there twice, or an offset is too large")
+        raise ClientError(f"{text[:100]!r}: a partition occurs twice, or an offset is too large")
     return found
 
 
@@ -153,7 +153,7 @@ def _unpacked(text: str) -> dict[int, int]:
         steps = zlib.decompressobj().decompress(packed, _LARGEST).decode("ascii")
         offsets = list(accumulate(map(int, steps.split(","))))
     except (ValueError, zlib.error):
-        raise ClientError(f"{text[:100]!r}: these are no positions") from None
+        raise ClientError(f"{text[:100]!r}: not valid positions") from None
     if not all(offset in _OFFSETS for offset in offsets):
-        raise ClientError(f"{text[:100]!r}: these are no offsets")
+        raise ClientError(f"{text[:100]!r}: not valid offsets")
     return dict(enumerate(offsets))

@@ -10,8 +10,8 @@ from headrace.client.errors import ClientError, NoSuchTopic, check_reachable, tr
 
 TIMEOUT_S: Final = 30.0
 POLL_S: Final = 0.2  # how soon Ctrl-C is noticed
-BATCH: Final = 500  # records handed over at a time
-POLL_EVERY: Final = 100  # records written between two looks at what has arrived
+BATCH: Final = 500  # records returned at a time
+POLL_EVERY: Final = 100  # records written between two polls
 ANY_PARTITION: Final = -1
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -19,7 +19,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record to be written, or one that was read."""
+    """A record to write, or a record that was read."""
 
     value: bytes | None
     key: bytes | None = None
@@ -32,14 +32,14 @@ class Record:
 
 @dataclass(slots=True)
 class Receipt:
-    """What has arrived: how many records, and the offsets of each partition, first and last."""
+    """The acknowledged records: how many, and the first and last offset in each partition."""
 
     topic: str
     records: int = 0
     partitions: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, partition: int, offset: int | None) -> None:
-        """Count a record; with acks=0 nobody says at which offset."""
+        """Count a record; with acks=0 its offset is unknown."""
         self.records += 1
         if offset is None:
             return
@@ -48,7 +48,7 @@ class Receipt:
 
 
 class Writer:
-    """Writes to one topic. What could not be delivered is raised by a later `write`, or by `flush`."""
+    """Writes to one topic. A later `write`, or `flush`, raises the error of a failed record."""
 
     def __init__(self, bootstrap: str, topic: str, options: Mapping[str, str | int] | None = None) -> None:
         check_reachable(bootstrap)
@@ -60,15 +60,15 @@ class Writer:
             {
                 "bootstrap.servers": bootstrap,
                 "log_level": 0,
-                "partitioner": "murmur2_random",  # as Kafka's own producer: a key has one partition for all
+                "partitioner": "murmur2_random",  # as in Java: all clients agree on a key's partition
                 "delivery.timeout.ms": int(TIMEOUT_S * 1000),
-                "message.max.bytes": 1_000_000_000,  # the topic's limit is the one that counts
+                "message.max.bytes": 1_000_000_000,  # the topic's limit applies
                 **(options or {}),
             }
         )
 
     def write(self, record: Record) -> None:
-        """Have `record` sent soon; waits while too many are on their way."""
+        """Queue a record; waits while the buffer is full."""
         options: dict[str, Any] = {}
         if record.timestamp_ms is not None:
             options["timestamp"] = record.timestamp_ms
@@ -95,7 +95,7 @@ class Writer:
             self._check()
 
     def flush(self) -> Receipt:
-        """Wait until everything has arrived, and say where."""
+        """Wait until all records are acknowledged, and return their offsets."""
         while self._producer.flush(POLL_S):
             self._check()
         self._check()
@@ -119,7 +119,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where to begin: at an offset, at a time, at the beginning, or `last` records before the end."""
+    """The first record to read: by offset, by time, the first of all, or `last` records before the end."""
 
     offset: int | None = None
     time_ms: int | None = None
@@ -155,13 +155,13 @@ class Reader:
             {
                 "bootstrap.servers": bootstrap,
                 "log_level": 0,
-                "group.id": "headrace-reader",  # librdkafka wants one; nothing is ever committed to it
+                "group.id": "headrace-reader",  # librdkafka requires a group; nothing is committed
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
-                # That a partition ends is known when a fetch comes back empty.
+                # The end of a partition is known only after an empty fetch.
                 "fetch.wait.max.ms": 50 if stop_at_end else 500,
-                "queued.min.messages": 1_000_000,  # or 64 MB; fewer leave it waiting for the next fetch
+                "queued.min.messages": 1_000_000,  # or 64 MB; with fewer it waits for the next fetch
                 **(options or {}),
             }
         )
@@ -183,7 +183,7 @@ class Reader:
         self._consumer.close()
 
     def batches(self) -> Iterator[list[Record]]:
-        """Records as they come, several at a time where there are; ends only if told to stop at the end."""
+        """Yield records, several at a time; without `stop_at_end` it never ends."""
         while self._open:
             first = self._consumer.poll(POLL_S)
             if first is None:
@@ -194,7 +194,7 @@ class Reader:
                 yield records
 
     def _sort(self, messages: Iterable[Message]) -> Iterator[Record]:
-        """The records among `messages`; the others are ends of partitions, and errors."""
+        """Yield the records among `messages`, which also report ends of partitions and errors."""
         for message in messages:
             error = message.error()
             if error is None:
@@ -203,7 +203,9 @@ class Reader:
                 if self._stop_at_end:
                     self._open.discard(message.partition())
             elif error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
-                raise ClientError(f"{self._topic}-{message.partition()}: that offset is not there")
+                raise ClientError(
+                    f"{self._topic}-{message.partition()}: the offset does not exist (OFFSET_OUT_OF_RANGE)"
+                )
             elif error.fatal() or not error.retriable():
                 raise translate(error, self._topic, self._bootstrap)
 
@@ -234,7 +236,7 @@ class Reader:
 
 
 def record_of(message: Message) -> Record:
-    """What librdkafka has received, as a record of ours."""
+    """Return librdkafka's message as a Record."""
     kind, timestamp_ms = message.timestamp()
     return Record(
         value=message.value(),

@@ -1,4 +1,4 @@
-"""Looking for records in a topic, within bounds: what was found, how far it got, where to go on."""
+"""Searches for records in a topic, within bounds on time, records and bytes."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,12 +11,12 @@ from headrace.client.records.scanning_back import STEP_S, Backwards, Bounds, Kep
 
 __all__ = ["Bounds", "Scan", "Stopped", "scan"]
 
-QUEUED_KBYTES: Final = 4096  # that are fetched ahead of a search
+QUEUED_KBYTES: Final = 4096  # fetched ahead of a search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan(Generic[Kept]):
-    """What was found, and what was looked at for it; `next_offsets` is where to go on."""
+    """The result of a search and its cost; the next search continues at `next_offsets`."""
 
     found: tuple[Kept, ...]
     records: int
@@ -38,18 +38,17 @@ def scan(
     positions: Mapping[int, int] | None = None,
     is_full: Callable[[], bool] = lambda: False,
 ) -> Scan[Kept]:
-    """The first records that fit. If `start` counts from the end, the newest of them, newest first.
+    """Return the first records that `fits` accepts; the newest first if `start` counts from the end.
 
-    These are looked for backwards, from the end or from `positions`, and `next_offsets` leads further back.
-    Records may be large: of those that are found, only what `keep` makes of them is held on to, until
-    `is_full` says that this is enough.
+    The newest records are searched backwards, from the end or from `positions`, and `next_offsets` are before
+    them. Records may be large: only the result of `keep` is kept for each, until `is_full` is true.
     """
     began_s = time.monotonic()
     deadline_s = began_s + bounds.time_s
     begin = start if start.last is None else END
     options = {"queued.max.messages.kbytes": QUEUED_KBYTES}
     if start.last is not None:
-        options["queued.min.messages"] = 1000  # what is behind a window is wasted
+        options["queued.min.messages"] = 1000  # records after a window are fetched in vain
     with Follower(
         bootstrap, topic, begin, partitions=partitions, positions=positions, options=options
     ) as follower:
@@ -70,7 +69,7 @@ def scan(
 
 
 class _Forwards(Generic[Kept]):
-    """The records of a follower, one by one, until a bound is reached."""
+    """A search in the order of the log, until a bound is reached."""
 
     def __init__(
         self,
@@ -108,7 +107,7 @@ class _Forwards(Generic[Kept]):
             for record in self._follower.step(STEP_S):
                 assert record.partition is not None, record
                 if record.offset >= self._follower.ends[record.partition]:
-                    continue  # it has come since we began
+                    continue  # written since the search began
                 if self._is_over():
                     return
                 self.spent.add(1, len(record.key or b"") + len(record.value or b""))

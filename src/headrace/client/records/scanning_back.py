@@ -1,7 +1,7 @@
-"""The newest records of a topic that fit: read backwards, the last few first, then those before them.
+"""Searches for the newest records of a topic, backwards.
 
-A log can only be read forwards, so it is read in windows. What has been read of each partition is merged by
-time; a partition of which nothing is left gets its next window before the merge goes on.
+A log can only be read forwards, so it is read in windows, the last one first. The records of all partitions
+are merged by timestamp; when those of a partition are used up, its next window is read first.
 """
 
 import heapq
@@ -14,15 +14,15 @@ from typing import Final, Generic, Literal, TypeVar
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record
 
-STEP_S: Final = 0.2  # how soon it is noticed that the time is up
+STEP_S: Final = 0.2  # how soon the end of the time is noticed
 
-Kept = TypeVar("Kept")  # what a search makes of a record that it has found
+Kept = TypeVar("Kept")  # what a search keeps of a record
 Stopped = Literal["end", "limit", "records", "bytes", "time"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Where a search ends, whatever comes first."""
+    """The limits of a search, which ends at the first that is reached."""
 
     found: int
     records: int
@@ -32,7 +32,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class Spent:
-    """What a search has looked at."""
+    """The records and bytes that a search has read."""
 
     records: int = 0
     size_bytes: int = 0
@@ -42,7 +42,7 @@ class Spent:
         self.size_bytes += size_bytes
 
     def over(self, bounds: Bounds, deadline_s: float) -> Stopped | None:
-        """The bound that is reached, if one is."""
+        """Return the bound that is reached, or None."""
         if self.records >= bounds.records:
             return "records"
         if self.size_bytes >= bounds.size_bytes:
@@ -50,21 +50,21 @@ class Spent:
         return "time" if time.monotonic() > deadline_s else None
 
 
-_FIRST: Final = 64  # records of the first windows together; later ones are twice as large each time
+_FIRST: Final = 64  # records of all first windows together; the size doubles each time
 _MOST: Final = 50_000
-_WINDOW_BYTES: Final = 16 * 1024 * 1024  # of windows read at a time, if records are as large as those before
+_WINDOW_BYTES: Final = 16 * 1024 * 1024  # of windows read at a time, by the average size so far
 
 Age = tuple[int, int, int]
 
 
 @dataclass(slots=True)
 class _Partition:
-    """[floor, start) is to be read yet, [start, before) is read and not merged yet."""
+    """Offsets [floor, start) are not read yet, [start, before) are read and not merged yet."""
 
     floor: int
     start: int
     before: int
-    read: deque[tuple[Age, Record | None]] = field(default_factory=deque)  # None: it does not fit
+    read: deque[tuple[Age, Record | None]] = field(default_factory=deque)  # None: it does not match
 
 
 class Backwards(Generic[Kept]):
@@ -91,16 +91,16 @@ class Backwards(Generic[Kept]):
             index: _Partition(floor=max(follower.begins[index], end - last), start=end, before=end)
             for index, end in follower.positions.items()
         }
-        self._newest: list[tuple[Age, int]] = []  # a heap: of each partition that has some, its newest
+        self._newest: list[tuple[Age, int]] = []  # a heap with the newest record of each partition
         self._size = max(_FIRST, len(self._partitions))
 
     @property
     def next_offsets(self) -> Mapping[int, int]:
-        """Everything from these on has been looked at, or was not asked for."""
+        """Return the offsets from which on all records were searched."""
         return {index: each.before for index, each in self._partitions.items()}
 
     def run(self) -> None:
-        """Find. What was read when a bound is reached is still merged, so that nothing seen is left out."""
+        """Search. Records that were read before a bound was reached are still merged."""
         may_read = True
         while len(self.found) < self._bounds.found and not self._is_full():
             if may_read and any(not each.read for each in self._unread().values()):
@@ -128,7 +128,7 @@ class Backwards(Generic[Kept]):
     # -- reading -------------------------------------------------------------------------------
 
     def _read_more(self) -> bool:
-        """One more window of every partition that has little left; False if a bound came between."""
+        """Read one more window of every partition with few records left; return False at a bound."""
         windows = self._windows()
         self._follower.place({index: start for index, (start, _) in windows.items()})
         came: dict[int, list[Record]] = {index: [] for index in windows}
@@ -151,7 +151,7 @@ class Backwards(Generic[Kept]):
         return True
 
     def _windows(self) -> dict[int, tuple[int, int]]:
-        """Of which partitions to read what; those that have nothing left come first."""
+        """Return the next window of partitions with few records left, those without any first."""
         unread = self._unread()
         left = self._bounds.records - self.spent.records
         if self.spent.records:
@@ -185,7 +185,7 @@ class Backwards(Generic[Kept]):
         return bound is not None
 
     def _is_cut(self, size_bytes: int) -> bool:
-        """In the middle of a window. The first is small, and read whatever its size: one has to get on."""
+        """Whether a bound is reached within a window. The bytes of the first window are not limited."""
         if self.spent.records and self.spent.size_bytes + size_bytes >= self._bounds.size_bytes:
             self.stopped_by = "bytes"
         elif time.monotonic() > self._deadline_s:
@@ -196,5 +196,5 @@ class Backwards(Generic[Kept]):
 
 
 def _age(record: Record) -> Age:
-    """The newest has the least."""
+    """Return a sort key by which the newest record is the first."""
     return -(record.timestamp_ms or 0), -record.offset, record.partition or 0

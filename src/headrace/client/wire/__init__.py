@@ -1,1 +1,1 @@
-"""Kafka's protocol as a client speaks it: connections, and whom to ask what."""
+"""The wire client: connections, requests, and which broker gets them."""
