@@ -242,7 +242,10 @@ def test_mistakes_of_a_consumer_are_named(broker: Broker) -> None:
 
 
 def test_a_consumer_without_topics_says_so(broker: Broker) -> None:
-    with Consumer(broker.bootstrap, **QUICK) as consumer, pytest.raises(ClientError, match="the consumer has no topics"):
+    with (
+        Consumer(broker.bootstrap, **QUICK) as consumer,
+        pytest.raises(ClientError, match="the consumer has no topics"),
+    ):
         next(iter(consumer))
 
 
