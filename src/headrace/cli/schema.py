@@ -1,4 +1,4 @@
-"""`headrace schema`: the commands, and what they share: the registry, and schemas in files."""
+"""`headrace schema`: list, get, diff, register, check, delete, config, mode."""
 
 import os
 import sys
@@ -9,29 +9,30 @@ from typing import Any, Final, TypeVar
 import click
 
 from headrace.cli import completion
-from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.session import REGISTRY, Session, json_option
+from headrace.cli.lazy import LazyGroup
+from headrace.cli.output import Drawable, count, table
+from headrace.cli.session import REGISTRY, Session, confirm, json_option, yes_option
 from headrace.client.errors import ClientError
-from headrace.client.schemas.files import TYPES, read_schema
-from headrace.client.schemas.registry import LATEST, Registry, Schema
+from headrace.client.schemas.files import TYPES, compare, pretty, read_schema, reasons
+from headrace.client.schemas.registry import (
+    INCOMPATIBLE,
+    LATEST,
+    LEVELS,
+    MODES,
+    Registered,
+    Registry,
+    RegistryError,
+    Schema,
+)
 
 LARGEST_BYTES: Final = 16 * 1024 * 1024  # of a file; no registry accepts as much
+_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 ADVICE: Final = "start `headrace up`, or give the address of a registry with --registry"
-COMMANDS: Final = {
-    "list": Lazy("headrace.cli.schema_show", "list_", "List subjects, or the versions of one."),
-    "get": Lazy("headrace.cli.schema_show", "get", "Print a schema."),
-    "diff": Lazy("headrace.cli.schema_show", "diff", "Compare two versions, or a file with the latest."),
-    "register": Lazy("headrace.cli.schema_change", "register", "Register a file as the next version."),
-    "check": Lazy("headrace.cli.schema_change", "check", "Check whether a file could be the next version."),
-    "delete": Lazy("headrace.cli.schema_change", "delete", "Delete a subject, or a version of it."),
-    "config": Lazy("headrace.cli.schema_change", "config", "Show or change the compatibility level."),
-    "mode": Lazy("headrace.cli.schema_change", "mode", "Show or change whether schemas can be registered."),
-}
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-@click.group(cls=LazyGroup, table=COMMANDS)
+@click.group(cls=LazyGroup)
 def schema() -> None:
     """Register, check, compare and delete schemas:  headrace schema register orders-value order.avsc
 
@@ -110,3 +111,274 @@ def version_of(text: str) -> int | str:
     if not text.isdecimal() or not int(text):
         raise click.UsageError(f"version {text}: expected a number such as 1, or latest.")
     return int(text)
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
+@schema.command("list")
+@any_subject_argument
+@click.option(
+    "--prefix",
+    default="",
+    show_default=False,
+    metavar="TEXT",
+    help="Only subjects that start with this text.",
+)
+@click.option(
+    "--deleted", is_flag=True, help="Include subjects and versions that were deleted, but not permanently."
+)
+@options
+def list_(session: Session, subject: str | None, prefix: str, *, deleted: bool) -> None:
+    """List subjects with their latest versions:  headrace schema list
+
+    Or every version of one:  headrace schema list orders-value
+    """
+    registry = registry_of(session)
+    if subject is not None:
+        versions = registry.versions(subject, deleted=deleted)
+        found = [registry.get(subject, version, deleted=deleted) for version in versions]
+    else:
+        found = [
+            _last(registry, name, deleted=deleted) for name in registry.subjects(prefix, deleted=deleted)
+        ]
+    session.show(found, lambda: _draw(found))
+
+
+def _last(registry: Registry, subject: str, *, deleted: bool) -> Registered:
+    return registry.get(subject, registry.versions(subject, deleted=deleted)[-1], deleted=deleted)
+
+
+def _draw(found: Sequence[Registered]) -> Drawable:
+    if not found:
+        return "there are no subjects"
+    rows = [
+        (each.subject, each.version, each.id, each.type, count(len(each.schema), "byte")) for each in found
+    ]
+    return table(["subject", "version", "id", "type", "size"], rows)
+
+
+@schema.command()
+@any_subject_argument
+@click.option("--version", default=LATEST, metavar="N", help="The version.")
+@click.option(
+    "--id", "schema_id", type=click.IntRange(0), metavar="N", help="The id of a schema, of any subject."
+)
+@click.option("--raw", is_flag=True, help="Print it as it is stored, not indented.")
+@options
+def get(session: Session, subject: str | None, version: str, schema_id: int | None, *, raw: bool) -> None:
+    """Print a schema:  headrace schema get orders-value --version 2 > order.avsc
+
+    Or the schema with an id, which is in the first bytes of a record:  headrace schema get --id 7
+    """
+    if (subject is None) == (schema_id is None):
+        raise click.UsageError("Give a subject or --id.")
+    registry = registry_of(session)
+    if schema_id is not None:
+        found = registry.by_id(schema_id)
+    else:
+        found = registry.get(str(subject), version_of(version))
+    session.show(found, found.schema if raw else pretty(found))
+
+
+@schema.command()
+@subject_argument
+@click.argument("versions", nargs=-1)
+@click.option("--file", type=schema_file, help="Compare a version with this file.")
+@schema_options
+@options
+def diff(
+    session: Session,
+    *,
+    subject: str,
+    versions: Sequence[str],
+    file: str | None,
+    schema_type: str | None,
+    references: Sequence[str],
+) -> None:
+    """Compare two versions:  headrace schema diff orders-value 1 3
+
+    Without versions, compare the latest with the one before it. With --file, compare one version, or the
+    latest, with the file.
+    """
+    registry = registry_of(session)
+    numbers = _versions(registry, subject, versions, file)
+    found = [registry.get(subject, version) for version in numbers]
+    names = [f"{subject} version {each.version}" for each in found]
+    if file is None:
+        lines = compare(found[0], found[1], (names[0], names[1]))
+    else:
+        kind = schema_type or (found[0].type if file == "-" else None)
+        lines = compare(found[0], in_file(file, kind, references), (names[0], file))
+        names.append(file)
+    result = {"from": names[0], "to": names[1], "same": not lines, "diff": lines}
+    same = f"{names[0]} and {names[1]} are the same"
+    session.show(result, "\n".join(_coloured(line) for line in lines) or same)
+
+
+def _versions(
+    registry: Registry, subject: str, given: Sequence[str], file: str | None
+) -> Sequence[int | str]:
+    most = 2 if file is None else 1
+    if len(given) > most:
+        raise click.UsageError(f"Give {count(most, 'version')} at most.")
+    if file is not None or len(given) == most:
+        return [version_of(each) for each in given] or [LATEST]
+    existing = registry.versions(subject)
+    if given:
+        return [version_of(given[0]), existing[-1]]
+    if len(existing) == 1:
+        raise ClientError(f"{subject} has only one version: give --file to compare it with a file")
+    return existing[-2:]
+
+
+def _coloured(line: str) -> str:
+    return click.style(line, fg=_COLOURS.get(line[:1]))
+
+
+@schema.command()
+@subject_argument
+@file_argument
+@schema_options
+@click.option("--normalize", is_flag=True, help="Treat schemas with the same meaning as the same.")
+@options
+def register(
+    session: Session,
+    *,
+    subject: str,
+    file: str,
+    schema_type: str | None,
+    references: Sequence[str],
+    normalize: bool,
+) -> None:
+    """Register a file as the next version of a subject:  headrace schema register orders-value order.avsc
+
+    A schema that is not compatible with the earlier versions is refused. One that is registered already keeps
+    its version.
+
+    \b
+      headrace schema register lines-value line.proto --reference order.proto=orders-value:1
+    """  # noqa: D301  \b keeps click from wrapping these lines
+    schema = in_file(file, schema_type, references)
+    registry = registry_of(session)
+    try:
+        made = registry.register(subject, schema, normalize=normalize)
+    except RegistryError as error:
+        why = reasons(registry.check(subject, schema)) if error.code == INCOMPATIBLE else []
+        if not why:
+            raise
+        raise ClientError(f"{file} cannot be the next version of {subject}: {'; '.join(why)}") from error
+    session.show(made, f"{subject}: version {made.version}, id {made.id}")
+
+
+@schema.command()
+@subject_argument
+@file_argument
+@schema_options
+@click.option(
+    "--version",
+    metavar="N",
+    help="Compare with this version, or latest. Default: as the compatibility level says.",
+)
+@options
+def check(
+    session: Session,
+    *,
+    subject: str,
+    file: str,
+    schema_type: str | None,
+    references: Sequence[str],
+    version: str | None,
+) -> None:
+    """Check whether a file could be the next version:  headrace schema check orders-value order.avsc
+
+    Changes nothing. Exit status 1 if the file is not compatible.
+    """
+    schema = in_file(file, schema_type, references)
+    against = None if version is None else version_of(version)
+    why = registry_of(session).check(subject, schema, against)
+    result = {"subject": subject, "compatible": not why, "messages": why}
+    lines = reasons(why)
+    session.show(result, "\n".join(lines) or f"{file} can be the next version of {subject}")
+    if why:
+        raise ClientError(f"{file} cannot be the next version of {subject}: {count(len(lines), 'reason')}")
+
+
+@schema.command()
+@subject_argument
+@click.option("--version", metavar="N", help="Only this version, or latest.")
+@click.option(
+    "--permanent", is_flag=True, help="Delete the ids, too: records with these ids become unreadable."
+)
+@yes_option
+@options
+def delete(session: Session, subject: str, version: str | None, *, permanent: bool, yes: bool) -> None:
+    """Delete a subject, or a version of it:  headrace schema delete orders-value --version 1
+
+    Records that were written with it can still be read, because their ids stay valid until it is deleted with
+    --permanent.
+    """
+    registry = registry_of(session)
+    which = None if version is None else version_of(version)
+    if which == LATEST:
+        which = registry.versions(subject)[-1]
+    what = f"{subject}, all versions," if which is None else f"version {which} of {subject}"
+    more = " for good? Records that were written with it become unreadable" if permanent else "?"
+    confirm(f"Delete {what}{more}", action=f"to delete {what.rstrip(',')}", yes=yes)
+    gone = registry.delete(subject, which, permanent=permanent)
+    how = "deleted for good" if permanent else "deleted"
+    numbers = ", ".join(map(str, gone))
+    session.show(
+        {"subject": subject, "deleted": gone, "permanent": permanent},
+        f"{subject}: version{'' if len(gone) == 1 else 's'} {numbers} {how}",
+    )
+
+
+ALL = "all subjects"
+
+
+@schema.command()
+@any_subject_argument
+@click.option("--set", "level", type=click.Choice(LEVELS, case_sensitive=False), help="The new level.")
+@click.option("--unset", is_flag=True, help="Go back to the level of all subjects, or to BACKWARD.")
+@options
+def config(session: Session, subject: str | None, level: str | None, *, unset: bool) -> None:
+    """Show or change the compatibility level:  headrace schema config orders-value --set FULL
+
+    BACKWARD: consumers with the new schema can read records of the last version. FORWARD: consumers with the
+    last version can read records of the new schema. FULL is both; _TRANSITIVE compares with all earlier
+    versions, not only the last. Without a subject it is the level of all subjects without one of their own.
+    """
+    if level is not None and unset:
+        raise click.UsageError("--set and --unset contradict each other.")
+    registry = registry_of(session)
+    if level is not None:
+        registry.set_level(level.upper(), subject)
+    elif unset:
+        registry.unset_level(subject)
+    found = registry.level(subject)
+    session.show({"subject": subject, "compatibility": found}, f"{subject or ALL}: {found}")
+
+
+@schema.command()
+@any_subject_argument
+@click.option("--set", "new", type=click.Choice(MODES, case_sensitive=False), help="The new mode.")
+@click.option("--unset", is_flag=True, help="Go back to the mode of all subjects.")
+@click.option("--force", is_flag=True, help="Allow IMPORT although there are schemas.")
+@options
+def mode(session: Session, subject: str | None, new: str | None, *, unset: bool, force: bool) -> None:
+    """Show or change whether schemas can be registered:  headrace schema mode orders-value --set READONLY
+
+    READWRITE accepts schemas, READONLY none, and IMPORT accepts schemas with ids from another registry.
+    """
+    if new is not None and unset:
+        raise click.UsageError("--set and --unset contradict each other.")
+    if unset and subject is None:
+        raise click.UsageError("--unset needs a subject: the mode of all subjects can only be set.")
+    registry = registry_of(session)
+    if new is not None:
+        registry.set_mode(new.upper(), subject, force=force)
+    elif unset:
+        registry.unset_mode(str(subject))
+    found = registry.mode(subject)
+    session.show({"subject": subject, "mode": found}, f"{subject or ALL}: {found}")

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from headrace.cli.formats import BadInput
-from headrace.cli.group_offsets import parse_topics, read_offsets
+from headrace.cli.group import parse_topics, read_offsets
 from headrace.protocol.ids import TopicPartition
 
 
