@@ -36,7 +36,7 @@ def test_a_gateway_of_another_cluster_is_not_taken_for_this_ones(
     with serve_in_thread(up.bootstrap) as own:
         assert gateway(own.url) == f"{own.url} answers."
     with UpProcess(tmp_path) as other, serve_in_thread(other.bootstrap) as foreign:
-        assert gateway(foreign.url).startswith(f"{foreign.url} answers, and belongs to another cluster, ")
+        assert gateway(foreign.url).startswith(f"{foreign.url} answers, and serves another cluster, ")
 
 
 def test_a_person_reads_what_to_do() -> None:
