@@ -15,10 +15,10 @@ MISTAKES: Final[dict[str, tuple[dict[str, Any], str]]] = {
         {"subscribe": "shapes", "startingOffset": "earliest"},
         "option 'startingoffset': unknown; did you mean startingOffsets?",
     ),
-    "no topic": ({}, "option 'subscribe': exactly one of subscribe, subscribePattern and assign"),
+    "no topic": ({}, "option 'subscribe': expected exactly one of subscribe, subscribePattern and assign"),
     "two selections": (
         {"subscribe": "shapes", "subscribePattern": "s.*"},
-        "option 'subscribePattern': exactly one of subscribe, subscribePattern and assign",
+        "option 'subscribePattern': expected exactly one of subscribe, subscribePattern and assign",
     ),
     "a missing topic": (
         {"subscribe": "shapes,nowhere"},
@@ -30,11 +30,11 @@ MISTAKES: Final[dict[str, tuple[dict[str, Any], str]]] = {
     ),
     "offsets that are no JSON": (
         {"subscribe": "shapes", "startingOffsets": '{"shapes": {0: 1}}'},
-        "option 'startingOffsets': no JSON",
+        "option 'startingOffsets': not JSON",
     ),
     "a word that is no offset": (
         {"subscribe": "shapes", "startingOffsets": "newest"},
-        "option 'startingOffsets': 'newest' is neither earliest nor latest nor JSON",
+        "option 'startingOffsets': 'newest' is not earliest, latest or JSON",
     ),
     "a partition left out": (
         {"subscribe": "shapes", "startingOffsets": json.dumps({"shapes": {"0": 1}})},

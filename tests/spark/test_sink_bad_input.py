@@ -93,7 +93,9 @@ def test_records_larger_than_the_topic_allows_are_refused(strict: Queries) -> No
 def test_a_topic_is_not_overwritten(strict: Queries) -> None:
     writer = table(strict).write.format(OURS).options(**strict.options({"topic": "strict"}))
 
-    with pytest.raises(PySparkException, match="option 'mode': a topic is only ever added to: use mode"):
+    with pytest.raises(
+        PySparkException, match="option 'mode': records are only appended to a topic: use mode"
+    ):
         writer.mode("overwrite").save()
 
 

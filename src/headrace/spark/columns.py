@@ -1,4 +1,4 @@
-"""Arrow columns out of record batches: grown batch by batch, handed over as one `pyarrow.RecordBatch`."""
+"""Arrow columns of record batches: filled batch by batch, returned as one `pyarrow.RecordBatch`."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,7 +15,7 @@ from headrace.spark import walk
 
 TARGET_ROWS: Final = 50_000
 TARGET_BYTES: Final = 32 * 1024 * 1024
-_SMALLEST_RECORD: Final = 7  # its length and six bytes
+_SMALLEST_RECORD: Final = 7  # bytes: its length, and six more
 
 _HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 TYPES: Final[dict[str, pa.DataType]] = {
@@ -34,7 +34,7 @@ _WANT: Final = {"key": walk.WANT_KEY, "value": walk.WANT_VALUE, "headers": walk.
 
 
 class _Binary:
-    """A column of bytes, or of text: where each row's bytes end, the bytes, and which rows are not null."""
+    """A column of bytes or text: the end of each row's bytes, the bytes, a bitmap of non-null rows."""
 
     def __init__(self, kind: pa.DataType, *, rows: int, size: int) -> None:
         self._kind = kind
@@ -67,7 +67,7 @@ class Columns:
         self._last = last
         self._wanted = sum(_WANT.get(name, 0) for name in names)
         self._rows = TARGET_ROWS
-        self._sizes = [1 << 20] * 4  # of the bytes of keys, values, header keys and header values
+        self._sizes = [1 << 20] * 4  # bytes of keys, values, header keys and header values
         self._begin()
 
     def _begin(self) -> None:
@@ -97,9 +97,9 @@ class Columns:
         return bool(used[walk.ROWS] >= TARGET_ROWS or size >= TARGET_BYTES)
 
     def add(self, batch: Buffer, header: BatchHeader) -> None:
-        """Take in a batch's records. `header` is the batch's own, its checksum checked."""
+        """Add the records of a batch. `header` is its header, with a checksum that was checked."""
         if header.records_count == 0:
-            return  # compaction left the frame of a batch for the sake of its sequence numbers
+            return  # compaction keeps an empty batch for its sequence numbers
         body: Buffer = memoryview(batch)[HEADER_SIZE : header.size]
         if header.compression is not Compression.NONE:
             try:
@@ -167,15 +167,15 @@ class Columns:
             if rows + 1 > len(self._header_ends):
                 self._header_ends = _grown(self._header_ends, rows + 1)
                 self._header_present = _grown(self._header_present, (len(self._header_ends) + 7) // 8)
-            headers = int(used[walk.HEADERS]) + size // 2  # one takes two bytes at least
+            headers = int(used[walk.HEADERS]) + size // 2  # a header has at least two bytes
             self._header_keys.make_room(headers, int(used[walk.HEADER_KEY_BYTES]) + size)
             self._header_values.make_room(headers, int(used[walk.HEADER_VALUE_BYTES]) + size)
 
     def take(self) -> pa.RecordBatch:
-        """What has been gathered; begin anew."""
+        """Return the rows, and begin with empty columns."""
         rows = self.rows
         arrays = [self._array(name, rows) for name in self._schema.names]
-        # The next columns are likely to need as much room: better at once than by growing.
+        # The next columns probably need as much room, which is allocated at once.
         grown = (self._keys, self._values, self._header_keys, self._header_values)
         self._sizes = [len(each.data) or 1 << 20 for each in grown]
         self._begin()
@@ -212,7 +212,7 @@ class Columns:
 
 
 def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """`array` with room for `size` at least; what is new is zero."""
+    """Return the array with room for at least `size` elements; the new ones are zero."""
     if size <= len(array):
         return array
     grown = np.zeros(max(size, 2 * len(array)), array.dtype)
@@ -221,7 +221,7 @@ def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 def _text(strings: pa.Array) -> pa.Array:
-    """`strings`, which came as bytes; what is no UTF-8 among them becomes the sign for that, as in Java."""
+    """Return the strings; invalid UTF-8 in them becomes the replacement character, as in Java."""
     try:
         strings.validate(full=True)
     except pa.ArrowInvalid:
@@ -231,7 +231,7 @@ def _text(strings: pa.Array) -> pa.Array:
 
 
 def _repeated(text: str, rows: int) -> pa.Array:
-    """The same text in every row. `pa.scalar` would do, and import pandas: a second of a worker's life."""
+    """Return the same text in every row. `pa.scalar` would import pandas, which takes a second."""
     data = np.frombuffer(text.encode(), np.uint8)
     ends = np.arange(rows + 1, dtype=np.int32) * np.int32(len(data))
     return pa.Array.from_buffers(

@@ -1,4 +1,4 @@
-"""What numba makes of a function: machine code, compiled once and kept beside the source."""
+"""Functions that numba compiles to machine code, once, with a cache beside the source."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -14,17 +14,17 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """The function as machine code. Its arguments are arrays, numbers and tuples of these."""
+    """Return the compiled function. Its arguments are arrays, numbers and tuples of these."""
     try:
         machine_code: Function = njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # nowhere can it be kept: every process compiles it for itself
+    except RuntimeError:  # no directory for the cache is writable: every process compiles
         machine_code = njit(nogil=True)(function)
     return machine_code
 
 
 @compiled
 def copy(source: Bytes, at: int, size: int, target: Bytes, to: int) -> None:
-    """Copy bytes. A signed index may count from the end, which keeps the loop from being a block copy."""
+    """Copy bytes. With unsigned indexes, which cannot count from the end, the loop becomes a block copy."""
     first, place = np.uint64(at), np.uint64(to)
     for i in range(np.uint64(size)):
         target[place + i] = source[first + i]

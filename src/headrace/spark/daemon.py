@@ -1,4 +1,4 @@
-"""Where Spark's Python workers are forked from: a process that has loaded the compiled code already.
+"""The process that Spark's Python workers are forked from, with the compiled code loaded.
 
 Spark runs it as `python -m headrace.spark.daemon WORKER`, once for every kind of worker.
 """
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pyspark import daemon
 
-_TASKS: Final = "pyspark.worker"  # the others plan, and need no compiled code
+_TASKS: Final = "pyspark.worker"  # the other kinds plan, and need no compiled code
 
 _worker = daemon.worker
 
@@ -22,14 +22,14 @@ def main() -> None:
 
 
 def _load() -> None:
-    """What takes a second to import. Threads would not survive the fork: numpy is kept from making any."""
+    """Import modules that take a second. Threads would not survive the fork, so numpy must not start any."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import headrace.spark.encode  # noqa: PLC0415  compiled code is read from its cache
     import headrace.spark.walk  # noqa: F401, PLC0415
 
 
 def _work(sock: Any, authenticated: bool) -> int:
-    """A worker's life. That Spark wants no more of its rows, as after `limit`, is not worth a trace."""
+    """Run a worker. Spark may close the pipe before the last row, as after `limit`: that is not an error."""
     try:
         return _worker(sock, authenticated)
     except BrokenPipeError:

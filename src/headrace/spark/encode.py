@@ -1,4 +1,4 @@
-"""The compiled part of writing: rows of Arrow columns become records, and keys choose partitions."""
+"""The compiled part of the sink: it encodes rows of Arrow columns as records, and hashes keys."""
 
 from typing import Final
 
@@ -11,15 +11,15 @@ _M: Final = 0x5BD1E995
 _LOW: Final = 0xFFFFFFFF
 
 Column = tuple[Ints, Bytes, Bytes]
-"""Where each row's bytes end, the bytes, and a byte per row: whether it is not null."""
+"""The end of each row's bytes, the bytes, and for each row 0 if it is null, else 1."""
 
 Headers = tuple[Ints, Bytes, Column, Column]
-"""Where each row's headers end, and whether it has any; their keys; their values."""
+"""The end of each row's headers, 0 for rows without headers, the keys, the values."""
 
 
 @compiled
 def _murmur2(data: Bytes, at: int, size: int) -> int:
-    """The hash by which Kafka's clients choose a key's partition."""
+    """Return the hash by which Kafka's clients choose the partition of a key."""
     hashed = np.int64((_SEED ^ size) & _LOW)
     end = at + (size & ~3)
     for i in range(at, end, 4):
@@ -48,7 +48,7 @@ def _murmur2(data: Bytes, at: int, size: int) -> int:
 
 @compiled
 def choose_partitions(keys: Column, rows: int, count: int, turn: int, chosen: Ints) -> None:
-    """A partition for every row that has none (-1): by its key, or in turn, in runs, if it has no key."""
+    """Choose the partition of rows without one (-1): by the key, or without a key in turn, in runs."""
     ends, data, present = keys
     for row in range(rows):
         if chosen[row] >= 0:
@@ -62,7 +62,7 @@ def choose_partitions(keys: Column, rows: int, count: int, turn: int, chosen: In
 
 @compiled
 def _size(number: int) -> int:
-    """How many bytes a zig-zag varint takes."""
+    """Return the size of a zig-zag varint."""
     left = np.uint64((number << 1) ^ (number >> 63))
     size = 1
     while left >= np.uint64(128):
@@ -104,19 +104,19 @@ def _put_bytes(column: Column, row: int, out: Bytes, at: int) -> int:
 
 
 @compiled
-def encode(  # noqa: PLR0917  compiled code knows no keywords
+def encode(  # noqa: PLR0917  compiled code has no keyword arguments
     order: Ints,  # the rows of one partition
-    first: int,  # where in it to begin
-    last: int,  # and where to end at the latest
+    first: int,  # the first index in `order`
+    last: int,  # the index after the last one
     keys: Column,
     values: Column,
     headers: Headers,
     out: Bytes,
-    limit: int,  # for the size of all; a single record may be larger, if `out` has room
+    limit: int,  # for the size of all records; a single one may be larger, if `out` has room
 ) -> tuple[int, int]:
-    """Write records one after another, as many as fit: the place in `order` after the last, and their size.
+    """Encode as many records as fit; return the index in `order` after the last one, and their size.
 
-    None at all if `out` has no room for the first one.
+    The index is `first` if `out` has no room for the first record.
     """
     header_ends, has_headers, header_keys, header_values = headers
     at = np.int64(0)
@@ -136,7 +136,7 @@ def encode(  # noqa: PLR0917  compiled code knows no keywords
             return place, at
         at = _put(size, out, at)
         out[at] = 0  # attributes
-        out[at + 1] = 0  # all records of a batch are of one moment
+        out[at + 1] = 0  # timestamp delta: all records of a batch have one timestamp
         at = _put(delta, out, at + 2)
         at = _put_bytes(keys, row, out, at)
         at = _put_bytes(values, row, out, at)

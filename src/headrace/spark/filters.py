@@ -1,6 +1,6 @@
-"""Filters that Spark lets a source see: those on partition, offset and timestamp make ranges shorter.
+"""Filter pushdown: filters on topic, partition, offset and timestamp make the ranges shorter.
 
-Spark applies every filter again to what is read, so nothing here has to be exact, only never too strict.
+Spark applies every filter again to the rows, so a range may be too long, but never too short.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ ByTime = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
 
 
 class Narrowing:
-    """What filters say about the records that can be wanted at all."""
+    """The filters of a query that can shorten ranges."""
 
     def __init__(self, filters: Sequence[Filter]) -> None:
         self._filters = [each for each in filters if _column(each) in _COLUMNS]
@@ -64,8 +64,9 @@ class Narrowing:
         return Range(whole.partition, first, max(first, last))
 
     def _since_ms(self) -> int | None:
-        """The earliest timestamp that can be wanted. Records may lie in any order of their timestamps, so
-        only the first one that is late enough counts: all before it are too early.
+        """Return the earliest timestamp that can match.
+
+        Timestamps may be in any order, so only records before the first one with that timestamp are skipped.
         """
         found: list[int] = []
         for each in self._filters:
@@ -73,7 +74,7 @@ class Narrowing:
                 each, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual
             ):
                 moment = _milliseconds(each.value)
-                # Before 1970 numbers have other meanings, and no record is so old.
+                # Negative timestamps have special meanings in ListOffsets, and no record is so old.
                 found += [] if moment is None or moment <= 0 else [moment]
         return max(found, default=None)
 
@@ -84,7 +85,7 @@ def _column(filter_: Filter) -> str:
 
 
 def _may_hold(partition: TopicPartition, filter_: Filter) -> bool:
-    """Whether a record of this partition can pass the filter, as far as topic and partition decide that."""
+    """Whether a record of this partition can match, by its topic and partition."""
     column = _column(filter_)
     if column not in {"partition", "topic"}:
         return True
@@ -107,11 +108,11 @@ def _may_hold(partition: TopicPartition, filter_: Filter) -> bool:
 
 
 def _from(whole: Range, offset: int) -> Range:
-    """The range from `offset` on; a negative one says that no record is late enough."""
+    """Return the range from `offset` on; a negative offset means that no record matches."""
     first = whole.last if offset < 0 else max(whole.first, offset)
     return Range(whole.partition, first, max(first, whole.last))
 
 
 def _milliseconds(value: Any) -> int | None:
-    """Rounded down, so that nothing is missed."""
+    """Return a datetime in milliseconds, rounded down, so that no record is missed."""
     return int(value.timestamp() * 1000 // 1) if isinstance(value, datetime) else None

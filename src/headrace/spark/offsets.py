@@ -86,7 +86,7 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON: {error}") from error
+        raise ValueError(f"not JSON: {error}") from error
     if not isinstance(value, dict):
         raise ValueError('expected an object, as in {"topic": {"0": 17}}')  # noqa: TRY004
     return value

@@ -43,14 +43,14 @@ _KNOWN: Final = (
     "kafkaConsumer.pollTimeoutMs",
 )
 _REFUSED: Final = {
-    "kafka.auto.offset.reset": "say where to begin with startingOffsets",
+    "kafka.auto.offset.reset": "use startingOffsets",
     "kafka.key.deserializer": "keys are bytes; decode them with functions on the column",
     "kafka.value.deserializer": "values are bytes; decode them with functions on the column",
     "kafka.key.serializer": "keys are bytes; encode them with functions on the column",
     "kafka.value.serializer": "values are bytes; encode them with functions on the column",
     "kafka.enable.auto.commit": "progress is kept in the query's checkpoint",
-    "kafka.interceptor.classes": "there is no Java class that could be called",
-    "kafka.partitioner.class": "there is no Java class that could be called; use a column 'partition'",
+    "kafka.interceptor.classes": "Java classes cannot be called",
+    "kafka.partitioner.class": "Java classes cannot be called; use a column 'partition'",
     "kafka.transactional.id": "there are no transactions yet",
 }
 _ISOLATION: Final = {"read_uncommitted": False, "read_committed": True}
@@ -61,7 +61,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which partitions to read: those of some topics, of topics whose name matches, or just these."""
+    """The partitions to read: of named topics, of topics that match a pattern, or named partitions."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -75,28 +75,28 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """Where reading begins or ends: offsets of partitions, and what holds for those that are not named."""
+    """The start or end of a read: offsets or timestamps of partitions, and the default for the others."""
 
     option: str
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     timestamps: Mapping[TopicPartition, int] = field(default_factory=dict)
     timestamp: int | None = None
     otherwise: int | None = None  # LATEST or EARLIEST; None: every partition must be named
-    late: int | None = None  # for a timestamp after the last record: LATEST, or None: that is an error
+    late: int | None = None  # for a timestamp after the last record: LATEST; None is an error
 
     @property
     def is_latest(self) -> bool:
-        """Whether it is the end of every partition."""
+        """Whether the bound is the end of every partition."""
         return self.timestamp is None and not self.timestamps and self.otherwise == LATEST
 
     @property
     def has_latest(self) -> bool:
-        """Whether it is the end of some partition."""
+        """Whether the bound is the end of some partition."""
         return self.is_latest or LATEST in self.offsets.values()
 
     @property
     def depends_on_now(self) -> bool:
-        """Whether it may be another offset whenever somebody asks."""
+        """Whether the bound may be another offset at another time."""
         return self.has_latest or self.timestamp is not None or bool(self.timestamps)
 
 
@@ -104,7 +104,7 @@ class Bound:
 class SourceOptions:
     bootstrap: str
     security: Security
-    client: Mapping[str, str] = field(repr=False)  # the kafka.* settings, without that prefix; secrets, too
+    client: Mapping[str, str] = field(repr=False)  # the kafka.* settings without that prefix, with secrets
     selection: Selection
     starting: Bound
     ending: Bound
@@ -125,7 +125,7 @@ class SourceOptions:
 
     @property
     def group(self) -> str | None:
-        """The consumer group that is told how far a query has come, if one is named."""
+        """Return the consumer group that the offsets of a query are committed for, if any."""
         return self.client.get("group.id")
 
     @classmethod
@@ -183,16 +183,16 @@ def client_options(
         raise InvalidOption(f"kafka.{error.setting}", error.why) from error
 
 
-# -- one by one --------------------------------------------------------------------------------
+# -- single options ----------------------------------------------------------------------------
 
 
 def _selection(options: Options) -> Selection:
     named = [name for name in _SELECTIONS if name in options]
     if len(named) != 1:
-        said = " and ".join(named) or "none of them is there"
+        found = " and ".join(named) or "none of them"
         raise InvalidOption(
             named[-1] if named else "subscribe",
-            f"exactly one of subscribe, subscribePattern and assign says what to read; {said}",
+            f"expected exactly one of subscribe, subscribePattern and assign, not {found}",
         )
     name = named[0]
     value = options.get(name) or ""
@@ -205,7 +205,7 @@ def _selection(options: Options) -> Selection:
         try:
             re.compile(value)
         except re.error as error:
-            raise InvalidOption(name, f"{value!r} is no regular expression: {error}") from error
+            raise InvalidOption(name, f"{value!r} is not a regular expression: {error}") from error
         return Selection(pattern=value)
     return Selection(partitions=tuple(options.parsed(name, parse_assignment, [])))
 
@@ -221,14 +221,14 @@ def _starting(options: Options, *, streaming: bool) -> Bound:
 
 def _initial(options: Options, *, streaming: bool) -> Position | None:
     if "initialOffsets" in options and not streaming:
-        raise InvalidOption("initialOffsets", "it is for streams; a batch begins at startingOffsets")
+        raise InvalidOption("initialOffsets", "only streams have it; a batch begins at startingOffsets")
     return options.parsed("initialOffsets", _position, None)
 
 
 def _position(text: str) -> Position:
     for partition, offset in parse(text).items():
         if offset < 0:
-            raise ValueError(f"{offset} of {partition} is no offset of a record; expected 0 or more")
+            raise ValueError(f"{offset} of {partition} is not an offset; expected 0 or more")
     return Position.from_json(json.loads(text))
 
 
@@ -240,7 +240,7 @@ def _ending(options: Options) -> Bound:
 
 
 def _bound(options: Options, end: str, default: int, late: int | None) -> Bound:
-    """Of the three ways to say where, a timestamp for all comes first, as in Spark's Kafka source."""
+    """Return a bound. A timestamp for all partitions takes precedence, as in Spark's Kafka source."""
     at, by_timestamp, offsets = f"{end}Timestamp", f"{end}OffsetsByTimestamp", f"{end}Offsets"
     if at in options:
         return Bound(option=at, timestamp=options.integer(at, 0, least=0), otherwise=default, late=late)
@@ -248,7 +248,7 @@ def _bound(options: Options, end: str, default: int, late: int | None) -> Bound:
         times = options.parsed(by_timestamp, parse, _NOWHERE)
         for partition, time in times.items():
             if time < 0:
-                raise InvalidOption(by_timestamp, f"{time} of {partition} is no timestamp in milliseconds")
+                raise InvalidOption(by_timestamp, f"{time} of {partition} is not a timestamp in milliseconds")
         return Bound(option=by_timestamp, timestamps=times, late=late)
     text = options.get(offsets)
     if text is None:
@@ -260,12 +260,12 @@ def _bound(options: Options, end: str, default: int, late: int | None) -> Bound:
 
 def _offsets(text: str) -> dict[TopicPartition, int]:
     if not text.strip().startswith("{"):
-        raise ValueError(f'{text!r} is neither earliest nor latest nor JSON as in {{"topic": {{"0": 17}}}}')
+        raise ValueError(f'{text!r} is not earliest, latest or JSON as in {{"topic": {{"0": 17}}}}')
     return parse(text)
 
 
 def _duration(text: str) -> float:
     found = _DURATION.fullmatch(text.strip().lower())
     if found is None:
-        raise ValueError(f"{text!r} is no duration; expected a number and a unit, as in 30s or 15m")
+        raise ValueError(f"{text!r} is not a duration; expected a number and a unit, as in 30s or 15m")
     return int(found[1]) * _SECONDS[found[2]]

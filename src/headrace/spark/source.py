@@ -83,12 +83,12 @@ class HeadraceSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         if overwrite:
-            raise InvalidOption("mode", 'a topic is only ever added to: use mode("append")')
+            raise InvalidOption("mode", 'records are only appended to a topic: use mode("append")')
         return BatchWriter(self._sink(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802  Spark's name
         if overwrite:
-            raise InvalidOption("outputMode", "complete would write all results again and again: use append")
+            raise InvalidOption("outputMode", "complete would write all results with every batch: use append")
         return StreamWriter(self._sink(schema))
 
     def _sink(self, schema: StructType) -> SinkOptions:

@@ -1,8 +1,8 @@
-"""The compiled part of reading: records in a batch become the buffers of Arrow columns, row by row.
+"""The compiled part of the source: it decodes the records of a batch into the buffers of Arrow columns.
 
-numba compiles this once and keeps the result beside the source. Nothing here is a Python object: a column
-of bytes is `ends` (int32, one more than rows), `data` and a bitmap of what is not null; a list column has
-`ends` alone. The caller sees to it that there is room for every row and byte of a batch.
+Nothing here is a Python object. A column of bytes has `ends` (int32, one more than rows), `data`, and a
+bitmap of rows that are not null; a list column has only `ends` and the bitmap. The caller makes room for
+every row and byte of the batch.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ import numpy as np
 
 from headrace.spark.compiled import Bytes, Ints, Longs, compiled, copy
 
-# What has been written so far, by index into `used`.
+# Indexes into `used`: what has been written so far.
 ROWS: Final = 0
 KEY_BYTES: Final = 1
 VALUE_BYTES: Final = 2
@@ -20,21 +20,21 @@ HEADER_KEY_BYTES: Final = 4
 HEADER_VALUE_BYTES: Final = 5
 COUNTS: Final = 6
 
-# Which columns are wanted; the others are passed over.
+# Bits for the columns to read; the others are skipped.
 WANT_KEY: Final = 1
 WANT_VALUE: Final = 2
 WANT_HEADERS: Final = 4
 
 OK: Final = 0
 BROKEN: Final = 1
-"""A length or a number points outside of what it is part of."""
+"""A length or a number is invalid."""
 
 _SMALLEST_RECORD: Final = 6
 
 
 @compiled
 def _varint(body: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The zig-zag number at `at`, and where it ends; -1 if it does not."""
+    """Return the zig-zag varint at `at`, and the index after it; -1 if it has no end."""
     if at < end and body[at] < 128:
         short = np.int64(body[at])
         return (short >> 1) ^ -(short & 1), at + 1
@@ -51,24 +51,24 @@ def _varint(body: Bytes, at: int, end: int) -> tuple[int, int]:
 
 
 @compiled
-def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, and what it calls is compiled into it
-    body: Bytes,  # the records of one batch, unpacked
+def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, whose calls are inlined
+    body: Bytes,  # the records of one batch, decompressed
     count: int,
     base_offset: int,
     last_delta: int,  # of the last record's offset
     base_timestamp: int,  # in milliseconds
-    append_time: int,  # of all of them, or -1: each has its own
-    first: int,  # the offsets that are wanted: from this one on
-    last: int,  # and before this one
+    append_time: int,  # of all records; -1: each has its own timestamp
+    first: int,  # the first offset to read
+    last: int,  # the offset after the last one
     wanted: int,
-    used: Longs,  # by the names above
+    used: Longs,  # see above
     offsets: Longs,
     timestamps: Longs,  # in microseconds
     keys: tuple[Ints, Bytes, Bytes],  # ends, data, not null
     values: tuple[Ints, Bytes, Bytes],  # ends, data, not null
     headers: tuple[Ints, Bytes, Ints, Bytes, Ints, Bytes, Bytes],  # ends, not null; keys; values, not null
 ) -> int:
-    """Add a batch's records to the columns; OK or BROKEN, and then nothing of it counts."""
+    """Add the records of a batch to the columns; return OK, or BROKEN without a change of `used`."""
     key_ends, key_data, key_set = keys
     value_ends, value_data, value_set = values
     header_ends, header_set, name_ends, name_data, content_ends, content_data, content_set = headers

@@ -35,9 +35,9 @@ def test_a_person_may_say_earliest_and_latest_of_a_partition() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("{", "no JSON: "),
-        ("", "no JSON: "),
-        ('{"t": {0: 1}}', "no JSON: "),
+        ("{", "not JSON: "),
+        ("", "not JSON: "),
+        ('{"t": {0: 1}}', "not JSON: "),
         ("[1]", "expected an object"),
         ("17", "expected an object"),
         ('{"t": [0]}', "expected partitions of t"),

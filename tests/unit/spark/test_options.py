@@ -138,19 +138,22 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
     "empty servers": (ORDERS | {"kafka.bootstrap.servers": " "}, "missing; expected HOST:PORT"),
     "no port": (ORDERS | {"kafka.bootstrap.servers": "a:1,b"}, "'b' is not an address; expected HOST:PORT"),
     "no such port": (ORDERS | {"kafka.bootstrap.servers": "a:65536"}, "'a:65536' is not an address"),
-    "nothing to read": (SERVERS, "option 'subscribe': exactly one of subscribe, subscribePattern and"),
+    "nothing to read": (
+        SERVERS,
+        "option 'subscribe': expected exactly one of subscribe, subscribePattern and",
+    ),
     "too much to read": (
         ORDERS | {"assign": '{"orders": [0]}'},
-        "subscribePattern and assign says what to read; subscribe and assign",
+        "subscribePattern and assign, not subscribe and assign",
     ),
     "no topic": (SERVERS | {"subscribe": " , "}, "option 'subscribe': no topic is named"),
-    "no expression": (SERVERS | {"subscribePattern": "(a"}, "'(a' is no regular expression: missing )"),
-    "no assignment": (SERVERS | {"assign": "orders"}, "option 'assign': no JSON"),
+    "no expression": (SERVERS | {"subscribePattern": "(a"}, "'(a' is not a regular expression: missing )"),
+    "no assignment": (SERVERS | {"assign": "orders"}, "option 'assign': not JSON"),
     "no offsets": (
         ORDERS | {"startingOffsets": "17"},
-        "option 'startingOffsets': '17' is neither earliest nor latest nor JSON",
+        "option 'startingOffsets': '17' is not earliest, latest or JSON",
     ),
-    "broken offsets": (ORDERS | {"startingOffsets": '{"orders"'}, "option 'startingOffsets': no JSON"),
+    "broken offsets": (ORDERS | {"startingOffsets": '{"orders"'}, "option 'startingOffsets': not JSON"),
     "a batch from the end": (
         ORDERS | {"startingOffsets": "latest"},
         "option 'startingOffsets': a batch cannot start at the latest offset",
@@ -178,7 +181,7 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
     ),
     "no timestamps": (
         ORDERS | {"startingOffsetsByTimestamp": '{"orders": {"0": -1}}'},
-        "option 'startingOffsetsByTimestamp': -1 of orders-0 is no timestamp in milliseconds",
+        "option 'startingOffsetsByTimestamp': -1 of orders-0 is not a timestamp in milliseconds",
     ),
     "no strategy": (
         ORDERS | {"startingOffsetsByTimestampStrategy": "earliest"},
@@ -193,7 +196,10 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
         ORDERS | {"kafka.max.partition.fetch.bytes": "1MB"},
         "option 'kafka.max.partition.fetch.bytes': '1MB' is not an integer of at least 1",
     ),
-    "no duration": (ORDERS | {"maxTriggerDelay": "soon"}, "option 'maxTriggerDelay': 'soon' is no duration"),
+    "no duration": (
+        ORDERS | {"maxTriggerDelay": "soon"},
+        "option 'maxTriggerDelay': 'soon' is not a duration",
+    ),
     "no flag": (ORDERS | {"failOnDataLoss": "no"}, "option 'failOnDataLoss': 'no' is not one of true, false"),
     "no level": (ORDERS | {"isolation.level": "x"}, "'x' is not one of read_uncommitted, read_committed"),
     "an unknown option": (
@@ -215,13 +221,13 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
     **{
         setting: (ORDERS | {setting: "x"}, f"option '{setting}': cannot be set: {why}")
         for setting, why in {
-            "kafka.auto.offset.reset": "say where to begin with startingOffsets",
+            "kafka.auto.offset.reset": "use startingOffsets",
             "kafka.key.deserializer": "keys are bytes; decode them",
             "kafka.value.deserializer": "values are bytes; decode them",
             "kafka.key.serializer": "keys are bytes; encode them",
             "kafka.value.serializer": "values are bytes; encode them",
             "kafka.enable.auto.commit": "progress is kept in the query's checkpoint",
-            "kafka.interceptor.classes": "there is no Java class",
+            "kafka.interceptor.classes": "Java classes cannot be called",
         }.items()
     },
 }

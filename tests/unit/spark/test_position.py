@@ -71,7 +71,7 @@ def test_a_topic_id_is_shown_as_kafka_shows_it() -> None:
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [("latest", "no JSON"), ('{"orders": {"0": -1}}', "-1 of orders-0 is no offset of a record")],
+    [("latest", "not JSON"), ('{"orders": {"0": -1}}', "-1 of orders-0 is not an offset")],
 )
 def test_initial_offsets_are_offsets(text: str, sentence: str) -> None:
     given = {"kafka.bootstrap.servers": "h:1", "subscribe": "orders", "initialOffsets": text}
