@@ -291,7 +291,7 @@ def test_whoever_waits_for_a_fault_in_vain_is_told_what_it_was(served: Broker) -
     ("api", "options", "sentence"),
     [
         ("Produse", {"error": BUSY}, "there is no API 'Produse': did you mean Produce"),
-        ("zzz", {"error": BUSY}, "there is no API 'zzz': there are AlterConfigs, "),
+        ("zzz", {"error": BUSY}, "there is no API 'zzz': there are AddOffsetsToTxn, "),
         ("Fetch", {"error": "NOT_LEADER"}, "did you mean NOT_LEADER_OR_FOLLOWER"),
         ("Fetch", {"error": "NONE"}, "NONE is not an error"),
         ("Fetch", {"error": BUSY, "times": 0}, "times=0"),

@@ -34,7 +34,7 @@ def errors_in(value: Any, place: tuple[object, ...] = ()) -> Iterator[tuple[tupl
     fields = [field.name for field in getattr(type(value), "__fields__", ())]
     here = (*place, *(getattr(value, name) for name in NAMES if name in fields))
     for name in fields:
-        if name == "error_code":
+        if name in {"error_code", "partition_error_code"}:
             yield here, getattr(value, name)
         else:
             yield from errors_in(getattr(value, name), here)

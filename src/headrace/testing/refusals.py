@@ -21,11 +21,13 @@ _NAMES: Final = (
     *TOPIC_NAMES,
     *("index", "partition", "partition_index", "topic_name"),
     *("group_id", "member_id", "group_instance_id"),
+    *("transactional_id", "producer_id"),
     *("resource_type", "resource_name"),
 )
 """The fields that identify what a struct is about; they have the same names in a request and its response."""
 _SYNONYMS: Final = {"partition_index": "partition", "topic_name": "name"}  # in some requests
 
+_ERROR_CODES: Final = ("error_code", "partition_error_code")
 _OF_A_BROKER: Final = ("node_id", "port")
 OF_A_SESSION: Final = {
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -59,8 +61,9 @@ def replaced(struct: Any, **values: Any) -> Any:
 def _refused(cls: StructType, about: Any, version: int, code: ErrorCode, *, by_topic: bool) -> Any:
     values = {**_absent(cls), **dict(_names(cls, about, version))}
     fields = {declared.name for declared in cls.__fields__ if declared.exists_in(version)}
-    if "error_code" in fields and not (by_topic and _has_topic_errors(cls, version)):
-        values["error_code"] = int(code)
+    error_code = next((name for name in _ERROR_CODES if name in fields), None)
+    if error_code is not None and not (by_topic and _has_topic_errors(cls, version)):
+        values[error_code] = int(code)
         if "error_message" in fields:
             values["error_message"] = f"{code.name}, by a fault of the test"
     else:
@@ -153,7 +156,7 @@ def _items(cls: StructType, version: int) -> Iterator[StructType]:
 
 
 def _has_errors(cls: StructType, version: int) -> bool:
-    own = any(each.name == "error_code" and each.exists_in(version) for each in cls.__fields__)
+    own = any(each.name in _ERROR_CODES and each.exists_in(version) for each in cls.__fields__)
     return own or any(_has_errors(item, version) for item in _items(cls, version))
 
 
