@@ -1,7 +1,7 @@
 """Questions that a test asks brokers itself, in the protocol's own words: no client's memory in between."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.offset_commit import (
@@ -21,7 +21,18 @@ class NoAnswer(Exception):
 
 def group_coordinator(bootstraps: Sequence[str], group: str) -> tuple[int, str]:
     """The id and the address of the group's coordinator, as the first broker that answers says."""
-    request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+    answer = _find_coordinator(bootstraps, 0, group)
+    return answer.node_id, f"{answer.host}:{answer.port}"
+
+
+def coordinator_of(bootstraps: Sequence[str], key_type: int, key: str) -> int:
+    """The id of the broker that coordinates a group (0) or a transactional id (1)."""
+    node_id: int = _find_coordinator(bootstraps, key_type, key).node_id
+    return node_id
+
+
+def _find_coordinator(bootstraps: Sequence[str], key_type: int, key: str) -> Any:
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
     for bootstrap in bootstraps:
         try:
             with RawClient(bootstrap) as client:
@@ -29,8 +40,8 @@ def group_coordinator(bootstraps: Sequence[str], group: str) -> tuple[int, str]:
         except OSError:
             continue
         if answer.error_code == 0:
-            return answer.node_id, f"{answer.host}:{answer.port}"
-    raise NoAnswer(f"no broker names the coordinator of {group}")
+            return answer
+    raise NoAnswer(f"no broker names the coordinator of {key}")
 
 
 def offsets_of(group: str) -> OffsetFetchRequest:

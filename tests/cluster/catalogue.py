@@ -10,6 +10,7 @@ from cluster import (
     chaos,
     cuts,
     disks,
+    exactly_once,
     moves,
     network,
     others,
@@ -103,6 +104,8 @@ MATRIX: Final = [
     Entry(moves.the_preferred_leader_returns, settings=moves.PREFERRED),
     Entry(topics.topics_come_and_go_while_controllers_are_killed),
     Entry(disks.a_disk_is_full, why_not=disks.why_not),
+    Entry(exactly_once.workers_are_killed_in_turn),
+    Entry(exactly_once.workers_and_brokers_are_killed),
     Entry(others.kafka_python_writes_while_a_leader_is_killed),
     Entry(others.aiokafka_writes_while_a_leader_is_killed),
     Entry(others.java_writes_while_a_leader_is_killed, why_not=others.why_no_java),
@@ -121,4 +124,5 @@ SHORT: Final = [
     (Entry(absences.zookeeper_is_killed), EMBEDDED),
     (Entry(moves.a_broker_joins_and_another_is_drained), EMBEDDED),
     (Entry(disks.a_disk_is_full, why_not=disks.why_not), EMBEDDED),
+    (Entry(exactly_once.workers_and_brokers_are_killed), EMBEDDED),
 ]

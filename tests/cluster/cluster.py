@@ -34,6 +34,7 @@ SETTINGS: Final = {
     "min.insync.replicas": "2",
     "offsets.topic.replication.factor": str(REPLICAS),
     "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.session.timeout.ms": "6000",

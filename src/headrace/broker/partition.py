@@ -173,6 +173,8 @@ class Partition:
                 self._use_replicas(replicas, now_ms)
             return False  # an ISR change that was proposed for the same state may be pending
         is_new = old is None or state.leader_epoch > old.leader_epoch
+        if self.leadership is None or state.leader != self._broker_id:
+            self.verifications.clear()  # another leader may append markers, or has done so
         self._state, self.replicas = state, replicas
         if state.leader == self._broker_id:
             self._lead(state, now_ms, is_new=is_new)
@@ -182,7 +184,6 @@ class Partition:
                 NotLeader(f"{self.id}: broker {state.leader} leads (NOT_LEADER_OR_FOLLOWER)")
             )
         if is_new:
-            self.verifications.clear()
             self.wake()
         return is_new
 
