@@ -45,7 +45,7 @@ format: install  ## rewrite the code the way `make lint` wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-unit: install  ## unit and property tests, and thousands of simulated clusters
+unit: install  ## unit and property tests, and a thousand simulated clusters
 	$(BIN)/pytest -q -n 2 tests/unit tests/property tests/simulation tests/scenarios
 
 simulate: install  ## the brokers' own code in simulated clusters that go wrong: SEEDS=10000, or SEED=17 in full (ARGS=--mutations)
