@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from headrace.client.cluster.log_dirs import LogDir
-from headrace.client.cluster.status import BrokerNode, PartitionState, cluster_status
+from headrace.client.cluster.status import SILENT, UP, Broker, PartitionState, cluster_status
 from headrace.client.doctor import cluster as doctor_cluster
 from headrace.client.doctor import data as doctor_data
 from headrace.client.doctor import groups as doctor_groups
@@ -63,7 +63,14 @@ def cluster(
     *partitions: PartitionState, brokers: int = 3, silent: int | None = None, controller: int | None = 1
 ) -> ClusterFacts:
     nodes = [
-        BrokerNode(id=number, host="h", port=9091 + number, rack=None, answers=number != silent, pid=number)
+        Broker(
+            id=number,
+            host="h",
+            port=9091 + number,
+            rack=None,
+            state=SILENT if number == silent else UP,
+            pid=number,
+        )
         for number in range(1, brokers + 1)
     ]
     view = View(controller=1, brokers=(1, 2, 3), leaders=frozenset({("t", 0, 1)}))

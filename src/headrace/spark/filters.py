@@ -3,6 +3,7 @@
 Spark applies every filter again to the rows, so a range may be too long, but never too short.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -21,6 +22,14 @@ from pyspark.sql.datasource import (
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import Range
 
+_COMPARE: Final[Mapping[type[Filter], Callable[[Any, Any], bool]]] = {
+    EqualTo: operator.eq,
+    EqualNullSafe: operator.eq,
+    GreaterThan: operator.gt,
+    GreaterThanOrEqual: operator.ge,
+    LessThan: operator.lt,
+    LessThanOrEqual: operator.le,
+}
 _COLUMNS: Final = {"partition", "offset", "timestamp", "topic"}
 
 ByTime = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
@@ -90,21 +99,10 @@ def _may_hold(partition: TopicPartition, filter_: Filter) -> bool:
     if column not in {"partition", "topic"}:
         return True
     own: Any = partition.partition if column == "partition" else partition.topic
-    match filter_:
-        case EqualTo(_, value) | EqualNullSafe(_, value):
-            return bool(own == value)
-        case In(_, values):
-            return own in values
-        case GreaterThan(_, value):
-            return bool(own > value)
-        case GreaterThanOrEqual(_, value):
-            return bool(own >= value)
-        case LessThan(_, value):
-            return bool(own < value)
-        case LessThanOrEqual(_, value):
-            return bool(own <= value)
-        case _:
-            return True
+    if isinstance(filter_, In):
+        return own in filter_.value
+    compare = _COMPARE.get(type(filter_))
+    return compare is None or compare(own, getattr(filter_, "value", None))
 
 
 def _from(whole: Range, offset: int) -> Range:

@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 from headrace.cli.cluster import draw_elections, draw_moves, draw_status
 from headrace.client.cluster.cluster import Election
 from headrace.client.cluster.moves import Move, Reassignment
-from headrace.client.cluster.status import BrokerNode, PartitionState, cluster_status
+from headrace.client.cluster.status import SILENT, UP, Broker, PartitionState, cluster_status
 
 
 def lines(drawn: RenderableType) -> list[str]:
@@ -25,8 +25,8 @@ def partition(
 
 
 NODES = [
-    BrokerNode(id=1, host="127.0.0.1", port=9092, rack="a", answers=True, pid=101),
-    BrokerNode(id=2, host="127.0.0.1", port=9093, rack=None, answers=False, pid=None),
+    Broker(id=1, host="127.0.0.1", port=9092, rack="a", state=UP, pid=101),
+    Broker(id=2, host="127.0.0.1", port=9093, rack=None, state=SILENT, pid=None),
 ]
 
 

@@ -4,6 +4,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from headrace.client.errors import (
+    ADVICE,
     ClientError,
     DeliveryFailed,
     NoSuchTopic,
@@ -11,7 +12,6 @@ from headrace.client.errors import (
     lowered,
     translate,
 )
-from headrace.client.errors_advice import ADVICE
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from headrace.client.consumer.arguments import partition_list
-from headrace.client.errors import BadSetting, NoSuchTopic
-from headrace.client.errors_advice import why_no_topic
+from headrace.client.errors import BadSetting, NoSuchTopic, why_no_topic
 from headrace.client.settings import LAST_OFFSET, LAST_PARTITION, whole
 from headrace.protocol.ids import TopicPartition
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from headrace.client.errors import ClientError, NoSuchTopic, TopicExists, Unreachable, raise_for
-from headrace.client.errors_advice import why_no_topic
+from headrace.client.errors import ClientError, NoSuchTopic, TopicExists, Unreachable, raise_for, why_no_topic
 from headrace.client.wire.brokers import QUESTION_S, Brokers
 from headrace.client.wire.offsets import leaders, read_offsets
 from headrace.client.wire.requests import (

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from headrace.client.cluster.moves import Reassignment
-from headrace.client.cluster.status import BrokerNode, ClusterStatus, PartitionState, cluster_status
+from headrace.client.cluster.status import SILENT, UP, Broker, ClusterStatus, PartitionState, cluster_status
 from headrace.client.wire.brokers import CONTROLLER_S, Brokers, NoController
 from headrace.client.wire.connection import Connection, NoAnswer, NotKnown
 from headrace.client.wire.requests import BROKER, NO_LEADER, TOPIC, Node, describe_configs_request
@@ -137,25 +137,21 @@ def _described(brokers: Brokers, topics: Sequence[str]) -> Iterator[DescribeTopi
                 break
 
 
-def _nodes(brokers: Brokers, found: MetadataResponse) -> list[BrokerNode]:
+def _nodes(brokers: Brokers, found: MetadataResponse) -> list[Broker]:
     """Return the registered brokers, with the process id of those that answer."""
     registered = {Node(each.node_id, each.host, each.port): each for each in found.brokers}
     answers = brokers.each({node: partial(_ask_pid, node) for node in registered}, SILENCE_S)
-    nodes = []
-    for node, broker in registered.items():
-        answer = answers[node]
-        answered = not isinstance(answer, NoAnswer)
-        nodes.append(
-            BrokerNode(
-                id=node.id,
-                host=node.host,
-                port=node.port,
-                rack=broker.rack,
-                answers=answered,
-                pid=None if isinstance(answer, NoAnswer) else answer,
-            )
+    return [
+        Broker(
+            id=node.id,
+            host=node.host,
+            port=node.port,
+            rack=broker.rack,
+            state=SILENT if isinstance(answers[node], NoAnswer) else UP,
+            pid=None if isinstance(answer := answers[node], NoAnswer) else answer,
         )
-    return nodes
+        for node, broker in registered.items()
+    ]
 
 
 def _ask_pid(node: Node, at: Connection) -> int | None:

@@ -1,8 +1,8 @@
 """The status of a cluster: its brokers, and the partitions that need attention. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from headrace.client.cluster.moves import Reassignment
 from headrace.protocol.ids import TopicPartition
@@ -15,14 +15,14 @@ class Broker:
     """A broker: up, silent (registered, and does not answer), or down with replicas on it."""
 
     id: int
-    host: str | None
-    port: int | None
-    rack: str | None
+    host: str | None = None
+    port: int | None = None
+    rack: str | None = None
     state: str
-    controller: bool
-    pid: int | None  # None if it does not report it
-    leads: int  # partitions
-    follows: int
+    controller: bool = False
+    pid: int | None = None  # None if it does not report it
+    leads: int = 0  # partitions
+    follows: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,27 +73,15 @@ class ClusterStatus:
         return not sick and all(broker.state == UP for broker in self.brokers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerNode:
-    """A registered broker, and its process id: None if it does not answer."""
-
-    id: int
-    host: str
-    port: int
-    rack: str | None
-    answers: bool
-    pid: int | None
-
-
 def cluster_status(
     *,
     cluster_id: str | None,
     controller: int | None,
-    nodes: Sequence[BrokerNode],
+    nodes: Sequence[Broker],
     partitions: Sequence[PartitionState],
     reassignments: Sequence[Reassignment] = (),
 ) -> ClusterStatus:
-    """Return the status, from the responses of the cluster."""
+    """Return the status, from the registered brokers and all partitions."""
     live = {node.id for node in nodes}
     adding = {each.topic_partition: set(each.adding) for each in reassignments}
 
@@ -123,21 +111,15 @@ def cluster_status(
 
 
 def _brokers(
-    nodes: Sequence[BrokerNode], partitions: Sequence[PartitionState], controller: int | None
+    nodes: Sequence[Broker], partitions: Sequence[PartitionState], controller: int | None
 ) -> Iterator[Broker]:
-    known: Mapping[int, BrokerNode] = {node.id: node for node in nodes}
+    known = {node.id: node for node in nodes}
     holds = Counter(each for partition in partitions for each in partition.replicas)
     leads = Counter(partition.leader for partition in partitions)
     for broker_id in sorted(known.keys() | holds.keys()):
-        node = known.get(broker_id)
-        yield Broker(
-            id=broker_id,
-            host=None if node is None else node.host,
-            port=None if node is None else node.port,
-            rack=None if node is None else node.rack,
-            state=DOWN if node is None else UP if node.answers else SILENT,
+        yield replace(
+            known.get(broker_id) or Broker(id=broker_id, state=DOWN),
             controller=broker_id == controller,
-            pid=None if node is None else node.pid,
             leads=leads[broker_id],
             follows=holds[broker_id] - leads[broker_id],
         )

@@ -7,8 +7,7 @@ zero byte.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from headrace.client.errors import BadSetting, NoSuchTopic, NotSerializable
-from headrace.client.errors_advice import why_no_topic
+from headrace.client.errors import BadSetting, NoSuchTopic, NotSerializable, why_no_topic
 from headrace.client.settings import LAST_OFFSET, LAST_PARTITION, whole
 
 Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]

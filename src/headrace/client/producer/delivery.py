@@ -16,8 +16,8 @@ from headrace.client.errors import (
     NoSuchTopic,
     NotSerializable,
     translate,
+    why_no_topic,
 )
-from headrace.client.errors_advice import why_no_topic
 from headrace.client.producer.arguments import check_partition
 from headrace.client.settings import check_seconds
 

@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
-from headrace.client.errors import ClientError, NoSuchTopic
-from headrace.client.errors_advice import why_no_topic
+from headrace.client.errors import ClientError, NoSuchTopic, why_no_topic
 from headrace.client.settings import whole
 
 T = TypeVar("T")

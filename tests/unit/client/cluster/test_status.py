@@ -1,17 +1,17 @@
 """What state a cluster is in, by what its brokers have answered."""
 
 from headrace.client.cluster.moves import Reassignment
-from headrace.client.cluster.status import BrokerNode, ClusterStatus, PartitionState, cluster_status
+from headrace.client.cluster.status import SILENT, UP, Broker, ClusterStatus, PartitionState, cluster_status
 from headrace.protocol.ids import TopicPartition
 
 
-def node(broker_id: int, *, answers: bool = True) -> BrokerNode:
-    return BrokerNode(
+def node(broker_id: int, *, answers: bool = True) -> Broker:
+    return Broker(
         id=broker_id,
         host="host",
         port=9092,
         rack=None,
-        answers=answers,
+        state=UP if answers else SILENT,
         pid=1000 + broker_id if answers else None,
     )
 
@@ -30,7 +30,7 @@ def partition(
 
 
 def status(
-    nodes: list[BrokerNode], *partitions: PartitionState, reassignments: tuple[Reassignment, ...] = ()
+    nodes: list[Broker], *partitions: PartitionState, reassignments: tuple[Reassignment, ...] = ()
 ) -> ClusterStatus:
     return cluster_status(
         cluster_id="id", controller=1, nodes=nodes, partitions=partitions, reassignments=reassignments
