@@ -147,7 +147,7 @@ def test_a_broker_cannot_be_drained_if_there_are_too_few_others(headrace: Comman
     ("arguments", "sentence"),
     [
         (["reassign", "--topic", "here", "--to", "1,9"], "here-0: there is no broker 9, only 1, 2, 3"),
-        (["reassign", "--topic", "here", "--to", "1,1"], "here-0: brokers 1, 1: one is there twice"),
+        (["reassign", "--topic", "here", "--to", "1,1"], "here-0: brokers 1, 1: one is named twice"),
         (["reassign", "--topic", "nowhere", "--to", "1"], "there is no topic nowhere"),
         (["elect", "--topic", "here", "--partition", "4"], "here has no partition 4, only 0 to 0"),
         (["reassign", "--topic", "here", "--cancel", "--partition", "0"], "here-0 is not being moved"),

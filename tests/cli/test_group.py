@@ -68,7 +68,7 @@ def test_members_beyond_the_partitions_are_idle_and_described_so(
         assert refused.status == 1
         assert refused.complaint == (
             f"group {group} has 3 members: stop its consumers first "
-            f"(`headrace group describe {group} --members` says who they are)"
+            f"(`headrace group describe {group} --members` lists them)"
         )
 
 

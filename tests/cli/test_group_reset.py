@@ -139,7 +139,7 @@ def test_a_group_with_members_is_not_moved(headrace: Command, tmp_path: Path, pr
             assert refused.status == 1
             assert refused.complaint == (
                 f"group {name} has 1 member: stop its consumers first "
-                f"(`headrace group describe {name} --members` says who they are)"
+                f"(`headrace group describe {name} --members` lists them)"
             )
 
 

@@ -108,7 +108,7 @@ class GroupActive(ClientError):
         has = "members" if members is None else "1 member" if members == 1 else f"{members:,} members"
         super().__init__(
             f"group {group} has {has}: stop its consumers first "
-            f"(`headrace group describe {group} --members` says who they are)"
+            f"(`headrace group describe {group} --members` lists them)"
         )
 
 
@@ -235,7 +235,7 @@ def _not_acknowledged(topic: str, bootstrap: str, timeout_ms: int | None) -> Unr
     within = "in time" if timeout_ms is None else f"within {timeout_ms:,} ms"
     return Unreachable(
         f"{topic}: not acknowledged {within} at {bootstrap}: fewer replicas are in sync than "
-        "min.insync.replicas, or the leader is down (`headrace cluster status` tells)"
+        "min.insync.replicas, or the leader is down (see `headrace cluster status`)"
     )
 
 

@@ -22,8 +22,8 @@ RECREATED: Final = Remedy(
 )
 UNRECORDED: Final = Remedy(
     "Set the option initialOffsets to where it begins (Spark's own Kafka source keeps that in sources/0/0 of "
-    "the checkpoint), or set failOnDataLoss to false to go on after that batch.",
-    "the query goes on after that batch",
+    "the checkpoint), or set failOnDataLoss to false to continue after that batch.",
+    "the query continues after that batch",
 )
 
 

@@ -75,7 +75,7 @@ def ends_of(given: Any) -> dict[int, int]:
     """Return the offset of each partition before which records are to be deleted."""
     if not isinstance(given, Mapping):
         raise BadSetting(f"`before` is an offset for each partition, such as {{0: 5}}, not {given!r:.80}")
-    meaning = f"an int from 0 on, or {ALL} for all that is there"
+    meaning = f"an int from 0 on, or {ALL} for all records"
     return {
         number_of("partition", partition, 0, LAST_PARTITION, "an int from 0 on"): number_of(
             "offset", offset, ALL, LAST_OFFSET, meaning

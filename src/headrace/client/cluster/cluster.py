@@ -95,7 +95,7 @@ class Cluster:
                 raise ClientError(f"{move.topic} has no partition {move.partition}")
             if len(set(move.replicas)) != len(move.replicas):
                 raise ClientError(
-                    f"{move.topic_partition}: brokers {_listed(move.replicas)}: one is there twice"
+                    f"{move.topic_partition}: brokers {_listed(move.replicas)}: one is named twice"
                 )
             for broker_id in move.replicas:
                 if broker_id not in racks and broker_id not in partitions[move.topic_partition].replicas:
@@ -103,10 +103,7 @@ class Cluster:
         return {move.topic_partition: partitions[move.topic_partition].replicas for move in moves}
 
     def reassign(self, moves: Sequence[Move]) -> dict[TopicPartition, tuple[int, ...]]:
-        """Start reassignments, and return the replicas before.
-
-        None of them does if one cannot, as far as one can tell beforehand.
-        """
+        """Start reassignments, and return the replicas before; none is started if `check` refuses one."""
         before = self.check(moves)
         self._alter({move.topic_partition: move.replicas for move in moves})
         return before
@@ -130,7 +127,7 @@ class Cluster:
         deadline = time.monotonic() + SETTLED_S
         while elsewhere := self._elsewhere(moves):
             if time.monotonic() > deadline:
-                raise ClientError(f"{elsewhere}: somebody has cancelled the move, or begun another")
+                raise ClientError(f"{elsewhere}: the reassignment was cancelled, or replaced by another")
             time.sleep(POLL_S)
         yield 0
 

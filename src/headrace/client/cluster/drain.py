@@ -14,9 +14,9 @@ Racks = Mapping[int, str | None]
 def drain(broker_id: int, partitions: Sequence[PartitionState], brokers: Racks) -> list[Move]:
     """Return moves after which no replica is on `broker_id`; other replicas stay where they are.
 
-    A rack that has no replica of the partition comes first, then whoever has the fewest partitions. The new
-    replica takes the old one's place, so what the broker was preferred to lead is spread as well.
-    ClientError if a partition can go nowhere, or nobody could copy it.
+    A rack without a replica of the partition is preferred, then the broker with the fewest replicas. The new
+    replica takes the old one's place in the list, so preferred leaders are spread as well. ClientError if a
+    partition has no leader to copy from, or no other broker is alive.
     """
     loads = _Loads(partitions, {each: rack for each, rack in brokers.items() if each != broker_id})
     moves = []

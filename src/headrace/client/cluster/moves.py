@@ -65,7 +65,7 @@ def read_plan(text: str, source: str) -> list[Move]:
     seen: set[TopicPartition] = set()
     for move in moves:
         if move.topic_partition in seen:
-            raise ClientError(f"{source}: {move.topic_partition} is there twice")
+            raise ClientError(f"{source}: {move.topic_partition} is named twice")
         seen.add(move.topic_partition)
     if not moves:
         raise ClientError(f"{source}: there are no partitions in it")

@@ -65,7 +65,7 @@ class GroupAdmin:
         """
         listing = listed(self._brokers)
         if listing.missing and not listing.answered:
-            raise Unreachable(f"no broker tells of its groups: {'; '.join(listing.missing)}")
+            raise Unreachable(f"no broker lists its groups: {'; '.join(listing.missing)}")
         wanted = {
             name: each.node
             for name, each in sorted(listing.groups.items())

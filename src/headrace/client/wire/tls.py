@@ -97,7 +97,7 @@ _KEY: Final = ("ssl.key.location", "ssl.key.pem", "ssl.keystore.key", "ssl.keyst
 _VERSIONS: Final = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3}
 
 _NAMES_DIFFER: Final = {62, 64}  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH
-_NO_ISSUER: Final = {18, 19, 20, 21}  # signed by itself, or by somebody who is not known
+_NO_ISSUER: Final = {18, 19, 20, 21}  # self-signed, or signed by an unknown issuer
 _NOT_TLS: Final = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"}
 _NOTHING_IN_COMMON: Final = ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "HANDSHAKE_FAILURE", "INSUFFICIENT")
 
@@ -135,7 +135,7 @@ class Tls:
                 )
         certificate, key = _first(settings, _CERTIFICATE), _first(settings, _KEY)
         if certificate is None and key is not None:
-            raise WrongSetting(key.setting, "is there, and the certificate of that key is missing")
+            raise WrongSetting(key.setting, "is set, and the certificate of that key is missing")
         return cls(
             ca=_first(settings, _CA),
             revoked=settings.get("ssl.crl.location"),

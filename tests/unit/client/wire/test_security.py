@@ -44,7 +44,7 @@ def test_the_certificate_is_checked_even_if_the_host_is_not(algorithm: str) -> N
         (TLS | {"ssl.keystore.type": "PKCS12"}, "ssl.keystore.type is PKCS12: only PEM can be read"),
         (
             TLS | {"ssl.key.location": "a.key"},
-            "ssl.key.location is there, and the certificate of that key is",
+            "ssl.key.location is set, and the certificate of that key is",
         ),
         (
             TLS | {"ssl.endpoint.identification.algorithm": "http"},
