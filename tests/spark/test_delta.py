@@ -321,7 +321,7 @@ def test_a_table_whose_rows_would_have_to_be_checked_is_left_alone(spark: SparkS
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"compactEvry": "1"}, "option 'compactevry': did you mean compactEvery?"),
+        ({"compactEvry": "1"}, "option 'compactevry': unknown; did you mean compactEvery?"),
         ({"partitionBy": "nope"}, "option 'partitionBy': there is no column 'nope'"),
         ({"partitionBy": "id,name"}, "option 'partitionBy': at least one column has to"),
     ],

@@ -120,5 +120,7 @@ def test_a_stream_of_complete_results_is_refused(queries: Queries) -> None:
         .start()
     )
 
-    with pytest.raises(PySparkException, match="option 'outputMode': complete would write all results again"):
+    with pytest.raises(
+        PySparkException, match="option 'outputMode': complete would write all results with every batch"
+    ):
         query.awaitTermination(STREAM_TIMEOUT_S)
