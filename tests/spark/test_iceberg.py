@@ -232,7 +232,7 @@ def test_a_column_of_the_table_that_is_missing_here_is_null(spark: SparkSession,
     ("options", "sentence"),
     [
         ({"table": "rows"}, "option 'table': 'rows' is not the name of a table; expected namespace.name"),
-        ({"tabel": "a.b"}, "option 'tabel': did you mean table?"),
+        ({"tabel": "a.b"}, "option 'tabel': unknown; did you mean table?"),
         ({"catalog.uri": "sqlite:////nowhere/at/all.db"}, "the table fleet.rows cannot be opened: "),
     ],
 )
