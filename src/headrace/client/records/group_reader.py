@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
+from headrace.client.consumer.buffer import partition_of
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.records.one_by_one import BATCH, Record, record_of
 from headrace.protocol.ids import TopicPartition
@@ -77,11 +78,12 @@ class GroupReader(Consumer[bytes, bytes]):
     def record_batches(self) -> Iterator[list[Record]]:
         """Yield records, several at a time, until `stop`, or to the end with `stop_at_end`."""
         for messages in self.fetches(BATCH, stop_at_end=self._stop_at_end, beats=True):
+            # First, as the end of a partition may arrive together with its records, which are not done yet.
+            self._begun.update(map(partition_of, messages))
             self._store_ends()
             if self._stopping:
                 return
             if messages:
-                self._begun.update(TopicPartition(each.topic(), each.partition()) for each in messages)
                 yield [record_of(each) for each in messages]
         self._store_ends()
 
