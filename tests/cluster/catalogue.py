@@ -124,5 +124,5 @@ SHORT: Final = [
     (Entry(absences.zookeeper_is_killed), EMBEDDED),
     (Entry(moves.a_broker_joins_and_another_is_drained), EMBEDDED),
     (Entry(disks.a_disk_is_full, why_not=disks.why_not), EMBEDDED),
-    (Entry(exactly_once.workers_and_brokers_are_killed), EMBEDDED),
+    (Entry(exactly_once.workers_are_killed_in_turn), EMBEDDED),
 ]

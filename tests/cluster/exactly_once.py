@@ -25,6 +25,7 @@ SOURCE, TARGET, GROUP = "exactly-once-in", "exactly-once-out", "exactly-once"
 _WORKER: Final = Path(__file__).with_name("exactly_once_worker.py")
 _TRANSACTION: Final = 1  # a type of coordinator
 _PARTITIONS: Final = 3
+_MORE: Final = 60  # records between two kills
 _STUCK_S: Final = 20.0  # without a record: a worker's client may wait for a broker that is gone
 _COMPLETE_S: Final = 120.0
 
@@ -93,7 +94,8 @@ def working(scene: Scene) -> Iterator[tuple[Workers, Seen]]:
     workers, seen = Workers(cluster.bootstrap), Seen(cluster.bootstrap)
     try:
         yield workers, seen
-        _finish(workers, seen)
+        _await(workers, seen, RECORDS)
+        until("nothing more comes", lambda: seen.read() == seen.read())
     finally:
         workers.stop()
         seen.close()
@@ -105,20 +107,23 @@ def working(scene: Scene) -> Iterator[tuple[Workers, Seen]]:
         scene.problem(f"of {RECORDS} records {missing} are missing and {twice} are there twice")
 
 
-def _finish(workers: Workers, seen: Seen) -> None:
-    """Wait until every record was seen, and for what may come after that."""
-    deadline = time.monotonic() + _COMPLETE_S
-    progress_at, number = time.monotonic(), 0
-    while len(set(seen.values)) < RECORDS and time.monotonic() < deadline:
-        before = len(seen.values)
+def _await(workers: Workers, seen: Seen, count: int) -> None:
+    """Wait until so many different records were seen.
+
+    Workers that end are replaced. So are all of them if nothing comes for a while: a client may wait for the
+    answer of a broker that is gone, longer than anybody wants to.
+    """
+    deadline = progress_at = time.monotonic()
+    deadline += _COMPLETE_S
+    while len(set(seen.values)) < count and time.monotonic() < deadline:
         workers.replace_ended()
+        before = len(seen.values)
         if seen.read() > before:
             progress_at = time.monotonic()
         elif time.monotonic() - progress_at > _STUCK_S:
             for number in range(WORKERS):
                 workers.kill(number)
             progress_at = time.monotonic()
-    until("nothing more comes", lambda: seen.read() == seen.read())
 
 
 def _is_quiet(scene: Scene) -> bool:
@@ -137,19 +142,14 @@ def _is_quiet(scene: Scene) -> bool:
     return True
 
 
-def _progress(workers: Workers, seen: Seen, more: int) -> None:
-    def look() -> bool:
-        workers.replace_ended()
-        return seen.read() >= min(enough, RECORDS)
-
-    enough = seen.read() + more
-    until("records arrive", look)
+def _progress(workers: Workers, seen: Seen) -> None:
+    _await(workers, seen, min(len(set(seen.values)) + _MORE, RECORDS))
 
 
 def workers_are_killed_in_turn(scene: Scene) -> None:
     with working(scene) as (workers, seen):
         for number in range(WORKERS):
-            _progress(workers, seen, 60)
+            _progress(workers, seen)
             workers.kill(number)
 
 
@@ -163,10 +163,10 @@ def workers_and_brokers_are_killed(scene: Scene) -> None:
     ]
     with working(scene) as (workers, seen):
         for number, victim in enumerate(victims):
-            _progress(workers, seen, 60)
+            _progress(workers, seen)
             workers.kill(number)
             broker = victim()
             broker.kill()
-            _progress(workers, seen, 60)
+            _progress(workers, seen)
             broker.start()
             scene.cluster.heal()
