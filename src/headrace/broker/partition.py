@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import NamedTuple
 
 from headrace.broker.errors import (
@@ -18,7 +19,7 @@ from headrace.broker.purgatory import Commit, WaitingAcks, WaitingFetch
 from headrace.controller.errors import FencedLeaderEpoch, PolicyViolation
 from headrace.coordination.znodes import PartitionState
 from headrace.coordinator.decision import Producer
-from headrace.protocol.batch import BatchHeader, read_header
+from headrace.protocol.batch import BatchHeader, read_header, read_offset_and_size
 from headrace.protocol.compression import Buffer
 from headrace.protocol.control_records import encode_end_txn_batch
 from headrace.protocol.errors import KafkaError
@@ -107,6 +108,15 @@ class SteppedDown(NamedTuple):
     def is_answered_by(self, state: PartitionState) -> bool:
         """Return whether `state` has a later controller epoch or partition epoch than the promise."""
         return state.controller_epoch > self.controller_epoch or state.version > self.partition_epoch
+
+
+def _next_offset(data: Buffer) -> int:
+    """Return the offset after the last batch in `data`."""
+    position = size = 0
+    while position < len(data):
+        _, size = read_offset_and_size(data, position)
+        position += size
+    return read_header(data, position - size).next_offset
 
 
 class Partition:
@@ -498,7 +508,7 @@ class Partition:
         data = self.log.read(offset, max_bytes, max_offset=end, at_least_one=at_least_one)
         aborted = None
         if isolation is Isolation.READ_COMMITTED:
-            aborted = self.log.aborted_transactions(offset, end) if data else ()
+            aborted = self.log.aborted_transactions(offset, partial(_next_offset, data)) if data else ()
         return Fetched(data, self.high_watermark, stable, self.log.log_start_offset, aborted)
 
     def read_as_replica(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Fetched:

@@ -339,17 +339,22 @@ class Log:
             return high_watermark
         return min(max(unstable, self.log_start_offset), high_watermark)  # its first records may be deleted
 
-    def aborted_transactions(self, start: int, end: int) -> list[AbortedTxn]:
-        """Return the aborted transactions with records in [start, end), which a consumer has to skip."""
+    def aborted_transactions(self, start: int, end: int | Callable[[], int]) -> list[AbortedTxn]:
+        """Return the aborted transactions with records in [start, end), which a consumer has to skip.
+
+        If `end` is a function, it is called only if there are aborted transactions.
+        """
         self._ensure_online()
-        aborted = []
+        aborted: list[AbortedTxn] = []
         try:
             for segment in self.segments[self._segment_number(start) :]:
-                for txn in segment.txn_index:
-                    if txn.last_offset >= start and txn.first_offset < end:
-                        aborted.append(txn)
-                    if txn.last_stable_offset >= end:
-                        return aborted
+                if not segment.txn_index:
+                    continue
+                end = end if isinstance(end, int) else end()
+                found, may_continue = segment.txn_index.overlapping(start, end)
+                aborted += found
+                if not may_continue:
+                    return aborted
         except OSError as error:
             raise self._fail("read", error, harmless=True) from error
         return aborted

@@ -7,8 +7,10 @@ no file.
 
 import os
 import struct
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,7 @@ from headrace.storage.files import sync_directory
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
+_BLOCK = 64
 
 
 class AbortedTxn(NamedTuple):
@@ -27,14 +30,40 @@ class AbortedTxn(NamedTuple):
 
 
 class TxnIndex:
-    """Entries in the order the transactions were aborted. Not thread-safe."""
+    """Entries in the order the transactions were aborted. Not thread-safe.
+
+    So they are ordered by their last offset and by their last stable offset, but not by their first offset: a
+    long transaction ends after short ones that began later. `_smallest` has the smallest first offset of
+    every block of entries, so that a search skips the blocks that have nothing to offer.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._entries: list[AbortedTxn] | None = None  # None until they are first needed
+        self._smallest: list[int] = []
 
     def __iter__(self) -> Iterator[AbortedTxn]:
         return iter(self._load())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def overlapping(self, start: int, end: int) -> tuple[list[AbortedTxn], bool]:
+        """Return the transactions with records in [start, end), and whether later segments may have more."""
+        entries = self._load()
+        low = bisect_left(entries, start, key=attrgetter("last_offset"))
+        high = bisect_left(entries, end, key=attrgetter("last_stable_offset"))
+        found = []
+        position = low
+        while position <= high and position < len(entries):
+            block = position // _BLOCK
+            following = (block + 1) * _BLOCK
+            if self._smallest[block] < end:
+                found += [
+                    txn for txn in entries[position : min(following, high + 1)] if txn.first_offset < end
+                ]
+            position = following
+        return found, high == len(entries)
 
     def append(self, aborted: AbortedTxn) -> None:
         """Add an entry and write it at once: unlike the other indexes, this one is small and rarely read."""
@@ -42,6 +71,7 @@ class TxnIndex:
         with self.path.open("ab") as file:
             file.write(_ENTRY.pack(_VERSION, *aborted))
         entries.append(aborted)
+        self._note(aborted, len(entries) - 1)
 
     def sync(self) -> None:
         """Make the file and its name durable, if there is a file."""
@@ -59,15 +89,27 @@ class TxnIndex:
             self.path.write_bytes(b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries))
         else:
             self.path.unlink(missing_ok=True)
-        self._entries = entries
+        self._use(entries)
 
     def _load(self) -> list[AbortedTxn]:
         if self._entries is None:
             try:
-                self._entries = _decode(self.path, self.path.read_bytes())
+                self._use(_decode(self.path, self.path.read_bytes()))
             except FileNotFoundError:
-                self._entries = []
+                self._use([])
+        assert self._entries is not None, "they were just loaded"
         return self._entries
+
+    def _use(self, entries: list[AbortedTxn]) -> None:
+        self._entries, self._smallest = entries, []
+        for number, aborted in enumerate(entries):
+            self._note(aborted, number)
+
+    def _note(self, aborted: AbortedTxn, number: int) -> None:
+        if number % _BLOCK == 0:
+            self._smallest.append(aborted.first_offset)
+        else:
+            self._smallest[-1] = min(self._smallest[-1], aborted.first_offset)
 
 
 def _decode(path: Path, data: bytes) -> list[AbortedTxn]:
