@@ -1,6 +1,5 @@
 """Any history, compacted in any number of passes, is what a naive compaction of a plain list leaves."""
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +18,7 @@ from headrace.storage.log import Appended, Log
 from headrace.storage.recovery import open_log
 from oracles.naive_compaction import NaiveBatch, NaiveLog, decoded
 from support.clock import SettableClock
-from support.logs import read_all
+from support.logs import memory_directory, read_all
 from support.records import make_marker
 
 RETENTION_MS = 1000
@@ -227,7 +226,7 @@ steps = st.one_of(
 
 @contextmanager
 def _history(timestamp_type: TimestampType) -> Iterator[History]:
-    with tempfile.TemporaryDirectory() as directory:
+    with memory_directory() as directory:
         history = History(Path(directory), timestamp_type)
         try:
             yield history

@@ -1,6 +1,5 @@
 """Which segments go: by age, by size and by the log's start, and never past the high watermark."""
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.retention import enforce_retention, segments_to_delete
 from support.clock import SettableClock
-from support.logs import open_test_log, read_all
+from support.logs import memory_directory, open_test_log, read_all
 from support.records import make_batch
 
 HOUR_MS = 3600 * 1000
@@ -219,7 +218,7 @@ cases = st.builds(
 @settings(max_examples=150, deadline=None)
 @given(case=cases)
 def test_any_log_loses_what_a_plain_list_loses(case: Case) -> None:
-    with tempfile.TemporaryDirectory() as directory:
+    with memory_directory() as directory:
         log = open_test_log(Path(directory), FOREVER)
         for age, size in case.segments:
             append(log, age_ms=age * HOUR_MS, size=size)
