@@ -34,7 +34,7 @@ def test_a_client_that_dies_or_freezes_loses_its_session(
     wait_until(lambda: not zk.exists("/remote"))
     took_s = time.monotonic() - before
 
-    assert 0.5 < took_s < 6  # the timeout, less what has passed since the last ping, plus a few ticks
+    assert took_s > 0.5  # the timeout, less what has passed since the last ping; a busy machine adds to it
 
 
 def test_a_client_that_pings_keeps_its_session(zk: Any, remote_client: MakeRemote) -> None:

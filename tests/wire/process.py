@@ -28,6 +28,12 @@ class BrokerProcess(UpProcess):
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
     @property
+    def cpu_s(self) -> float:
+        """The CPU time the process has used."""
+        stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
     def open_sockets(self) -> int:
         links = [str(link.readlink()) for link in Path(f"/proc/{self.pid}/fd").iterdir() if link.is_symlink()]
         return sum(link.startswith("socket:") for link in links)

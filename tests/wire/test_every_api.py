@@ -1,6 +1,5 @@
 """Every API at every version that the broker advertises is answered in a form that this version has."""
 
-import time
 from typing import Any, Final
 
 import pytest
@@ -20,6 +19,7 @@ from headrace.protocol.schema.request_header import RequestHeader
 from headrace.protocol.structs import all_defaults
 from support.records import make_batch
 from wire.every_request import ADVERTISED, REQUESTS, Target
+from wire.process import BrokerProcess
 from wire.raw import RawClient
 from wire.requests import ASK_VERSIONS, create_topic, fresh_name, produce
 
@@ -114,17 +114,19 @@ def test_metadata_by_id_is_refused_in_versions_that_only_have_the_field(raw: Raw
 
 
 MANY = 20_000
-TOLERABLE_S = 5.0
+TOLERABLE_CPU_S = 5.0
 
 
-def test_naming_one_thing_many_times_does_not_multiply_the_work(raw: RawClient) -> None:
+def test_naming_one_thing_many_times_does_not_multiply_the_work(
+    raw: RawClient, broker: BrokerProcess
+) -> None:
     """Each of these took the broker from five to thirty seconds, or hundreds of megabytes."""
     create_topic(raw, name := fresh_name("again"), partitions=10)
     produce(raw, name, make_batch([b"x" * 5000] * 100, compression=Compression.GZIP))
     youngest = ListOffsetsPartition(partition_index=0, timestamp=-3)
     described = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
     bad_topic = CreatableTopic(name="/", num_partitions=1, replication_factor=1, assignments=(), configs=())
-    began = time.monotonic()
+    before = broker.cpu_s
 
     offsets = raw.ask(
         ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[youngest] * MANY)]),
@@ -134,7 +136,7 @@ def test_naming_one_thing_many_times_does_not_multiply_the_work(raw: RawClient) 
     configs = raw.ask(DescribeConfigsRequest(resources=[described] * MANY, include_synonyms=True), 4)
     topics = raw.ask(CreateTopicsRequest(topics=[bad_topic] * MANY, timeout_ms=1000), 7)
 
-    assert time.monotonic() - began < TOLERABLE_S
+    assert broker.cpu_s - before < TOLERABLE_CPU_S
     assert error_codes(offsets) == {ErrorCode.INVALID_REQUEST}
     assert len(metadata.topics) == len(configs.results) == len(topics.topics) == 1
     assert error_codes(topics) == {ErrorCode.INVALID_REQUEST}

@@ -349,6 +349,6 @@ def test_a_call_that_is_not_answered_ends_and_so_does_closing(tmp_path: Path) ->
                 await session.exists("/")
             began = time.monotonic()
             await session.close()
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < 20  # the session would last for 30 s
 
     asyncio.run(scenario())
