@@ -9,13 +9,20 @@ with warnings.catch_warnings():
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
     from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-    from kafka.errors import CommitFailedError, FencedInstanceIdError, KafkaError, NoOffsetForPartitionError
+    from kafka.errors import (
+        CommitFailedError,
+        FencedInstanceIdError,
+        KafkaConnectionError,
+        KafkaError,
+        NoOffsetForPartitionError,
+    )
 
 __all__ = [
     "CommitFailedError",
     "ConsumerRebalanceListener",
     "CooperativeStickyAssignor",
     "FencedInstanceIdError",
+    "KafkaConnectionError",
     "KafkaConsumer",
     "KafkaError",
     "NoOffsetForPartitionError",

@@ -1,11 +1,13 @@
 """kafka-python as a `Reader`."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from wire.group_stories.kafka_python import (
     ConsumerRebalanceListener,
     CooperativeStickyAssignor,
+    KafkaConnectionError,
     KafkaConsumer,
     KafkaError,
     RangePartitionAssignor,
@@ -63,7 +65,8 @@ class KafkaPythonReader:
     def poll(self, timeout_s: float) -> list[Read]:
         # A poll that ends before its JoinGroup is answered loses the answer, and the next one joins again: if
         # a static member that has come back leads the group or is sticky, this is a rebalance.
-        self._consumer._coordinator.poll(timeout_ms=JOIN_TIMEOUT_MS)
+        with suppress(KafkaConnectionError):  # raised here while the broker is down
+            self._consumer._coordinator.poll(timeout_ms=JOIN_TIMEOUT_MS)
         found = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
         return [
             Read(Place(each.topic, each.partition), each.offset, each.value)
