@@ -225,7 +225,8 @@ class TransactionHistories(RuleBasedStateMachine):
         if found is not None:
             key, value = self.machine.encode(TransactionRecord(NAME, found))
             assert dict(self.log)[key] == value
-        assert found is None or found.state in TransactionState
+        counted = {state: int(found is not None and found.state is state) for state in TransactionState}
+        assert self.machine.counts == counted
 
 
 TransactionHistories.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

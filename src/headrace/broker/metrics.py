@@ -15,6 +15,7 @@ from headrace.broker.meters import RequestMeter, TopicMeter
 from headrace.broker.services import BrokerServices
 from headrace.protocol.api import request_class
 from headrace.protocol.broker_metrics import COUNTER, GAUGE, HISTOGRAM, Family, Sample
+from headrace.transaction.state import TransactionState
 
 _TOPICS: Final[dict[str, tuple[str, Callable[[TopicMeter], int]]]] = {
     "messagesin": ("Records appended by producers.", lambda meter: meter.messages_in),
@@ -218,11 +219,37 @@ def _of_requests_and_process(broker: BrokerServices, prefixes: tuple[str, ...]) 
     yield from _of_process(broker, prefixes)
 
 
+def _of_transactions(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
+    """Yield the transactional ids that this broker coordinates, by state, and the work on their markers."""
+    machines = [shard.machine for shard in broker.transactions.runtime.shards]
+    yield Family(
+        name="headrace_transactions",
+        kind=GAUGE,
+        help="Transactional ids that this broker coordinates.",
+        labels=("state",),
+        samples=[
+            Sample(labels=(state.kafka_name,), value=sum(machine.counts[state] for machine in machines))
+            for state in TransactionState
+        ],
+    )
+    yield _counter(
+        "headrace_transactions_timed_out_total",
+        "Transactions that were aborted at their timeout, since their coordinator was loaded.",
+        sum(machine.timed_out for machine in machines),
+    )
+    yield _gauge(
+        "headrace_transaction_markers_queued",
+        "Transaction markers that wait to be sent to the leaders of their partitions.",
+        broker.transactions.markers.queued,
+    )
+
+
 _GROUPS: Final[dict[str, Callable[[BrokerServices, tuple[str, ...]], Iterator[Family]]]] = {
     "kafka_server_brokertopicmetrics_": _of_topics,
     "kafka_server_replicamanager_": _of_replicas,
     "kafka_log_log_": _of_logs,
     "kafka_controller_": _of_controller,
+    "headrace_transaction": _of_transactions,
     "": _of_requests_and_process,
 }
 """The functions that build metrics, by the common prefix of the names."""

@@ -9,7 +9,7 @@ Whoever drives the coordinator sends the markers of the transactions that `take_
 everything in the log is committed, and calls `complete` when all partitions have them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from headrace.coordinator.deadlines import Deadlines
@@ -71,6 +71,8 @@ class TransactionCoordinator:
         self.limits = limits
         self.transactions: dict[str, Transaction] = {}
         self.deadlines: Deadlines[str] = Deadlines()  # of ongoing transactions
+        self.counts = dict.fromkeys(TransactionState, 0)  # of transactional ids, by state
+        self.timed_out = 0
         self._prepared: dict[str, None] = {}  # in the order of their decisions
 
     # -- requests ------------------------------------------------------------------------------
@@ -272,6 +274,7 @@ class TransactionCoordinator:
         There is no new producer id at hand if the epochs are exhausted. The last epoch, which no producer
         has, fences as well, and the next InitProducerId gets a new producer id.
         """
+        self.timed_out += 1
         next_ = found.prepared(
             commit=False,
             client_version=EPOCH_BUMP_VERSION,
@@ -315,11 +318,14 @@ class TransactionCoordinator:
         """Change the state as `record` says; nothing else changes durable state."""
         assert producer_id == NO_PRODUCER, "the coordinator's own records are not transactional"
         name, transaction = record
+        previous = self.transactions.pop(name, None)
+        if previous is not None:
+            self.counts[previous.state] -= 1
         if transaction is None:
-            self.transactions.pop(name, None)
             self.deadlines.clear(name)
             return
         self.transactions[name] = transaction
+        self.counts[transaction.state] += 1
         if transaction.state.is_prepared:
             self._prepared[name] = None
         if transaction.state is TransactionState.ONGOING and transaction.has_timeout:
@@ -329,14 +335,6 @@ class TransactionCoordinator:
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Ignore the marker: no record of this topic is part of a transaction."""
-
-
-def counts_by_state(transactions: Mapping[str, Transaction]) -> dict[TransactionState, int]:
-    """Return how many transactional ids are in each state."""
-    counts = dict.fromkeys(TransactionState, 0)
-    for transaction in transactions.values():
-        counts[transaction.state] += 1
-    return counts
 
 
 def _decision(next_: Transaction, now_ms: int, answer: object = None) -> TransactionDecision:

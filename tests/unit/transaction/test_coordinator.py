@@ -352,6 +352,7 @@ def test_a_transaction_is_aborted_at_its_timeout_and_its_producer_fenced(driver:
     driver.pass_time(1)
 
     (prepared,) = driver.complete()
+    assert driver.machine.timed_out == 1
     assert prepared.state is TransactionState.PREPARE_ABORT
     assert prepared.producer == Producer(501, 1)
     with pytest.raises(ProducerFenced):
