@@ -38,6 +38,7 @@ from compare import (
     producers,
     raw,
     servers,
+    transactions,
 )
 from compare.cluster import Cluster
 from compare.cluster_life import Fresh
@@ -101,6 +102,7 @@ def _one_broker(root: Path, arguments: argparse.Namespace) -> Match[Server]:
         *producers.lines(quick=quick),
         *consumers.lines(quick=quick),
         *java_consumers.lines(quick=quick),
+        *transactions.lines(quick=quick),
         *life.after_load(),
     ]
     return Match(ours=make_ours, kafka=make_kafka, lines=lines, warm_up=raw.warm_up)
