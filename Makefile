@@ -29,7 +29,7 @@ demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: n
 # Long suites come first. Three at a time keep two cores busy while some wait (for timeouts, elections, a browser).
 SUITES := lint unit spark compat cli wire cluster console http kazoo coordination
 # How many of them run at a time; JOBS=1 shows the progress of each.
-JOBS ?= 3
+JOBS ?= 2
 
 test: install  ## everything CI runs, three suites at a time
 	@echo "$(words $(SUITES)) suites, $(JOBS) at a time; each prints its output when it is done (JOBS=1: as it runs)"
