@@ -112,6 +112,15 @@ class GroupActive(ClientError):
         )
 
 
+class NoSuchTransactionalId(ClientError):
+    """No transaction coordinator knows this transactional id."""
+
+    def __init__(self, transactional_id: str) -> None:
+        super().__init__(
+            f"no coordinator knows transactional id {transactional_id} (TRANSACTIONAL_ID_NOT_FOUND)"
+        )
+
+
 class BadSetting(ClientError):
     """A setting that does not exist, or an invalid value."""
 

@@ -4,7 +4,7 @@ with Admin("127.0.0.1:9092") as admin:
     admin.create_topic("orders", partitions=6)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, NamedTuple, Self
 
@@ -30,6 +30,13 @@ from headrace.client.groups.group import Group, GroupSummary
 from headrace.client.groups.reset import Reset
 from headrace.client.hints import ADMIN, Hints
 from headrace.client.settings import Bootstrap, bootstrap_of, check_settings, gather
+from headrace.client.transactions.admin import TransactionAdmin
+from headrace.client.transactions.transaction import (
+    OpenTransaction,
+    PartitionProducer,
+    Transaction,
+    TransactionSummary,
+)
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.requests import EARLIEST, LATEST
 from headrace.protocol.ids import TopicPartition, by_topic
@@ -55,7 +62,7 @@ class Span(NamedTuple):
 
 
 class Admin(Hints):
-    """Topics and settings, offsets and groups. Every call waits for its answer, or raises a ClientError."""
+    """Topics, settings, offsets, groups, transactions. A call waits for its answer, or raises ClientError."""
 
     _hints = ADMIN
 
@@ -69,6 +76,7 @@ class Admin(Hints):
         check_reachable(self._brokers.bootstrap)
         self._open_topics = TopicAdmin(self._brokers)
         self._open_groups = GroupAdmin(self._brokers)
+        self._open_transactions = TransactionAdmin(self._brokers)
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -93,6 +101,12 @@ class Admin(Hints):
         if self._closed:
             raise Closed("admin")
         return self._open_groups
+
+    @property
+    def _transactions(self) -> TransactionAdmin:
+        if self._closed:
+            raise Closed("admin")
+        return self._open_transactions
 
     # -- topics --------------------------------------------------------------------------------
 
@@ -223,6 +237,64 @@ class Admin(Hints):
     def delete_group(self, name: str) -> None:
         """Delete a group and its offsets; GroupActive while it has members."""
         self._groups.delete([name])
+
+    # -- transactions --------------------------------------------------------------------------
+
+    def list_transactions(
+        self,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        min_duration_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> list[TransactionSummary]:
+        """Return the transactions that match every filter that is given, by transactional id.
+
+        `states` are Kafka's, such as Ongoing; `pattern` is a regular expression for the whole transactional
+        id. With `min_duration_ms` only open transactions are listed, unless `states` names others.
+        """
+        return list(self._transactions.list_transactions(states, producer_ids, min_duration_ms, pattern))
+
+    def describe_transactions(self, ids: Iterable[str]) -> list[Transaction]:
+        """Return the transactions of these transactional ids; NoSuchTransactionalId if one is not known."""
+        return self._transactions.describe(ids)
+
+    def describe_producers(self, topic: str, partition: int) -> list[PartitionProducer]:
+        """Return the idempotent and transactional producers that have written to a partition lately."""
+        return self._transactions.describe_producers(topic, partition)
+
+    def abort_transaction(
+        self, topic: str, partition: int, producer_id: int, producer_epoch: int, coordinator_epoch: int
+    ) -> None:
+        """End a hanging transaction in one partition with an abort marker.
+
+        The values are those of `find_hanging_transactions`. The coordinator is not informed: a transaction
+        that it knows would lose its records in this partition only.
+        """
+        self._transactions.abort(
+            topic,
+            partition,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
+
+    def find_hanging_transactions(
+        self,
+        topics: Collection[str] | None = None,
+        *,
+        broker_id: int | None = None,
+        min_duration_ms: int | None = None,
+    ) -> list[OpenTransaction]:
+        """Return the transactions that a partition has open and that no coordinator will end.
+
+        All partitions are examined, or those of `topics`, or those that `broker_id` leads. A transaction is
+        left out until it is open for `min_duration_ms`: transaction.max.timeout.ms of the brokers and five
+        minutes by default.
+        """
+        return list(
+            self._transactions.find_hanging(topics, broker_id=broker_id, min_duration_ms=min_duration_ms)
+        )
 
 
 def _changes(sets: Configs, unsets: Sequence[str]) -> tuple[dict[str, str], list[str]]:

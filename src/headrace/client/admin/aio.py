@@ -52,3 +52,8 @@ class AsyncAdmin(AsyncFace):
     lag = in_thread(Admin.lag)
     set_group_offsets = in_thread(Admin.set_group_offsets)
     delete_group = in_thread(Admin.delete_group)
+    list_transactions = in_thread(Admin.list_transactions)
+    describe_transactions = in_thread(Admin.describe_transactions)
+    describe_producers = in_thread(Admin.describe_producers)
+    abort_transaction = in_thread(Admin.abort_transaction)
+    find_hanging_transactions = in_thread(Admin.find_hanging_transactions)

@@ -1,0 +1,1 @@
+"""Transactions of a cluster, for operators: list, describe, find those that hang, and abort them."""
