@@ -1,6 +1,9 @@
 """One run of the `headrace` command, in a process of its own, which is forked: see `fork_server`."""
 
 import json
+import os
+import pty
+import subprocess
 import sys
 from typing import Any, NamedTuple
 
@@ -65,3 +68,19 @@ class Command:
         result = self(*arguments, stdin=stdin)
         assert (result.status, result.err) == (0, ""), result
         return result
+
+    def answered(self, answer: str, *arguments: str) -> tuple[int, str]:
+        """Run a command at a terminal, answer its question, and return its status and what it has said."""
+        ours, theirs = pty.openpty()
+        with subprocess.Popen(
+            self.arguments(*arguments),
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=self.environment,
+        ) as process:
+            os.close(theirs)
+            os.write(ours, f"{answer}\n".encode())
+            said, _ = process.communicate(timeout=TIMEOUT_S)
+            os.close(ours)
+            return process.returncode, said.decode()

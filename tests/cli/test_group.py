@@ -1,14 +1,11 @@
 """`headrace group` list, describe and delete against a real broker."""
 
-import os
-import pty
-import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from cli.command import TIMEOUT_S, Command
+from cli.command import Command
 from cli.members import Running, committed, describe, settled, wait_until
 
 PROTOCOLS = ["classic", "consumer"]
@@ -160,11 +157,11 @@ def test_deleting_is_asked_about(headrace: Command) -> None:
         2,
         "Confirmation needs a terminal: give --yes to delete asked",
     )
-    status, said = _answer(headrace, "n", "group", "delete", "asked")
+    status, said = headrace.answered("n", "group", "delete", "asked")
     assert status == 1, said
     assert said.endswith("headrace: nothing was deleted\n")
     assert describe(headrace, "asked") is not None
-    status, said = _answer(headrace, "y", "group", "delete", "asked")
+    status, said = headrace.answered("y", "group", "delete", "asked")
     assert status == 0, said
     assert "Delete asked and the offsets committed there?" in said
     assert describe(headrace, "asked") is None
@@ -228,20 +225,3 @@ def test_a_command_without_a_verb_shows_what_there_is(
     assert (shown.status, shown.out) == (2, b"")
     assert shown.err.startswith(f"Usage: {' '.join(['headrace', *arguments])} [OPTIONS] COMMAND")
     assert f"\n\n{heading}:\n" in shown.err
-
-
-def _answer(headrace: Command, answer: str, *arguments: str) -> tuple[int, str]:
-    """Run a command at a terminal, answer its question, and return its status and what it has said."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        headrace.arguments(*arguments),
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=headrace.environment,
-    ) as process:
-        os.close(theirs)
-        os.write(ours, f"{answer}\n".encode())
-        said, _ = process.communicate(timeout=TIMEOUT_S)
-        os.close(ours)
-        return process.returncode, said.decode()

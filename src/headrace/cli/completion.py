@@ -1,4 +1,4 @@
-"""`headrace completion`, and the values that Tab offers for topics, groups, brokers and settings.
+"""`headrace completion`, and the values that Tab offers for names in the cluster and for settings.
 
 Completion waits one second at most for the cluster. Without an answer it offers nothing and prints no error,
 because the user is in the middle of a line.
@@ -35,7 +35,8 @@ def completion(context: click.Context, session: Session, shell: str) -> None:
       zsh    eval "$(headrace completion zsh)"   in ~/.zshrc, after compinit
       fish   headrace completion fish > ~/.config/fish/completions/headrace.fish
 
-    Topics, groups, brokers and settings complete too, if the cluster answers within a second.
+    Topics, groups, transactional ids, brokers and settings complete too, if the cluster answers within a
+    second.
     """  # noqa: D301  \b keeps click from wrapping these lines
     known = get_completion_class(shell)
     assert known is not None, shell
@@ -76,6 +77,19 @@ def groups(context: click.Context, _parameter: click.Parameter, begun: str) -> l
         from headrace.client.groups.coordinators import listed  # noqa: PLC0415
 
         return list(listed(brokers).groups)
+
+    return _items(_from_cluster(context, names), begun)
+
+
+def transactional_ids(
+    context: click.Context, _parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """Return transactional ids; each broker lists those that it coordinates."""
+
+    def names(brokers: "Brokers") -> list[str]:
+        from headrace.client.transactions.admin import list_request, listed  # noqa: PLC0415
+
+        return [each.transactional_id for each in listed(brokers, list_request())]
 
     return _items(_from_cluster(context, names), begun)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.client.admin.topics import TopicAdmin
     from headrace.client.cluster.cluster import Cluster
     from headrace.client.groups.admin import GroupAdmin
+    from headrace.client.transactions.admin import TransactionAdmin
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
 REGISTRY: Final = "http://127.0.0.1:8080"
@@ -82,6 +83,13 @@ class Session:
         from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
         return GroupAdmin(Brokers(self.bootstrap))
+
+    @cached_property
+    def transactions(self) -> "TransactionAdmin":
+        from headrace.client.transactions.admin import TransactionAdmin  # noqa: PLC0415
+        from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
+
+        return TransactionAdmin(Brokers(self.bootstrap))
 
     @cached_property
     def cluster(self) -> "Cluster":
