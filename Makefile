@@ -26,12 +26,12 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: nothing is missing
 	$(BIN)/headrace demo
 
-# Long suites come first. Three at a time keep two cores busy while some wait (for timeouts, elections, a browser).
+# Long suites come first, and those that mostly wait (for timeouts, elections, a browser) between those that work.
 SUITES := lint unit spark compat cli wire cluster console http kazoo coordination
 # How many of them run at a time; JOBS=1 shows the progress of each.
 JOBS ?= 2
 
-test: install  ## everything CI runs, three suites at a time
+test: install  ## everything CI runs, two suites at a time
 	@echo "$(words $(SUITES)) suites, $(JOBS) at a time; each prints its output when it is done (JOBS=1: as it runs)"
 	+$(MAKE) --no-print-directory --jobs=$(JOBS) $(if $(filter-out 1,$(JOBS)),--output-sync=target) $(SUITES)
 
