@@ -15,7 +15,14 @@ from headrace.cli.main import commands
 DOCS = Path(__file__).parents[3] / "docs"
 GENERATED = {"apis.md", "cli.md", "config.md"}
 PAGES = [DOCS.parent / "README.md", *sorted(page for page in DOCS.glob("*.md") if page.name not in GENERATED)]
-OF_CLIENTS = {"auto.offset.reset", "max.poll.interval.ms", "linger.ms", "transactional.id"}
+OF_CLIENTS = {
+    "auto.offset.reset",
+    "isolation.level",
+    "linger.ms",
+    "max.poll.interval.ms",
+    "transaction.timeout.ms",
+    "transactional.id",
+}
 NO_SETTINGS = {"up.log", "partition.metadata", "server.properties", "offsets.csv", "bench.json"}
 
 
