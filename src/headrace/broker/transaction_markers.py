@@ -120,7 +120,13 @@ class TransactionMarkers:
         if broker_id not in self._tasks and not self._stopped:
             task = self._loop().create_task(self._send_all(broker_id))
             self._tasks[broker_id] = task
-            task.add_done_callback(lambda _: self._tasks.pop(broker_id, None))
+            task.add_done_callback(lambda _: self._sent_all(broker_id))
+
+    def _sent_all(self, broker_id: int) -> None:
+        """Begin again if markers were queued after the task had found its queue empty."""
+        del self._tasks[broker_id]
+        if self._queues[broker_id]:
+            self._ensure_sending(broker_id)
 
     async def _send_all(self, broker_id: int) -> None:
         await asyncio.sleep(0)  # markers of the same moment go out together

@@ -227,6 +227,18 @@ def test_a_coordinator_that_has_moved_leaves_the_rest_to_the_next(stage: Stage) 
     assert stage.shard.completed == []
 
 
+def test_markers_that_are_queued_while_the_last_request_ends_are_sent(stage: Stage) -> None:
+    stage.write(A)
+    stage.run_until(lambda: stage.shard.completed == ["t"])
+    for number in range(20):  # at every turn of the loop in which the sender may be ending
+        stage.write(A, name=f"first{number}", id_=100 + number)
+        stage.turns(number)
+        stage.write(A, name=f"second{number}", id_=200 + number)
+        stage.turns(60)
+
+        assert stage.shard.completed[-2:] == [f"first{number}", f"second{number}"]
+
+
 def test_markers_of_many_transactions_share_requests_of_a_bounded_size(stage: Stage) -> None:
     sizes = []
     ask = stage.brokers.ask
