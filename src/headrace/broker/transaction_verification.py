@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from headrace.broker.errors import RefusedByCoordinator
+from headrace.broker.errors import RefusedByCoordinator, TimedOut
 from headrace.broker.partition import Partition, Verification
 from headrace.controller.channel import PeerGone
 from headrace.coordinator.decision import Producer
@@ -28,6 +28,7 @@ from headrace.protocol.schema.add_partitions_to_txn import (
 from headrace.storage.errors import InvalidTxnState
 
 ADD_PARTITIONS_VERSION: Final = 5
+MAX_WAITING_BYTES: Final = 256 * 1024 * 1024  # of batches that wait
 _TIMEOUT_S: Final = 5.0  # for the coordinator's response
 _CONCURRENT_S: Final = 1.0  # for the markers of the previous transaction
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 0.002, 0.05
@@ -69,16 +70,22 @@ class TransactionVerifier:
         self._is_enabled = is_enabled
         self._collected: dict[_Question, list[tuple[Partition, Verification]]] = defaultdict(list)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting_bytes = 0
 
     def required(
-        self, partition: Partition, transactional_id: str, producer: Producer, *, adds: bool
+        self, partition: Partition, transactional_id: str, producer: Producer, *, adds: bool, size: int = 0
     ) -> Verification | None:
-        """Return what the batch has to wait for, or None if the transaction has records here already.
+        """Return what a batch of `size` bytes has to wait for, or None if its transaction has records here.
 
         Call `release` when the batch is appended or refused. `adds` is whether partitions are added that are
-        not part of the transaction yet.
+        not part of the transaction yet. Raise TimedOut, which is retriable, if too many bytes wait.
         """
         current = partition.verifications.get(producer.producer_id)
+        if self._waiting_bytes + size > MAX_WAITING_BYTES:
+            raise TimedOut(
+                f"{partition.id}: {self._waiting_bytes} bytes of batches wait for transaction coordinators "
+                "(REQUEST_TIMED_OUT)"
+            )
         if current is None or current.epoch != producer.epoch:
             if partition.log.producers.is_in_transaction(producer.producer_id, producer.epoch):
                 return None
@@ -89,10 +96,14 @@ class TransactionVerifier:
             else:
                 current.finish(None)
         current.holds += 1
+        self._waiting_bytes += size
         return current
 
-    def release(self, partition: Partition, producer: Producer, verification: Verification) -> None:
+    def release(
+        self, partition: Partition, producer: Producer, verification: Verification, size: int = 0
+    ) -> None:
         """Forget the verification after its last batch, so that it cannot be used in a later transaction."""
+        self._waiting_bytes -= size
         verification.holds -= 1
         if verification.holds == 0 and partition.verifications.get(producer.producer_id) is verification:
             del partition.verifications[producer.producer_id]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.broker import transaction_verification
+from headrace.broker.errors import TimedOut
 from headrace.broker.partition import Partition, Verification
 from headrace.broker.transaction_verification import TransactionVerifier, refusal_of
 from headrace.controller.channel import PeerGone
@@ -249,6 +250,20 @@ def test_verification_can_be_switched_off_for_old_clients_only(stage: Stage) -> 
     stage.verifier.release(stage.partition, PRODUCER, verification)
     stage.outcome(stage.required(adds=True))
     assert len(stage.coordinator.requests) == 1
+
+
+def test_the_bytes_of_batches_that_wait_are_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transaction_verification, "MAX_WAITING_BYTES", 1000)
+
+    def require() -> Verification | None:
+        return stage.verifier.required(stage.partition, "t", PRODUCER, adds=True, size=400)
+
+    waiting = [require(), require()]
+    with pytest.raises(TimedOut):
+        require()
+    assert waiting[0] is not None
+    stage.verifier.release(stage.partition, PRODUCER, waiting[0], 400)
+    assert require() is waiting[0]
 
 
 def test_errors_are_those_that_clients_of_that_age_know() -> None:

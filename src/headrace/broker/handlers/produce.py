@@ -248,6 +248,7 @@ def _append_or_wait(
                     request.transactional_id,
                     producer,
                     adds=context.version >= _IMPLICIT_PARTITIONS,
+                    size=len(data.records),
                 )
                 if verification is not None:
                     append = partial(
@@ -259,7 +260,10 @@ def _append_or_wait(
                         appends,
                         verification=verification,
                     )
-                    return _append_verified(append, partition, producer, verification, context)
+                    release = partial(
+                        broker.verifier.release, partition, producer, verification, len(data.records)
+                    )
+                    return _append_verified(append, release, partition, verification, context)
     except FAILURES as error:
         return _failed(topic, data.index, error, context)
     return _append_or_read(partition, data.records, acks, context, appends)
@@ -275,8 +279,8 @@ def _transactional_producer(records: Buffer) -> Producer | None:
 
 def _append_verified(
     append: Callable[[], "PartitionProduceResponse | asyncio.Future[PartitionProduceResponse]"],
+    release: Callable[[], None],
     partition: Partition,
-    producer: Producer,
     verification: Verification,
     context: Context,
 ) -> "asyncio.Future[PartitionProduceResponse]":
@@ -297,14 +301,11 @@ def _append_verified(
             reply = _failed(partition.id.topic, partition.id.partition, refusal, context)
         if isinstance(reply, asyncio.Future):
             reply.add_done_callback(partial(_copy, done))
-            reply.add_done_callback(release)
+            reply.add_done_callback(lambda _: release())
         else:
-            release(done)
+            release()
             if not done.done():
                 done.set_result(reply)
-
-    def release(_reply: object) -> None:
-        context.broker.verifier.release(partition, producer, verification)
 
     verification.when_done(verified)
     return done
