@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +14,8 @@ from cli.command import Command
 from cli.members import wait_until
 from cli.test_completion import in_bash
 from headrace import Admin, AsyncAdmin, BadSetting, ClientError, Closed, NoSuchTopic, NoSuchTransactionalId
+from headrace.testing.process import ClusterProcess
+from wire.group_stories.waiting import eventually
 from wire.raw import RawClient
 from wire.transactions import OLD, RawProducer
 
@@ -60,6 +62,7 @@ def hang(headrace: Command, topic: str, transactional_id: str, partition: int = 
         with RawClient(headrace.bootstrap) as client:
             producer = RawProducer(client, transactional_id, OLD)
             producer.begin()
+            eventually(lambda: producer.producer.producer_id >= 0 or not producer.init())  # it is loaded
             assert producer.send(topic, partition=partition).error_code == 0
             return producer.producer.producer_id
     finally:
@@ -227,6 +230,27 @@ def test_an_abort_is_asked_about(headrace: Command, topic: str, transactional_id
     status, said = headrace.answered("y", *command)
     assert status == 0, said
     assert hanging(headrace, "--topic", topic, "--open-for", "PT0S") == []
+
+
+def test_coordinators_and_leaders_on_several_brokers_are_asked(cluster: ClusterProcess) -> None:
+    headrace = Command(cluster.bootstrap)
+    headrace.ok("topic", "create", "spread", "--partitions", "6", "--replicas", "2")
+    ids = [f"spread-{number}" for number in range(6)]
+    with ExitStack() as stack:
+        for each in ids:
+            stack.enter_context(ongoing(headrace, each, "spread"))
+        listed = headrace.ok("txn", "list", "--pattern", "spread-.*", "--json").json
+        assert [each["transactional_id"] for each in listed] == ids
+        described = headrace.ok("txn", "describe", *ids, "--json").json
+        assert [each["coordinator"]["id"] for each in described] == [each["coordinator"] for each in listed]
+        assert len({each["coordinator"] for each in listed}) > 1
+        with Admin(headrace.bootstrap) as admin:
+            producers = admin.describe_producers("spread", 0)
+            assert len(producers) == len(ids)
+            assert admin.find_hanging_transactions(min_duration_ms=0) == []
+            for partition in range(6):  # markers of producers that are unknown there, on every leader
+                admin.abort_transaction("spread", partition, 2**40 + partition, 0, 0)
+            assert admin.describe_producers("spread", 5)[0].coordinator_epoch == 0
 
 
 # -- refusals --------------------------------------------------------------------------------------

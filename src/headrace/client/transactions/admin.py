@@ -5,7 +5,7 @@ TransactionAdmin(Brokers("127.0.0.1:9092")).find_hanging()
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -37,9 +37,9 @@ from headrace.client.transactions.transaction import (
 )
 from headrace.client.wire.brokers import QUESTION_S, QUICK_S, SILENT_S, Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
+from headrace.client.wire.offsets import leaders
 from headrace.client.wire.requests import (
     BROKER,
-    NO_LEADER,
     Node,
     describe_configs_request,
     leaders_of,
@@ -86,6 +86,10 @@ Answer = TypeVar("Answer")
 Producers = tuple[PartitionProducer, ...]
 
 
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class Summaries(list[TransactionSummary]):
     """Transactions, and a sentence for each broker whose transactions are missing."""
 
@@ -101,8 +105,9 @@ class OpenTransactions(list[OpenTransaction]):
 class TransactionAdmin:
     """Transactions, for any number of threads. A call waits for its answer, or raises a ClientError."""
 
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: Brokers, now_ms: Callable[[], int] = wall_clock_ms) -> None:
         self._brokers = brokers
+        self._now_ms = now_ms
 
     # -- coordinators ----------------------------------------------------------------------------
 
@@ -139,7 +144,7 @@ class TransactionAdmin:
             ask_owners(
                 transactional_ids,
                 locate=lambda some: self._brokers.first(partial(_coordinators, some), within_s),
-                ask=lambda asked: self._brokers.scatter(asked, _described, within_s),
+                ask=lambda asked: self._brokers.scatter(asked, partial(_described, self._now_ms()), within_s),
                 backoff=Backoff(QUESTION_S + within_s),
             )
         )
@@ -157,7 +162,7 @@ class TransactionAdmin:
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
         """Return the transactions that a partition has open, by offset."""
         producers = {_partition_of(topic, partition): self.describe_producers(topic, partition)}
-        return list(open_transactions(producers, _now_ms()))
+        return list(open_transactions(producers, self._now_ms()))
 
     def abort(
         self,
@@ -184,7 +189,7 @@ class TransactionAdmin:
 
     def _write(self, partition: TopicPartition, marker: WritableTxnMarker) -> None:
         found = self._brokers.any_metadata([partition.topic])
-        leader = _leaders(found, [partition])[partition]
+        leader = leaders(found, [partition])[partition]
         if isinstance(leader, Known):
             raise self._no_partition(partition)
         if isinstance(leader, Unanswered):
@@ -242,7 +247,7 @@ class TransactionAdmin:
         found = self._producers(partitions)
         producers = {partition: each for partition, each in found.answers.items() if each is not None}
         missing = (f"{partition}: {each.why}" for partition, each in sorted(found.missing.items()))
-        return list(open_transactions(producers, _now_ms())), tuple(missing)
+        return list(open_transactions(producers, self._now_ms())), tuple(missing)
 
     def _producers(self, partitions: Collection[TopicPartition]) -> Answers[TopicPartition, Producers | None]:
         """Return the producers of each partition; None of a partition that does not exist."""
@@ -251,7 +256,7 @@ class TransactionAdmin:
         def locate(
             some: list[TopicPartition],
         ) -> dict[TopicPartition, Node | Unanswered | Known[Producers | None]]:
-            return _leaders(self._brokers.any_metadata(by_topic(some), within_s), some)
+            return leaders(self._brokers.any_metadata(by_topic(some), within_s), some)
 
         return ask_owners(
             partitions,
@@ -363,7 +368,7 @@ def _coordinators(transactional_ids: list[str], at: Connection) -> dict[str, Nod
 
 
 def _described(
-    node: Node, transactional_ids: list[str], at: Connection
+    now_ms: int, node: Node, transactional_ids: list[str], at: Connection
 ) -> dict[str, Transaction | Unanswered | None]:
     found: dict[str, Transaction | Unanswered | None] = {}
     answer = at.ask(DescribeTransactionsRequest(transactional_ids=transactional_ids))
@@ -373,7 +378,7 @@ def _described(
         elif each.error_code != ErrorCode.NONE:
             found[each.transactional_id] = _unanswered(each.error_code, each.transactional_id, node)
         else:
-            found[each.transactional_id] = transaction_of(each, node, _now_ms())
+            found[each.transactional_id] = transaction_of(each, node, now_ms)
     return found
 
 
@@ -408,25 +413,6 @@ def _unanswered(code: int, what: str, at: object) -> Unanswered:
         raise_for(code, None, what)
     where = f"broker {at.id}" if isinstance(at, Node) else f"the broker at {at}"
     return Unanswered(f"{where} answers {error_name(code)}")
-
-
-def _leaders(
-    found: MetadataResponse, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, Node | Unanswered | Known[Any]]:
-    """Return the leader of each partition; Known(None) for a partition that does not exist."""
-    nodes, led = {node.id: node for node in nodes_of(found)}, leaders_of(found)
-    leaders: dict[TopicPartition, Node | Unanswered | Known[Any]] = {}
-    for partition in partitions:
-        leader = led.get(partition)
-        if leader is None:
-            leaders[partition] = Known(None)
-        elif leader == NO_LEADER:
-            leaders[partition] = Unanswered("the partition has no leader (LEADER_NOT_AVAILABLE)")
-        else:
-            leaders[partition] = nodes.get(
-                leader, Unanswered(f"its leader, broker {leader}, is not registered")
-            )
-    return leaders
 
 
 def _leaderless(found: MetadataResponse) -> list[str]:
@@ -508,7 +494,3 @@ def _all(found: Answers[Key, Answer]) -> dict[Key, Answer]:
 
 def _within_s(keys: int) -> float:
     return max(SILENT_S, QUICK_S + keys / KEYS_PER_S)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from headrace.client.errors import error_name, raise_for
 from headrace.client.wire.brokers import QUICK_S, SILENT_S, Brokers
@@ -22,7 +22,7 @@ from headrace.protocol.schema.list_offsets import ListOffsetsPartitionResponse
 from headrace.protocol.schema.metadata import MetadataResponse
 
 PARTITIONS_PER_S: Final = 5000  # that a broker looks up, with time to spare
-_NOT_THERE: Final = Known[int | None](None)
+_NOT_THERE: Final = Known[Any](None)
 _NEW_TOPIC: Final = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE}
 
 
@@ -57,8 +57,8 @@ def read_offsets(
 
 def leaders(
     found: MetadataResponse, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, Node | Unanswered | Known[int | None]]:
-    """Return the leader of each partition, if it has one."""
+) -> dict[TopicPartition, Node | Unanswered | Known[Any]]:
+    """Return the leader of each partition, if it has one; Known(None) if the partition does not exist."""
     for topic in found.topics:
         if topic.error_code not in _NEW_TOPIC:
             raise_for(topic.error_code, None, topic.name)
@@ -66,7 +66,7 @@ def leaders(
     return {partition: _leader(led.get(partition), nodes) for partition in partitions}
 
 
-def _leader(leader: int | None, nodes: Mapping[int, Node]) -> Node | Unanswered | Known[int | None]:
+def _leader(leader: int | None, nodes: Mapping[int, Node]) -> Node | Unanswered | Known[Any]:
     if leader is None:
         return _NOT_THERE
     if leader == NO_LEADER:
