@@ -107,5 +107,5 @@ def test_a_twin_that_was_to_be_closed_within_no_time_goes_on(broker: BrokerProce
 
 
 def test_a_producer_is_told_that_there_are_no_transactions(broker: BrokerProcess) -> None:
-    with pytest.raises(BadSetting, match="there are no transactions yet"):
+    with pytest.raises(BadSetting, match="this producer has no transactions yet"):
         Producer(broker.bootstrap, transactional_id="x")

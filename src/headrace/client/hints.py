@@ -13,7 +13,7 @@ from headrace.client.errors import BadSetting, ClientError
 OWNER: Final = "{owner}"  # in a message: the class of the object, which may be a subclass
 ITERATE: Final = "it is `for message in consumer` (`async for`), or `read(idle_s=...)`, which ends, here"
 _LEAVES: Final = "waiting records are in `counts.waiting`, and `flush` raises if they are not delivered"
-_NO_TRANSACTIONS: Final = "there are no transactions yet (docs/limits.md)"
+_NO_TRANSACTIONS: Final = "this producer has no transactions yet (docs/limits.md)"
 
 PRODUCER: Final = {
     "produce": "it is `send(topic, value, key)` here",

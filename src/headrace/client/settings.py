@@ -170,7 +170,7 @@ def check(given: Mapping[str, Any]) -> None:
             raise BadSetting(f"acks is 'all', 1 or 0, not {given[name]!r}")
     if given.get("transactional.id") is not None:
         raise BadSetting(
-            "transactional.id: there are no transactions yet (docs/limits.md); without it, a producer with "
+            "transactional.id: this producer has no transactions yet (docs/limits.md); without it, one with "
             "acks='all' writes each record once and in order, by partition"
         )
 

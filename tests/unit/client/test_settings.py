@@ -118,7 +118,7 @@ def test_how_long_a_record_is_tried_has_two_names(settings: dict[str, Any], time
 
 def test_there_are_no_transactions_yet() -> None:
     for given in ({"named": {"transactional_id": "x"}}, {"settings": {"transactional.id": "x"}}):
-        with pytest.raises(BadSetting, match="there are no transactions yet"):
+        with pytest.raises(BadSetting, match="this producer has no transactions yet"):
             gathered(**given)
     assert gathered(named={"transactional_id": None}) == {"bootstrap.servers": "x:1"}
 

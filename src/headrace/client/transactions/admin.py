@@ -154,7 +154,7 @@ class TransactionAdmin:
     def describe_producers(self, topic: str, partition: int) -> list[PartitionProducer]:
         """Return the producers whose state the leader of a partition keeps, by producer id."""
         topic_partition = _partition_of(topic, partition)
-        found = _all(self._producers([topic_partition]))[topic_partition]
+        found = _all(self._producers([topic_partition], retries_s=QUESTION_S))[topic_partition]
         if found is None:
             raise self._no_partition(topic_partition)
         return list(found)
@@ -249,7 +249,9 @@ class TransactionAdmin:
         missing = (f"{partition}: {each.why}" for partition, each in sorted(found.missing.items()))
         return list(open_transactions(producers, self._now_ms())), tuple(missing)
 
-    def _producers(self, partitions: Collection[TopicPartition]) -> Answers[TopicPartition, Producers | None]:
+    def _producers(
+        self, partitions: Collection[TopicPartition], *, retries_s: float = PARTIAL_S
+    ) -> Answers[TopicPartition, Producers | None]:
         """Return the producers of each partition; None of a partition that does not exist."""
         within_s = _within_s(len(partitions))
 
@@ -262,7 +264,7 @@ class TransactionAdmin:
             partitions,
             locate=locate,
             ask=lambda asked: self._brokers.scatter(asked, _describe_producers, within_s),
-            backoff=Backoff(QUESTION_S + within_s, retries_s=PARTIAL_S),
+            backoff=Backoff(QUESTION_S + within_s, retries_s=retries_s),
         )
 
     def _partitions(self, topics: Collection[str] | None, broker_id: int | None) -> list[TopicPartition]:
