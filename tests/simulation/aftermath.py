@@ -6,6 +6,7 @@ from random import Random
 from headrace.coordination.znodes import Controller as ControllerZnode
 from headrace.coordination.znodes import TopicAssignment, topic_path
 from headrace.protocol.ids import TopicPartition
+from simulation.bank import TIMEOUT_MS, Worker
 from simulation.checks import Checks
 from simulation.machine import Machine
 from simulation.network import Network
@@ -57,6 +58,17 @@ class Aftermath:
         self._network.block(ways)
         self.writes_go_on(producers, "writes go on without a follower")
         self._network.unblock(ways)
+
+    def transactions_go_on(self, workers: Sequence[Worker]) -> None:
+        """New transactions are committed or aborted; then every worker ends its last one."""
+        if not workers:
+            return
+        wanted = sum(worker.finished for worker in workers) + 2
+        self._wait("transactions go on", lambda: sum(worker.finished for worker in workers) >= wanted)
+        for worker in workers:
+            worker.is_stopped = True
+        self._wait("workers end", lambda: all(worker.is_done for worker in workers))
+        self._world.run_for(2 * TIMEOUT_MS / 1000)  # transactions that nobody ends are aborted
 
     def all_is_whole(self, producers: Sequence[Producer]) -> None:
         """Nobody writes any more: every broker is there, and every replica has every record."""

@@ -16,11 +16,13 @@ from headrace.broker.config import BrokerConfig
 from headrace.broker.dispatch import load_handlers
 from headrace.broker.errors import NotLeader
 from headrace.broker.partition import ANY_EPOCH, Partition
+from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.purgatory import WaitingFetch
 from headrace.broker.server import Broker
 from headrace.protocol.message import Message
 from headrace.protocol.schema.list_offsets import ListOffsetsRequest
 from headrace.security.listeners import Endpoint
+from simulation.coordinators import coordinators_in_memory
 from simulation.disk import SimDisk, SimLogs
 from simulation.exits import SimExitWatch, has_exited, own_process
 from simulation.network import End
@@ -55,8 +57,10 @@ def simulated() -> Iterator[None]:
         monotonic=lambda: asyncio.get_running_loop().time(),
         monotonic_ns=lambda: int(asyncio.get_running_loop().time() * 1e9),
         perf_counter=lambda: asyncio.get_running_loop().time(),
+        time_ns=lambda: int(asyncio.get_running_loop().time() * 1e9),
     )
     with (
+        coordinators_in_memory(clock),
         patch("headrace.broker.peer.Peer", Peer),
         patch("headrace.broker.lease.time", clock),
         patch("headrace.broker.registration.own_process", own_process),
@@ -95,6 +99,7 @@ class SimBroker(Broker):
         await self.session.start()
         self.image.cluster_id = "simulated"
         self.logs = SimLogs(self._disk, self.now_ms, self.process.world.random)
+        self.producer_ids = ProducerIds(self.session, self.broker_id)
         self.process.host.accept = self._accept
         self.process.host.listener = self.process
         try:

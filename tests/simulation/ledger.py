@@ -125,6 +125,11 @@ class Ledger:
                 self.stale[other] = min(offset, self.stale.get(other, offset))
 
     @property
+    def has_lost(self) -> bool:
+        """Whether something committed was lost, with an excuse."""
+        return bool(self._lost)
+
+    @property
     def awaits_unclean_leader(self) -> bool:
         """Whether one that was elected uncleanly has not led yet: who is in sync with it lacks the same."""
         return max(self.unclean, default=-1) > max(self.leaders, default=-1)

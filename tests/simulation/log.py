@@ -5,6 +5,7 @@ some of it, when the machine goes down.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
@@ -13,7 +14,9 @@ from headrace.storage.epochs import EpochStart, LeaderEpochs
 from headrace.storage.errors import OffsetOutOfRange
 from headrace.storage.inspection import PreparedBatch
 from headrace.storage.log import Appended
-from headrace.storage.producer_state import ProducerState
+from headrace.storage.producer_state import EndMarker
+from headrace.storage.producers import Producers
+from headrace.storage.txn_index import AbortedTxn
 
 _SYNCED = 0.1  # how likely the system is to have brought all to the disk, after each write
 
@@ -27,10 +30,21 @@ class Batch(NamedTuple):
     base_sequence: int
     base_offset: int = -1
     leader_epoch: int = -1
+    is_transactional: bool = False
+    marker: EndMarker | None = None
+    records: tuple[tuple[bytes | None, bytes | None], ...] = ()  # of a coordinator
 
     @property
-    def is_transactional(self) -> bool:
-        return False
+    def is_control(self) -> bool:
+        return self.marker is not None
+
+    @property
+    def has_producer(self) -> bool:
+        return self.producer_id >= 0
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + 1
 
     @property
     def max_timestamp(self) -> int:
@@ -76,7 +90,8 @@ class SimLog:
         self._base = 0  # the offset of the first batch
         self._batches: list[Batch] = []
         self._flushed = 0  # the offset that everything before is on the disk
-        self._producers: dict[int, ProducerState] = {}
+        self.producers = Producers(Path())  # the real thing; it takes no snapshots here
+        self._aborted: list[AbortedTxn] = []
 
     @property
     def log_end_offset(self) -> int:
@@ -102,11 +117,21 @@ class SimLog:
 
     def append_prepared(self, prepared: PreparedBatch, *, leader_epoch: int) -> Appended:
         batch: Any = prepared.header
-        if batch.producer_id >= 0:
-            known = self._producers.get(batch.producer_id)
-            written = None if known is None else known.check(batch)
+        if batch.has_producer:
+            written = self.producers.check(batch)
             if written is not None:
                 return Appended(written.base_offset, written.last_offset, -1, duplicate=True)
+        return self._append_at_end(batch, leader_epoch)
+
+    def append_internal(self, data: Any, *, leader_epoch: int, transaction_version: int = 0) -> Appended:
+        (batch,) = data
+        if batch.marker is not None:
+            self.producers.check_marker(batch, batch.marker, transaction_version)
+        elif batch.has_producer:
+            self.producers.check_epoch(batch)
+        return self._append_at_end(batch, leader_epoch)
+
+    def _append_at_end(self, batch: Any, leader_epoch: int) -> Appended:
         end = self.log_end_offset
         self._write([batch._replace(base_offset=end, leader_epoch=leader_epoch)])
         return Appended(end, end, -1)
@@ -127,8 +152,17 @@ class SimLog:
             self._flushed = self.log_end_offset
 
     def _remember(self, batch: Any) -> None:
-        if batch.producer_id >= 0:
-            self._producers.setdefault(batch.producer_id, ProducerState(batch.producer_id)).record(batch)
+        if batch.has_producer:
+            completed = self.producers.record(batch, batch.marker)
+            if completed is not None and completed.aborted:
+                self._aborted.append(
+                    AbortedTxn(
+                        completed.producer_id,
+                        completed.first_offset,
+                        completed.last_offset,
+                        batch.base_offset,
+                    )
+                )
 
     def read(
         self, offset: int, max_bytes: int, *, max_offset: int | None = None, at_least_one: bool = True
@@ -149,7 +183,7 @@ class SimLog:
             return
         del self._batches[offset - self._base :]
         self._end_at(offset)
-        self._producers.clear()
+        self._forget_producers()
         for batch in self._batches:
             self._remember(batch)
 
@@ -158,7 +192,11 @@ class SimLog:
         self._base = self.log_start_offset = offset
         self._end_at(offset)
         self.epochs.clear()
-        self._producers.clear()
+        self._forget_producers()
+
+    def _forget_producers(self) -> None:
+        self.producers.clear(0)
+        self._aborted.clear()
 
     def _end_at(self, offset: int) -> None:
         self.changes += 1
@@ -175,7 +213,13 @@ class SimLog:
             self.changes += 1
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        return high_watermark
+        unstable = self.producers.first_unstable_offset(high_watermark)
+        return (
+            high_watermark if unstable is None else min(max(unstable, self.log_start_offset), high_watermark)
+        )
+
+    def aborted_transactions(self, start: int, _end: object) -> list[AbortedTxn]:
+        return [each for each in self._aborted if each.last_offset >= start]
 
     # -- what becomes of it --------------------------------------------------------------------
 

@@ -10,10 +10,14 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from headrace.broker.coordinator_shard import CoordinatorShard
 from headrace.broker.isr_changes import IsrChanges
 from headrace.broker.lease import Lease
 from headrace.broker.partition import ANY_EPOCH, Partition
 from headrace.broker.replicas import Replicas
+from headrace.broker.transaction_markers import TransactionShard
+from headrace.broker.transaction_verification import TransactionVerifier
+from headrace.broker.transactions import Transactions
 from headrace.controller import model, runner, store
 from headrace.controller.handover import Handover
 from headrace.controller.model import ClusterModel
@@ -26,6 +30,7 @@ from headrace.protocol.update_metadata import UpdateMetadataRequest
 from headrace.replication import election, follower
 from headrace.replication.leader import Leader
 from headrace.storage.producer_state import ProducerState
+from headrace.storage.producers import Producers
 
 Mutation = Callable[[], AbstractContextManager[object]]
 MUTATIONS: dict[str, Mutation] = {}
@@ -311,4 +316,45 @@ def a_follower_cuts_its_log_to_what_it_knows_to_be_committed() -> Iterator[None]
 @_mutation
 def a_producer_that_repeats_itself_is_not_noticed() -> Iterator[None]:
     with patch.object(ProducerState, "check", lambda _self, _batch: None):
+        yield
+
+
+# -- transactions ------------------------------------------------------------------------------
+
+
+@_mutation
+def a_batch_is_accepted_without_its_transaction_coordinator() -> Iterator[None]:
+    """Nobody ever writes a marker for it."""
+    with (
+        patch.object(TransactionVerifier, "required", lambda *_arguments, **_named: None),
+        patch.object(Partition, "_ensure_in_transaction", lambda *_arguments: None),
+    ):
+        yield
+
+
+@_mutation
+def a_coordinator_forgets_what_was_prepared_before_it_was_loaded() -> Iterator[None]:
+    applied = Transactions._applied
+
+    def only_its_own(self: Transactions, shard: TransactionShard) -> None:
+        if shard.partition.log.log_end_offset == getattr(shard, "_end_when_loaded", None):
+            shard.machine.take_prepared()
+        applied(self, shard)
+
+    load = CoordinatorShard._load
+
+    async def remember(self: CoordinatorShard[Any]) -> None:
+        self._end_when_loaded = self.partition.log.log_end_offset  # type: ignore[attr-defined]
+        await load(self)
+
+    with (
+        patch.object(Transactions, "_applied", only_its_own),
+        patch.object(CoordinatorShard, "_load", remember),
+    ):
+        yield
+
+
+@_mutation
+def readers_see_records_of_open_transactions() -> Iterator[None]:
+    with patch.object(Producers, "first_unstable_offset", lambda _self, _high_watermark: None):
         yield

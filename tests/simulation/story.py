@@ -1,5 +1,6 @@
 """One run: a cluster at work, a storm, and what must be true when it is over."""
 
+from collections.abc import Iterator
 from itertools import count
 from random import Random
 
@@ -8,6 +9,7 @@ from headrace.coordination.znodes import PERSISTENT_PATHS, Config, TopicAssignme
 from headrace.protocol.ids import TopicPartition
 from simulation.aftermath import Aftermath
 from simulation.alarm import heard
+from simulation.bank import STATES, Bank, CommittedReader, Worker
 from simulation.broker import simulated
 from simulation.checks import Checks
 from simulation.machine import Machine
@@ -20,7 +22,9 @@ from simulation.world import World
 from simulation.zookeeper import ZooKeeper
 
 TOPIC = "t"
+BANKS = 0.25  # how many stories have transactions
 _TOPIC_ID = bytes(range(1, 17))
+_STATES_ID = bytes(range(21, 37))
 _CALM_S = 1.0  # before the storm
 
 
@@ -41,9 +45,17 @@ class Story:
             machine.is_silent = are_silent
             machine.exits_are_provable = exits_are_provable
         self.ids = [TopicPartition(TOPIC, index) for index in range(chance.choice((1, 1, 2)))]
+        # Its own chance: stories without transactions are what they were before there were any.
+        self._bank_chance = Random(seed * 104729 + 7)
+        self.bank = Bank() if self._bank_chance.random() < BANKS else None
+        if self.bank is not None:
+            self.ids = [TopicPartition(TOPIC, index) for index in range(2)]
         self.unclean_allowed = chance.random() < 0.1
+        if self.bank is not None:
+            self.unclean_allowed = False
+        everything = self.ids if self.bank is None else [*self.ids, STATES]
         self.checks = Checks(
-            world, self.zookeeper, self.machines, self.ids, unclean_allowed=self.unclean_allowed
+            world, self.zookeeper, self.machines, everything, unclean_allowed=self.unclean_allowed
         )
         self.network.slowness_s = chance.choice((0.001, 0.003, 0.02))
         if is_restless or chance.random() < 0.3:
@@ -60,6 +72,7 @@ class Story:
             restless=is_restless,
         )
         self.producers: list[Producer] = []
+        self.workers: list[Worker] = []
 
     def play(self) -> None:
         """Violation if anything is ever wrong."""
@@ -73,7 +86,11 @@ class Story:
             aftermath.writes_go_on(self.producers)
             if self._chance.random() < 0.2:
                 aftermath.writes_go_on_without_a_follower(self.producers, self._chance)
+            aftermath.transactions_go_on(self.workers)
             aftermath.all_is_whole(self.producers)
+            ledgers = self.checks.ledgers
+            if self.bank is not None and not any(ledger.has_lost for ledger in ledgers.values()):
+                self.bank.check({id_: ledgers[id_].committed for id_ in self.ids})
 
     def _begin(self) -> None:
         self._make_topic()
@@ -84,16 +101,23 @@ class Story:
         self._start_clients()
 
     def _make_topic(self) -> None:
-        tree = self.zookeeper.tree
         for path in PERSISTENT_PATHS:
-            tree.ensure(path)
-        topic = TopicAssignment(
-            topic=TOPIC,
-            topic_id=_TOPIC_ID,
-            replicas={id_.partition: self._chance.sample(list(self.machines), REPLICAS) for id_ in self.ids},
-        )
+            self.zookeeper.tree.ensure(path)
         settings = {"unclean.leader.election.enable": "true"} if self.unclean_allowed else {}
-        config = Config(kind="topics", name=TOPIC, values=settings)
+        self._put_topic(TOPIC, _TOPIC_ID, self.ids, self._chance, settings)
+        if self.bank is not None:
+            self._put_topic(STATES.topic, _STATES_ID, [STATES], self._bank_chance, {})
+
+    def _put_topic(
+        self, name: str, topic_id: bytes, ids: list[TopicPartition], chance: Random, settings: dict[str, str]
+    ) -> None:
+        tree = self.zookeeper.tree
+        topic = TopicAssignment(
+            topic=name,
+            topic_id=topic_id,
+            replicas={id_.partition: chance.sample(list(self.machines), REPLICAS) for id_ in ids},
+        )
+        config = Config(kind="topics", name=name, values=settings)
         tree.change(
             [
                 Create(topic.path, topic.encode()),
@@ -123,3 +147,22 @@ class Story:
                 )
             )
         Reader(self.world, self.network, "r", names, self.ids[0], ledger=self.checks.ledgers[self.ids[0]])
+        if self.bank is not None:
+            self._open_bank(self.bank, names, values)
+
+    def _open_bank(self, bank: Bank, names: list[str], values: Iterator[int]) -> None:
+        for number in range(self._bank_chance.choice((1, 2, 3))):
+            self.workers.append(
+                Worker(
+                    self.world,
+                    self.network,
+                    f"w{number}",
+                    names,
+                    self.ids,
+                    transactional_id=f"bank-{self._bank_chance.choice((0, 0, 1))}",
+                    values=values,
+                    bank=bank,
+                )
+            )
+        for id_ in self.ids:
+            CommittedReader(self.world, self.network, f"c{id_.partition}", names, id_, bank=bank)
