@@ -8,6 +8,7 @@ from headrace.client.errors import (
     ClientError,
     Closed,
     DeliveryFailed,
+    Fenced,
     GroupActive,
     NoSuchGroup,
     NoSuchTopic,
@@ -16,6 +17,7 @@ from headrace.client.errors import (
     NotSerializable,
     Refused,
     TopicExists,
+    TransactionAborted,
     Unreachable,
 )
 from headrace.client.producer.aio import AsyncProducer
@@ -56,6 +58,8 @@ __all__ = [  # noqa: RUF022  what people look for first
     "NoSuchTransactionalId",
     "Refused",
     "DeliveryFailed",
+    "TransactionAborted",
+    "Fenced",
     "NotSerializable",
     "NotReadable",
     "Closed",

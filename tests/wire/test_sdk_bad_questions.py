@@ -106,6 +106,8 @@ def test_a_twin_that_was_to_be_closed_within_no_time_goes_on(broker: BrokerProce
     asyncio.run(story())
 
 
-def test_a_producer_is_told_that_there_are_no_transactions(broker: BrokerProcess) -> None:
-    with pytest.raises(BadSetting, match="this producer has no transactions yet"):
-        Producer(broker.bootstrap, transactional_id="x")
+def test_a_producer_with_transactions_needs_all_acknowledgements(broker: BrokerProcess) -> None:
+    with pytest.raises(BadSetting, match="needs acks='all', not 1"):
+        Producer(broker.bootstrap, transactional_id="x", acks=1)
+    with pytest.raises(BadSetting, match="timeout"):
+        Producer(broker.bootstrap, transactional_id="x", delivery_timeout_ms=90_000)

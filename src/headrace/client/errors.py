@@ -168,6 +168,22 @@ class DeliveryFailed(ClientError):
         super().__init__(f"of {sent:,} records sent, not all are acknowledged: {'; '.join(parts)}")
 
 
+class TransactionAborted(ClientError):
+    """The transaction is aborted: read_committed consumers see none of its records. It may be tried again."""
+
+
+class Fenced(ClientError):
+    """A newer producer has the same transactional.id, or a transaction timed out: this one is unusable."""
+
+    error_code = ErrorCode.PRODUCER_FENCED
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}: another producer with the same transactional.id has started, or a transaction took "
+            f"longer than transaction.timeout.ms (PRODUCER_FENCED): {_MAKE_ANOTHER}"
+        )
+
+
 class NotSerializable(ClientError):
     """A key or a value cannot be serialised; nothing was sent."""
 
@@ -213,6 +229,7 @@ _OUT_OF_REACH: Final = {
 
 
 _NO_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
+_FENCED: Final = {KafkaError.PRODUCER_FENCED, KafkaError._FENCED}  # noqa: SLF001
 
 
 def translate(
@@ -229,6 +246,9 @@ def translate(
     """
     kafka_error = error.args[0] if isinstance(error, KafkaException) else error
     code = kafka_error.code()
+    if kafka_error.txn_requires_abort():
+        said = _sentence(kafka_error, what)
+        return TransactionAborted(f"{said} ({kafka_error.name()}): the transaction is aborted, try it again")
     if code in _OUT_OF_REACH:
         return Unreachable(f"no broker answered in time at {bootstrap}")
     if code == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
@@ -236,6 +256,8 @@ def translate(
     if code in _NO_TOPIC:
         some = f"{what}: a topic or a partition does not exist (any more)"
         return NoSuchTopic(what, said=None if is_topic else some)
+    if code in _FENCED:
+        return Fenced(what)
     return ClientError(_sentence(kafka_error, what))
 
 

@@ -13,7 +13,9 @@ from headrace.client.errors import BadSetting, ClientError
 OWNER: Final = "{owner}"  # in a message: the class of the object, which may be a subclass
 ITERATE: Final = "it is `for message in consumer` (`async for`), or `read(idle_s=...)`, which ends, here"
 _LEAVES: Final = "waiting records are in `counts.waiting`, and `flush` raises if they are not delivered"
-_NO_TRANSACTIONS: Final = "this producer has no transactions yet (docs/limits.md)"
+_TRANSACTION: Final = (
+    "it is `with producer.transaction():` (`async with`), of a Producer(..., transactional_id=...), here"
+)
 
 PRODUCER: Final = {
     "produce": "it is `send(topic, value, key)` here",
@@ -22,8 +24,11 @@ PRODUCER: Final = {
     "partitions_for": "it is `Admin(...).describe_topic(name).partitions` here",
     "metrics": "it is the property `counts` here; librdkafka's own come with the setting stats_cb=FUNCTION",
     "purge": _LEAVES,
-    "begin_transaction": _NO_TRANSACTIONS,
-    "init_transactions": _NO_TRANSACTIONS,
+    "init_transactions": _TRANSACTION,
+    "begin_transaction": _TRANSACTION,
+    "commit_transaction": _TRANSACTION,
+    "abort_transaction": _TRANSACTION,
+    "send_offsets_to_transaction": "it is `with producer.transaction(offsets_of=consumer):` here",
 }
 CONSUMER: Final = {
     "poll": ITERATE,

@@ -60,11 +60,16 @@ def gather(
             given[name] = _addresses(given[name])
     if not any(given.get(name) for name in BOOTSTRAP):
         raise BadSetting("bootstrap.servers is missing: give it as HOST:PORT,...")
+    set_defaults(given, defaults)
+    check(given)
+    return given
+
+
+def set_defaults(given: dict[str, Any], defaults: Settings) -> None:
+    """Add the defaults of settings that are not given, under either of their names."""
     for name, value in defaults.items():
         if name not in given and _ALIASES.get(name) not in given:
             given[name] = value
-    check(given)
-    return given
 
 
 def said(**arguments: object) -> dict[str, object]:
@@ -168,11 +173,11 @@ def check(given: Mapping[str, Any]) -> None:
     for name in ("acks", "request.required.acks"):
         if str(given.get(name, "all")) not in _ACKS:
             raise BadSetting(f"acks is 'all', 1 or 0, not {given[name]!r}")
-    if given.get("transactional.id") is not None:
-        raise BadSetting(
-            "transactional.id: this producer has no transactions yet (docs/limits.md); without it, one with "
-            "acks='all' writes each record once and in order, by partition"
-        )
+        if given.get("transactional.id") is not None and str(given.get(name, "all")) not in {"all", "-1"}:
+            raise BadSetting(f"a producer with a transactional.id needs acks='all', not {given[name]!r}")
+    transactional_id = given.get("transactional.id")
+    if transactional_id is not None and not (isinstance(transactional_id, str) and transactional_id):
+        raise BadSetting(f"a transactional.id is a str, such as 'billing-1', not {transactional_id!r:.80}")
 
 
 def name_here(name: str) -> str:

@@ -19,7 +19,7 @@ from headrace import (
 from headrace.client import hints
 
 STEPS = {  # what only the twins, and nobody else, have to know of
-    Producer: {"offer", "poll", "serve", "may_block"},
+    Producer: {"offer", "poll", "serve", "may_block", "transactions"},
     Consumer: {"fetches", "decoded", "decoded_batch", "handing_out", "handing_out_batch", "put_back"},
     Admin: set[str](),
 }

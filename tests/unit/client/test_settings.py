@@ -116,10 +116,15 @@ def test_how_long_a_record_is_tried_has_two_names(settings: dict[str, Any], time
     assert delivery_timeout_ms(settings) == timeout_ms
 
 
-def test_there_are_no_transactions_yet() -> None:
+def test_a_transactional_id_is_a_name_and_needs_all_acknowledgements() -> None:
     for given in ({"named": {"transactional_id": "x"}}, {"settings": {"transactional.id": "x"}}):
-        with pytest.raises(BadSetting, match="this producer has no transactions yet"):
-            gathered(**given)
+        assert gathered(**given) == {"bootstrap.servers": "x:1", "transactional.id": "x"}
+    for name in ("", 7):
+        with pytest.raises(BadSetting, match="is a str, such as"):
+            gathered(named={"transactional_id": name})
+    for acks in ("acks", "request.required.acks"):
+        with pytest.raises(BadSetting, match="needs acks='all', not 0"):
+            gathered(settings={"transactional.id": "x", acks: 0})
     assert gathered(named={"transactional_id": None}) == {"bootstrap.servers": "x:1"}
 
 

@@ -162,6 +162,10 @@ class AsyncConsumer(AsyncFace, Generic[K, V]):
     resume = in_thread(Consumer.resume)
     committed = in_thread(Consumer.committed)
     lag = in_thread(Consumer.lag)
+    enter_transaction = in_thread(Consumer.enter_transaction)
+    transaction_offsets = in_thread(Consumer.transaction_offsets)
+    transaction_committed = in_thread(Consumer.transaction_committed)
+    rewind = in_thread(Consumer.rewind)
 
     async def commit(
         self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never

@@ -85,6 +85,17 @@ class Buffer:
         """Return the next offset of each partition after all records that were handed out."""
         return self._reached(self._count())
 
+    def settled(self) -> dict[TopicPartition, int]:
+        """Return the next offset of each partition after the records of earlier batches."""
+        return dict(self._before)
+
+    def firsts(self) -> dict[TopicPartition, int]:
+        """Return the first offset of each partition in the batch."""
+        records = self._batch[::-1]
+        partitions = zip(map(_topic, records), map(_partition, records), strict=True)
+        first = dict(zip(partitions, map(_offset, records), strict=True))
+        return {TopicPartition(*partition): offset for partition, offset in first.items()}
+
     def done(self) -> dict[TopicPartition, int]:
         """Return the next offset of each partition after all records that are done."""
         return self._reached(max(0, self._count() - self._in_work))

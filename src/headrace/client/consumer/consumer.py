@@ -22,7 +22,7 @@ from headrace.client.consumer.arguments import ENDS, Start, begins_of, check_mos
 from headrace.client.consumer.buffer import Buffer, Pace, Record
 from headrace.client.consumer.decoding import Decoding, OnBad
 from headrace.client.consumer.message import Batch, K, Message, V
-from headrace.client.consumer.offsets import Offsets
+from headrace.client.consumer.offsets import Offsets, TransactionOffsets
 from headrace.client.consumer.source import POLL_S, Source
 from headrace.client.consumer.subscription import Listener, Listeners, Subscription
 from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable, check_reachable
@@ -280,8 +280,11 @@ class Consumer(ConsumerHints, Generic[K, V]):
             raise
 
     def handing_out(self, batch: list[Record], found: Sequence[Answer]) -> Iterator[Answer]:
-        """Yield `found`, decoded from `batch`, one by one; each is done when the next is requested."""
-        return (each for _, each in zip(self._buffer.put(batch), found, strict=True))
+        """Yield `found`, decoded from `batch`, one by one; each is done when the next is requested.
+
+        A seek drops the rest of the batch.
+        """
+        return (each for _, each in zip(self._buffer.put(batch), found, strict=False))
 
     def handing_out_batch(
         self, batch: list[Record], found: "tuple[Batch[K, V], NotReadable | None]"
@@ -319,6 +322,27 @@ class Consumer(ConsumerHints, Generic[K, V]):
         if message is not None and not isinstance(message, Message):
             raise BadSetting(f"commit takes a message that was read, for all up to it, not {message!r:.80}")
         return self._offsets.commit(message, wait=wait)
+
+    # -- offsets that a producer's transaction commits -----------------------------------------
+
+    def enter_transaction(self) -> None:
+        """Check that a transaction can commit the offsets: with a group, and without automatic commits."""
+        self._check_open()
+        self._offsets.enter_transaction()
+
+    def transaction_offsets(self) -> TransactionOffsets:
+        """Return the offsets after all records that were handed out."""
+        self._check_open()
+        return self._offsets.transaction_offsets()
+
+    def transaction_committed(self, offsets: TransactionOffsets) -> None:
+        """Note that these offsets are committed."""
+        self._offsets.transaction_committed(offsets)
+
+    def rewind(self, *, to_committed: bool) -> None:
+        """Hand out the records of an aborted transaction again; `to_committed` if its outcome is unknown."""
+        if not self._closed:
+            self._offsets.rewind(to_committed=to_committed)
 
     def position(self) -> dict[TopicPartition, int]:
         """Return the next offset of each partition with a record handed out, or moved by `seek`."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -21,7 +21,7 @@ from headrace.client.consumer.buffer import Record, partition_of
 from headrace.client.consumer.message import Message
 from headrace.client.consumer.moves import with_ends
 from headrace.client.consumer.source import Source
-from headrace.client.errors import ClientError, Unreachable, translate
+from headrace.client.errors import BadSetting, ClientError, TransactionAborted, Unreachable, translate
 from headrace.protocol.ids import TopicPartition
 
 
@@ -67,6 +67,13 @@ CLOSE_S: Final = 5.0  # for the last commit
 Answer = TypeVar("Answer")
 
 
+class TransactionOffsets(NamedTuple):
+    """Offsets for `send_offsets_to_transaction`, and librdkafka's metadata of the group."""
+
+    partitions: list[RdkafkaPartition]
+    group: Any
+
+
 class Offsets:
     """The offsets of one consumer. librdkafka commits stored offsets periodically, `commit` at once."""
 
@@ -82,6 +89,9 @@ class Offsets:
         self._sure: dict[TopicPartition, int] = {}  # those of them that a broker has acknowledged
         self._held, self._paused = source.held, source.paused
         self._last: LastCommit | None = None
+        # Where the last committed transaction ended, else the first record; None without transactions.
+        self._rewind_to: dict[TopicPartition, int] | None = None
+        self._revoked: set[TopicPartition] = set()  # partitions with records of the open transaction
 
     def again(self, refused: Callable[[Record], bool]) -> None:
         """Hand out records in work again, for a new iterator, except committed ones and those that raised."""
@@ -95,6 +105,7 @@ class Offsets:
 
     def settle(self) -> None:
         """Mark all records that were handed out as done."""
+        self._note_firsts()
         count, partitions = self._buffer.whole, self._source.assigned
         quicker = count > 10 * len(partitions) and not self._source.moved
         known = self._source.positions() if quicker else None
@@ -137,13 +148,65 @@ class Offsets:
         done = self._commit(reached, wait=wait) if reached else {}
         self._said |= reached
         if wait:
-            self._sure |= reached
+            self._note_committed(reached)
         return done
+
+    # -- transactions --------------------------------------------------------------------------
+
+    def enter_transaction(self) -> None:
+        """Prepare for a rewind; BadSetting if the offsets cannot be committed by a transaction."""
+        if self._group is None or self._automatic:
+            raise BadSetting(
+                "offsets_of needs a consumer with a group: Consumer(..., group=NAME, auto_commit=False)"
+            )
+        if self._rewind_to is None:
+            self._rewind_to = dict.fromkeys(self._buffer.settled(), OFFSET_STORED)
+        self._note_firsts()
+
+    def transaction_offsets(self) -> TransactionOffsets:
+        """Return the next offsets after all records handed out; TransactionAborted if some were revoked."""
+        if self._revoked:
+            raise TransactionAborted(
+                f"{', '.join(map(str, sorted(self._revoked)))}: revoked during the transaction "
+                "(REBALANCE_IN_PROGRESS): another consumer reads its records again"
+            )
+        reached = [RdkafkaPartition(*partition, at) for partition, at in self._uncommitted().items()]
+        return TransactionOffsets(reached, self._client.consumer_group_metadata() if reached else None)
+
+    def transaction_committed(self, offsets: TransactionOffsets) -> None:
+        """Note that a transaction has committed these offsets."""
+        done = {TopicPartition(each.topic, each.partition): each.offset for each in offsets.partitions}
+        self._note_committed(done)
+
+    def _note_committed(self, offsets: dict[TopicPartition, int]) -> None:
+        self._said |= offsets
+        self._sure |= offsets
+        if self._rewind_to is not None:
+            self._rewind_to |= offsets
+
+    def rewind(self, *, to_committed: bool) -> None:
+        """Hand out the records since the last committed transaction, or since the committed offset, again."""
+        self._revoked.clear()
+        for partition in self._uncommitted():
+            begin = OFFSET_STORED if to_committed else (self._rewind_to or {}).get(partition, OFFSET_STORED)
+            self.move(partition, begin)
+
+    def _note_firsts(self) -> None:
+        if self._rewind_to is not None and not self._source.assigned <= self._rewind_to.keys():
+            self._rewind_to = self._buffer.firsts() | self._rewind_to
+
+    def _uncommitted(self) -> dict[TopicPartition, int]:
+        """Return the next offset of each partition with records handed out since the last transaction."""
+        if self._rewind_to is None:
+            return {}
+        handed_out = self._buffer.handed_out().items()
+        return {partition: at for partition, at in handed_out if at != self._rewind_to.get(partition)}
 
     def leave(self, partitions: Sequence[TopicPartition]) -> None:
         """Forget partitions that were revoked."""
+        self._revoked |= self._uncommitted().keys() & set(partitions)
         for partition in partitions:
-            for known in (self._stored, self._said, self._sure, self._held):
+            for known in (self._stored, self._said, self._sure, self._held, self._rewind_to or {}):
                 known.pop(partition, None)
             self._paused.discard(partition)
         self._source.lost(partitions)
@@ -151,7 +214,7 @@ class Offsets:
     def move(self, partition: TopicPartition, offset: int) -> None:
         """Continue at `offset`, which may be committed even if it is before the committed one."""
         offset = self.ask(partition.topic, lambda: with_ends(self._client, {partition: offset}))[partition]
-        for known in (self._stored, self._said, self._sure):
+        for known in (self._stored, self._said, self._sure, self._rewind_to or {}):
             known.pop(partition, None)
         if partition in self._held:
             self._held[partition] = offset

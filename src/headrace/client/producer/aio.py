@@ -9,9 +9,9 @@ A thread polls librdkafka, and wakes the event loop once for all reports that ar
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from threading import Event, Lock
 from typing import Any, Final, Self
@@ -20,7 +20,8 @@ from confluent_kafka import KafkaError
 
 from headrace.background import BackgroundThread
 from headrace.client.aio import Answer, AsyncFace
-from headrace.client.errors import BadSetting, ClientError, Closed
+from headrace.client.consumer.aio import AsyncConsumer
+from headrace.client.errors import BadSetting, ClientError, Closed, Unreachable
 from headrace.client.hints import PRODUCER, refuse_callback
 from headrace.client.producer.arguments import Headers, check_many
 from headrace.client.producer.delivery import Counts, Delivered, delivered
@@ -46,6 +47,7 @@ class AsyncProducer(AsyncFace):
         acks: int | str | None = None,
         compression: str | None = None,
         partitioner: str | Partitioner | None = None,
+        transactional_id: str | None = None,
         registry: object = None,
         settings: Settings | None = None,
         **named: object,
@@ -62,6 +64,7 @@ class AsyncProducer(AsyncFace):
             acks=acks,
             compression=compression,
             partitioner=partitioner,
+            transactional_id=transactional_id,
             registry=registry,
             receipts=True,
             settings=settings,
@@ -161,6 +164,46 @@ class AsyncProducer(AsyncFace):
         """
         self._check_loop()
         return await asyncio.to_thread(self._flush, timeout_s)
+
+    @asynccontextmanager
+    async def transaction(self, offsets_of: AsyncConsumer[Any, Any] | None = None) -> AsyncIterator[None]:
+        """Commit all records of the block together at its end, or abort them if the block raises.
+
+        With `offsets_of` the offsets of all records that this consumer has handed out are committed with
+        them; after an abort the consumer hands these records out again.
+        """
+        self._check_loop()
+        transactions, consumer = self._producer.transactions, offsets_of
+        if consumer is not None:
+            if not isinstance(consumer, AsyncConsumer):
+                raise BadSetting(f"offsets_of is an AsyncConsumer, not {consumer!r:.80}")
+            await consumer.enter_transaction()
+        transactions.begin()  # does not wait for a broker
+        try:
+            yield
+            offsets = None if consumer is None else await consumer.transaction_offsets()
+            await self._to_the_end(partial(transactions.commit, offsets))
+        except BaseException as error:
+            why = await self._to_the_end(partial(transactions.abort, error))
+            if consumer is not None:
+                with suppress(Closed):
+                    await consumer.rewind(to_committed=isinstance(why, Unreachable))
+            if why is not error:
+                raise why from error
+            raise
+        if consumer is not None and offsets is not None:
+            await consumer.transaction_committed(offsets)
+
+    async def _to_the_end(self, function: Callable[[], Answer]) -> Answer:
+        """Run a step of a transaction in a thread, and wait for its end even if the task is cancelled."""
+        step = asyncio.ensure_future(asyncio.to_thread(function))
+        try:
+            return await asyncio.shield(step)
+        except asyncio.CancelledError:
+            await asyncio.wait([step])
+            raise
+        finally:
+            self._room.set()  # tasks that wait for the flush find the transaction ended
 
     @property
     def counts(self) -> Counts:

@@ -15,6 +15,7 @@ from headrace.client.errors import (
     DeliveryFailed,
     NoSuchTopic,
     NotSerializable,
+    TransactionAborted,
     translate,
     why_no_topic,
 )
@@ -44,10 +45,16 @@ class Counts(NamedTuple):
     waiting: int
 
 
+class Transaction:
+    """The outcome of one transaction, for the receipts of its records."""
+
+    aborted = False
+
+
 class Receipt:
     """The receipt of one record: its position once it is acknowledged, or its error."""
 
-    __slots__ = ("_callback", "_error", "_ledger", "_message", "_poll")
+    __slots__ = ("_callback", "_error", "_ledger", "_message", "_poll", "_transaction")
 
     def __init__(
         self,
@@ -60,6 +67,7 @@ class Receipt:
         self._callback = callback
         self._message: Any = None
         self._error: KafkaError | None = None
+        self._transaction = ledger.transaction
 
     def __repr__(self) -> str:
         if self._message is None:
@@ -75,8 +83,15 @@ class Receipt:
 
     @property
     def error(self) -> ClientError | None:
-        """Return why the record was not acknowledged; None if it was, or is still in flight."""
-        return None if self._error is None else self._ledger.why(self._error, self._message)
+        """Return why the record was not written; None if it is acknowledged, or still in flight.
+
+        A record that is acknowledged gets an error later if its transaction is aborted.
+        """
+        if self._error is not None:
+            return self._ledger.why(self._error, self._message)
+        if self._message is not None and self._transaction is not None and self._transaction.aborted:
+            return _aborted(self._message)
+        return None
 
     def result(self, timeout_s: float | None = None) -> Delivered:
         """Wait for the acknowledgement; raises its error, or TimeoutError if it is still in flight."""
@@ -137,6 +152,7 @@ class Ledger:
     ) -> None:
         """`timeout_ms` is the delivery timeout, for the message about an unacknowledged record."""
         self.failed = 0
+        self.transaction: Transaction | None = None  # the last one of a transactional producer
         self._timeout_ms = timeout_ms
         self._acknowledged = Tally()  # counted only where successes are reported too
         self.acknowledge = self._acknowledged.add
@@ -162,6 +178,9 @@ class Ledger:
     def _fail(self, error: KafkaError, why: ClientError) -> None:
         with self._lock:
             self.failed += 1
+            if self.transaction is not None and error.code() in _PURGED:
+                self._told += 1  # the transaction has failed for another reason, which its block raises
+                return
             kind = str(error.name()) if len(self._kinds) < KINDS else "others"
             self._kinds[kind] += 1
             if len(self._first) < REMEMBERED:
@@ -185,6 +204,8 @@ class Ledger:
 
     def why(self, error: KafkaError, message: Any) -> ClientError:
         """Return librdkafka's error as ours."""
+        if self.transaction is not None and error.code() in _PURGED:
+            return _aborted(message)
         return translate(error, str(message.topic()), self._bootstrap, timeout_ms=self._timeout_ms)
 
     @property
@@ -193,24 +214,30 @@ class Ledger:
         return self._acknowledged.total
 
     def check(self, counts: Counts) -> None:
-        """Raise DeliveryFailed if not all records are acknowledged; each failure is raised once."""
-        with self._lock:
-            new, self._told = self.failed - self._told, self.failed
-            kinds, first = self._kinds, self._first
-            self._kinds, self._first = Counter(), []
-        if new or counts.waiting or counts.acknowledged + counts.failed < counts.sent:
-            failed = DeliveryFailed(
-                failed=new,
-                waiting=counts.waiting,
-                missing=counts.sent - counts.acknowledged - counts.failed - counts.waiting,
-                sent=counts.sent,
-                kinds=dict(kinds.most_common()),
-                errors=tuple(first),
-            )
+        """Raise DeliveryFailed if not all records are acknowledged, or what callbacks raised."""
+        failed = self.failure(counts)
+        if failed is not None:
             if self._raised is not None:
                 failed.add_note(f"and besides, a callback has raised {self._raised!r}")
             raise failed
         self.raise_what_callbacks_raised()
+
+    def failure(self, counts: Counts) -> DeliveryFailed | None:
+        """Return DeliveryFailed if not all records are acknowledged; each failure is returned once."""
+        with self._lock:
+            new, self._told = self.failed - self._told, self.failed
+            kinds, first = self._kinds, self._first
+            self._kinds, self._first = Counter(), []
+        if not new and not counts.waiting and counts.acknowledged + counts.failed >= counts.sent:
+            return None
+        return DeliveryFailed(
+            failed=new,
+            waiting=counts.waiting,
+            missing=counts.sent - counts.acknowledged - counts.failed - counts.waiting,
+            sent=counts.sent,
+            kinds=dict(kinds.most_common()),
+            errors=tuple(first),
+        )
 
 
 def delivered(message: Any) -> Delivered:
@@ -221,6 +248,13 @@ def delivered(message: Any) -> Delivered:
     return Delivered(
         message.topic(), message.partition(), offset if known else None, timestamp_ms if kind else None
     )
+
+
+_PURGED: Final = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001
+
+
+def _aborted(message: Any) -> TransactionAborted:
+    return TransactionAborted(f"{message.topic()}: the transaction of the record is aborted")
 
 
 _TAKEN: Final = (bytes, str, type(None))

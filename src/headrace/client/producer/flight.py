@@ -4,6 +4,7 @@ import ctypes
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final, NoReturn
@@ -95,7 +96,7 @@ class Flight:
             self.client.purge()
             self._served(self.client.flush, ROOM_S)
             self._final = self.counts
-            self.client.close()
+            close_client(self.client)
             self.client = _GONE
 
     def leave(self) -> bool:
@@ -134,6 +135,16 @@ class Flight:
             except KafkaException:
                 continue  # it was raised between two reports
         raise Closed("producer")
+
+
+def close_client(client: Any) -> None:
+    """Close librdkafka's producer, which aborts its open transaction, without a warning if that fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:
+            client.close()
+        except KafkaException:  # a fatal error that no call has raised before
+            client.close()
 
 
 class _Gone:

@@ -29,6 +29,13 @@ class Gate:
         self._lock = Lock()
         put(produce)
 
+    def use(self, produce: Produce) -> None:
+        """Replace the function behind the gate, at once if the gate is open."""
+        with self._lock:
+            self._produce = produce
+            if self._opened.is_set():
+                self._swap(produce)
+
     @contextmanager
     def shut(self) -> Iterator[None]:
         """Close the gate for all other threads."""

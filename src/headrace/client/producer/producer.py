@@ -14,19 +14,22 @@ that was sent, has not failed and does not wait was acknowledged.
 import itertools
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, Final, NoReturn, Self
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.client.consumer.consumer import Consumer
 from headrace.client.errors import ClientError, check_reachable, translate
 from headrace.client.hints import PRODUCER, Hints, note_failure, refuse_callback
 from headrace.client.producer.arguments import Headers, check_many, header_list, time_of
 from headrace.client.producer.delivery import Counts, Ledger, Receipt, refusal
-from headrace.client.producer.flight import Flight, call_after_fork, refuse_after_fork
+from headrace.client.producer.flight import Flight, call_after_fork, close_client, refuse_after_fork
 from headrace.client.producer.gate import Gate, Produce
 from headrace.client.producer.partitioning import ANY, Partitioner
 from headrace.client.producer.records import Preparation
+from headrace.client.producer.transactions import TIMEOUT_MS, Transactions, in_transaction
 from headrace.client.settings import (
     Bootstrap,
     Settings,
@@ -37,6 +40,7 @@ from headrace.client.settings import (
     delivery_timeout_ms,
     gather,
     said,
+    set_defaults,
 )
 
 POLL_EVERY: Final = 1023  # a mask: librdkafka is polled after 1,024 records
@@ -44,10 +48,7 @@ LOOK_EVERY: Final = 63  # a mask: the clock is read after 64 records, and with r
 MANY: Final = 128  # records that are counted together
 TIMEOUT_S: Final = 30.0  # for metadata requests
 
-DEFAULTS: Final[Settings] = {
-    "acks": "all",
-    "delivery.timeout.ms": 120_000,
-}
+DELIVERY_TIMEOUT_MS: Final = 120_000
 
 # What librdkafka raises for a record that it does not accept.
 _NOT_TAKEN: Final = (BufferError, KafkaException, TypeError, ValueError, OverflowError)
@@ -67,6 +68,7 @@ class Producer(Hints):
         acks: int | str | None = None,
         compression: str | None = None,
         partitioner: str | Partitioner | None = None,
+        transactional_id: str | None = None,
         registry: object = None,
         receipts: bool = False,
         on_failure: Callable[[ClientError], None] | None = None,
@@ -78,14 +80,22 @@ class Producer(Hints):
         `acks` is "all", 1 or 0; with "all" the producer is idempotent: each record is written once, and in
         order. With 0 the broker does not answer, and a sent record counts as acknowledged even if the broker
         refuses it. `post` needs `receipts`. `on_failure` is called with the error of each failed record, in
-        the thread that sends or flushes. Other keywords are librdkafka's settings: `linger_ms=20`.
+        the thread that sends or flushes. With a `transactional_id` records are sent within `transaction()`;
+        earlier producers with this id are fenced. Other keywords are librdkafka's settings: `linger_ms=20`.
         """
         check_functions(on_failure=on_failure)
         by_function = partitioner if callable(partitioner) else None
         named |= said(
-            acks=acks, compression_type=compression, partitioner=None if by_function else partitioner
+            acks=acks,
+            compression_type=compression,
+            partitioner=None if by_function else partitioner,
+            transactional_id=transactional_id,
         )
-        given = gather(bootstrap, defaults=DEFAULTS, settings=settings, named=named)
+        given = gather(bootstrap, defaults={"acks": "all"}, settings=settings, named=named)
+        if (transactional_id := given.get("transactional.id")) is not None:
+            set_defaults(given, {"transaction.timeout.ms": TIMEOUT_MS})
+        # librdkafka refuses a delivery timeout that is longer than the transaction's.
+        set_defaults(given, {"delivery.timeout.ms": given.get("transaction.timeout.ms", DELIVERY_TIMEOUT_MS)})
         in_turn = by_function is None and "partitioner" not in given
         given.setdefault(
             "partitioner", "murmur2_random"
@@ -105,18 +115,25 @@ class Producer(Hints):
             in_turn=in_turn,
         )
         client = build(confluent_kafka.Producer, given)
-        try:
-            check_reachable(self.bootstrap)
-        except ClientError:
-            client.close()
-            raise
         self._prepare = self._records.prepare if self._records.needed else None
         self._adds_headers = self._records.adds_headers
         self._turns = self._records.turns
         self._produce: Produce
         gate = Gate(client.produce, lambda produce: setattr(self, "_produce", produce))
-        self._flight = Flight(client, self._ledger, gate, receipts=receipts)
-        self._count = self._flight.sent.add
+        flight = Flight(client, self._ledger, gate, receipts=receipts)
+        self._transactions: Transactions | None = None
+        try:
+            check_reachable(self.bootstrap)
+            if transactional_id is not None:
+                timeout_s = int(given["transaction.timeout.ms"]) / 1000
+                self._transactions = Transactions(
+                    flight, self._ledger, gate, transactional_id, self.bootstrap, timeout_s
+                )
+        except BaseException:
+            close_client(client)
+            raise
+        self._flight = flight
+        self._count = flight.sent.add
         call_after_fork(self._forked)
 
     def __enter__(self) -> Self:
@@ -257,6 +274,21 @@ class Producer(Hints):
             self._records.look_again()
         return self._flight.flush(timeout_s)
 
+    def transaction(self, offsets_of: Consumer[Any, Any] | None = None) -> AbstractContextManager[None]:
+        """Return a block whose records are committed together at its end, or aborted if it raises.
+
+        With `offsets_of` the offsets of all records that this consumer has handed out are committed with
+        them; after an abort the consumer hands these records out again.
+        """
+        return in_transaction(self.transactions, offsets_of)
+
+    @property
+    def transactions(self) -> Transactions:
+        """Return the transactions of this producer; ClientError if it has no transactional.id."""
+        if self._transactions is None:
+            raise ClientError("this producer has no transactions: make it with transactional_id=NAME")
+        return self._transactions
+
     @property
     def counts(self) -> Counts:
         """Return how many records were sent, acknowledged, have failed, and are waiting.
@@ -305,6 +337,8 @@ class Producer(Hints):
         self, error: Exception, topic: str, value: object, key: object, partition: object
     ) -> NoReturn:
         self._turns.clear()  # the number of partitions may have changed
+        if self._transactions is not None and isinstance(error, KafkaException):
+            self._transactions.raise_if_failed(error)
         why = refusal(error, topic, value, key, partition, self.bootstrap)
         raise why from (None if why is error else error)
 

@@ -5,10 +5,11 @@ from threading import Thread
 import pytest
 from confluent_kafka import KafkaError, Message
 
-from headrace.client.errors import ClientError, DeliveryFailed, Unreachable
-from headrace.client.producer.delivery import REMEMBERED, Counts, Ledger, Receipt, Tally
+from headrace.client.errors import ClientError, DeliveryFailed, TransactionAborted, Unreachable
+from headrace.client.producer.delivery import REMEMBERED, Counts, Ledger, Receipt, Tally, Transaction
 
 TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT)
+PURGED = KafkaError(KafkaError._PURGE_QUEUE)
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 MESSAGE = Message(topic="t", partition=2, offset=7, timestamp=(1, 1000))
 
@@ -44,6 +45,24 @@ def test_a_failure_is_raised_once() -> None:
     with pytest.raises(DeliveryFailed):
         ledger.check(Counts(sent=1, acknowledged=0, failed=1, waiting=0))
     ledger.check(Counts(sent=2, acknowledged=1, failed=1, waiting=0))
+
+
+def test_records_purged_by_an_abort_are_no_failures() -> None:
+    told: list[ClientError] = []
+    ledger = Ledger("x:1", told.append)
+    ledger.transaction = transaction = Transaction()
+    acknowledged, purged = (Receipt(ledger, lambda _: None) for _ in range(2))
+    acknowledged.settle(None, MESSAGE)
+    assert acknowledged.error is None
+    transaction.aborted = True
+    purged.settle(PURGED, MESSAGE)
+    ledger.check(Counts(sent=2, acknowledged=1, failed=1, waiting=0))
+    assert not told
+    for receipt in (acknowledged, purged):
+        with pytest.raises(TransactionAborted, match="t: the transaction of the record is aborted"):
+            receipt.result()
+    ledger.transaction = Transaction()
+    assert Receipt(ledger, lambda _: None).error is None
 
 
 def test_records_that_nobody_heard_of_again_are_told_apart() -> None:

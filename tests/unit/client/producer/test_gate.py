@@ -33,6 +33,21 @@ class Sender:
         return not refused
 
 
+def test_a_replaced_function_is_used_at_once_or_when_the_gate_opens() -> None:
+    sender, others = Sender(), list[object]()
+    sender.gate.use(others.append)
+    sender.produce(1)
+    with sender.gate.shut():
+        sender.gate.use(sender.sent.append)
+        assert not sender.send_elsewhere("others")
+    sender.produce(2)
+    assert (others, sender.sent) == ([1], [2])
+    sender.gate.end()
+    sender.gate.use(others.append)
+    with pytest.raises(Closed):
+        sender.produce(3)
+
+
 def test_while_it_is_shut_only_the_thread_that_flushes_may_send() -> None:
     sender = Sender()
     with sender.gate.shut():
