@@ -33,6 +33,7 @@ from headrace.client.producer.flight import Flight
 from headrace.client.producer.gate import Gate
 
 TIMEOUT_MS: Final = 60_000  # the default of transaction.timeout.ms
+BACKOFF_S: Final = 0.1  # after a retriable error, which librdkafka may return at once
 CALL_S: Final = 1.0  # how long to call librdkafka at a time; Ctrl-C is noticed in between
 
 
@@ -127,6 +128,7 @@ class Transactions:
                     raise
                 if not error.args[0].retriable() or time.monotonic() >= until_s:
                     raise self._why(error) from error
+                time.sleep(BACKOFF_S)
             else:
                 return
 
