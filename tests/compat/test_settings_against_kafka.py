@@ -134,6 +134,13 @@ class Broker(NamedTuple):
             assert time.monotonic() < deadline, found
             time.sleep(0.05)
 
+    def await_topic(self, name: str) -> None:
+        """Wait until a new topic can be described: Kafka answers before it knows it everywhere."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not self.describe(TOPIC, name, "retention.ms")[1]:
+            assert time.monotonic() < deadline, name
+            time.sleep(0.05)
+
     def list(self, *types: int, version: int = 1) -> Any:
         request = list_config_resources.ListConfigResourcesRequest(resource_types=types)
         answer = self.client.ask(request, version)
@@ -352,6 +359,7 @@ def about_brokers(broker: Broker) -> Iterator[Any]:
 
 def about_where_values_come_from(broker: Broker) -> Iterator[Any]:
     create_topic(broker.client, "inheriting")
+    broker.await_topic("inheriting")
     hours = (
         "log.retention.ms",
         "log.retention.minutes",
