@@ -22,7 +22,7 @@ from simulation.world import World
 from simulation.zookeeper import ZooKeeper
 
 TOPIC = "t"
-BANKS = 0.25  # how many stories have transactions
+BANKS = 0.12  # how many stories have transactions
 _TOPIC_ID = bytes(range(1, 17))
 _STATES_ID = bytes(range(21, 37))
 _CALM_S = 1.0  # before the storm
