@@ -327,7 +327,7 @@ def a_batch_is_accepted_without_its_transaction_coordinator() -> Iterator[None]:
     """Nobody ever writes a marker for it."""
     with (
         patch.object(TransactionVerifier, "required", lambda *_arguments, **_named: None),
-        patch.object(Partition, "_ensure_in_transaction", lambda *_arguments: None),
+        patch.object(Partition, "_ensure_verified", lambda *_arguments: None),
     ):
         yield
 

@@ -305,8 +305,10 @@ class Partition:
         if acks_all:
             self.ensure_enough_replicas()
         batch = data if isinstance(data, PreparedBatch) else self.log.prepare(data)
-        if batch.header.is_transactional and self.log.producers.check(batch.header) is None:
-            self._ensure_in_transaction(batch.header, verification)
+        header = batch.header
+        is_first = header.is_transactional and not self._is_in_transaction(header)
+        if is_first and self.log.producers.check(header) is None:  # a duplicate needs no verification
+            self._ensure_verified(header, verification)
         appended = self.log.append_prepared(batch, leader_epoch=self.leader_epoch)
         if not appended.duplicate:
             self.meter.appended(appended.last_offset - appended.base_offset + 1, batch.received_bytes)
@@ -320,8 +322,8 @@ class Partition:
         self.ensure_serving()
         self.ensure_enough_replicas()
         header = read_header(data)
-        if header.is_transactional:
-            self._ensure_in_transaction(header, verification)
+        if header.is_transactional and not self._is_in_transaction(header):
+            self._ensure_verified(header, verification)
         appended = self.log.append_internal(data, leader_epoch=self.leader_epoch)
         self._grown(len(data))
         return Write(appended, self.commit_of_log_end())
@@ -351,15 +353,17 @@ class Partition:
         self._grown(None)
         return Write(appended, self.commit_of_log_end())
 
-    def _ensure_in_transaction(self, header: BatchHeader, verification: "Verification | None") -> None:
+    def _is_in_transaction(self, header: BatchHeader) -> bool:
+        """Return whether the transaction of the batch has records here, so that its coordinator knows it."""
+        return self.log.producers.is_in_transaction(header.producer_id, header.producer_epoch)
+
+    def _ensure_verified(self, header: BatchHeader, verification: "Verification | None") -> None:
         """Raise InvalidTxnState unless the coordinator knows that this partition is in the transaction.
 
-        It does if the transaction has records here, or if `verification` says so and no marker has been
-        appended since. Otherwise the transaction would never get a marker here.
+        `verification` says so, unless a marker has been appended since. Without it the transaction would
+        never get a marker here.
         """
         producer_id, epoch = header.producer_id, header.producer_epoch
-        if self.log.producers.is_in_transaction(producer_id, epoch):
-            return
         self.log.producers.check_epoch(header)
         current = self.verifications.get(producer_id)
         if verification is None or current is not verification or verification.epoch != epoch:
