@@ -6,12 +6,15 @@ Versions:  v2 PRODUCER_FENCED; v3 flexible; v4 several transactions, verificatio
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.image import TopicImage
 from headrace.broker.requirements import on_cluster, on_topics, on_transactional_ids
-from headrace.broker.slices import Turns
+from headrace.broker.slices import Steps, Turns, in_slices
+from headrace.broker.slices import each as each_of
 from headrace.broker.transactions import fencing_code
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinator.decision import Producer
@@ -31,7 +34,14 @@ from headrace.security.authorization import Operation
 from headrace.transaction.state import EPOCH_BUMP_VERSION
 
 _FENCED, _BATCHED = 2, 4
-_Errors = Mapping[TopicPartition, ErrorCode] | ErrorCode
+_SLICE = 256  # partitions between two turns of other requests
+
+
+class _Outcome(NamedTuple):
+    """The error codes of some partitions, and that of all others."""
+
+    others: ErrorCode
+    codes: Mapping[TopicPartition, ErrorCode] = MappingProxyType({})
 
 
 @handles(
@@ -58,37 +68,27 @@ async def add_partitions_to_txn(
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        errors = await _added(one, context)
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(one.topics, errors))
+        outcome = await _added(one, context)
+        results = await in_slices(_results(one.topics, outcome))
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
     if not context.listener.is_inter_broker:
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    results, turns = [], Turns()
+    answers, turns = [], Turns()
     for each in request.transactions:
-        errors = await (_verified if each.verify_only else _added)(each, context)
-        results.append(
-            AddPartitionsToTxnResult(
-                transactional_id=each.transactional_id, topic_results=_results(each.topics, errors)
-            )
+        outcome = await (_verified if each.verify_only else _added)(each, context)
+        results = await in_slices(_results(each.topics, outcome))
+        answers.append(
+            AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=results)
         )
         await turns.next()
-    return AddPartitionsToTxnResponse(results_by_transaction=results)
+    return AddPartitionsToTxnResponse(results_by_transaction=answers)
 
 
-async def _added(transaction: AddPartitionsToTxnTransaction, context: Context) -> _Errors:
-    partitions = _partitions(transaction.topics)
-    topics = context.broker.image.topics
-    unknown = {
-        partition
-        for partition in partitions
-        if partition.topic not in topics or partition.partition not in topics[partition.topic].replicas
-    }
+async def _added(transaction: AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
+    partitions = await in_slices(_partitions(transaction.topics))
+    unknown = await in_slices(_unknown(partitions, context.broker.image.topics))
     if unknown:
-        return {
-            partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if partition in unknown
-            else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for partition in partitions
-        }
+        return _Outcome(ErrorCode.OPERATION_NOT_ATTEMPTED, unknown)
     version = EPOCH_BUMP_VERSION if context.version >= _BATCHED else 0
     added = frozenset(partitions)
     try:
@@ -99,13 +99,13 @@ async def _added(transaction: AddPartitionsToTxnTransaction, context: Context) -
             )
         )
     except FAILURES as error:
-        return fencing_code(error, knows_fenced=context.version >= _FENCED)
-    return ErrorCode.NONE
+        return _Outcome(fencing_code(error, knows_fenced=context.version >= _FENCED))
+    return _Outcome(ErrorCode.NONE)
 
 
-async def _verified(transaction: AddPartitionsToTxnTransaction, context: Context) -> _Errors:
+async def _verified(transaction: AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
     """Return the errors of a verification; it waits until the partitions are committed to the log."""
-    partitions = _partitions(transaction.topics)
+    partitions = await in_slices(_partitions(transaction.topics))
     try:
         reply: asyncio.Future[Any] = context.broker.transactions.shard(transaction.transactional_id).write(
             lambda machine, now_ms: machine.verify_partitions(
@@ -114,35 +114,51 @@ async def _verified(transaction: AddPartitionsToTxnTransaction, context: Context
         )
         missing: Mapping[TopicPartition, KafkaError] = await reply
     except FAILURES as error:
-        return error_code(error)
-    return {partition: error.code for partition, error in missing.items()}
+        return _Outcome(error_code(error))
+    return _Outcome(ErrorCode.NONE, {partition: error.code for partition, error in missing.items()})
 
 
 def _producer(transaction: AddPartitionsToTxnTransaction) -> Producer:
     return Producer(transaction.producer_id, transaction.producer_epoch)
 
 
-def _partitions(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
-    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+def _partitions(topics: Sequence[AddPartitionsToTxnTopic]) -> Steps[dict[TopicPartition, None]]:
+    """Return each partition of the request once, in steps: a request may repeat it as often as it likes."""
+    found: dict[TopicPartition, None] = {}
+    for topic in topics:
+        yield
+        for first in range(0, len(topic.partitions), _SLICE):
+            yield
+            some = topic.partitions[first : first + _SLICE]
+            found.update(dict.fromkeys(TopicPartition(topic.name, index) for index in some))
+    return found
+
+
+def _unknown(
+    partitions: Iterable[TopicPartition], topics: Mapping[str, TopicImage]
+) -> Steps[dict[TopicPartition, ErrorCode]]:
+    """Return the error of each partition that does not exist."""
+    found = {}
+    for number, partition in enumerate(partitions):
+        if not number % _SLICE:
+            yield
+        topic = topics.get(partition.topic)
+        if topic is None or partition.partition not in topic.replicas:
+            found[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return found
 
 
 def _results(
-    topics: Sequence[AddPartitionsToTxnTopic], errors: _Errors
-) -> list[AddPartitionsToTxnTopicResult]:
-    def code(topic: str, index: int) -> ErrorCode:
-        if isinstance(errors, ErrorCode):
-            return errors
-        return errors.get(TopicPartition(topic, index), ErrorCode.NONE)
+    topics: Sequence[AddPartitionsToTxnTopic], outcome: _Outcome
+) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+    results = []
+    for topic in topics:
 
-    return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(
-                    partition_index=index, partition_error_code=code(topic.name, index)
-                )
-                for index in topic.partitions
-            ],
-        )
-        for topic in topics
-    ]
+        def result(index: int, name: str = topic.name) -> AddPartitionsToTxnPartitionResult:
+            code = outcome.codes.get(TopicPartition(name, index), outcome.others)
+            return AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+
+        yield
+        partitions = yield from each_of(result, topic.partitions)
+        results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
+    return results

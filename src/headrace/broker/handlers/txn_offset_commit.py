@@ -16,7 +16,7 @@ from headrace.broker.groups import GroupShard
 from headrace.broker.handlers.offset_commit import WRITTEN_TOGETHER
 from headrace.broker.partition import Verification
 from headrace.broker.requirements import on_group, on_topics, on_transactional_ids
-from headrace.broker.slices import Turns
+from headrace.broker.slices import Steps, Turns, each, in_slices
 from headrace.broker.transaction_verification import refusal_of
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinator.decision import Producer
@@ -57,21 +57,27 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -
         await _commit(offsets, request, context)
     except FAILURES as error:
         group_error = error_code(error)
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=refused.get((topic.name, each.partition_index), group_error),
-                    )
-                    for each in topic.partitions
-                ],
+    return TxnOffsetCommitResponse(topics=await in_slices(_results(request, refused, group_error)))
+
+
+def _results(
+    request: TxnOffsetCommitRequest, refused: _Codes, group_error: ErrorCode
+) -> Steps[list[TxnOffsetCommitResponseTopic]]:
+    topics = []
+    for topic in request.topics:
+
+        def result(
+            partition: TxnOffsetCommitRequestPartition, name: str = topic.name
+        ) -> TxnOffsetCommitResponsePartition:
+            index = partition.partition_index
+            return TxnOffsetCommitResponsePartition(
+                partition_index=index, error_code=refused.get((name, index), group_error)
             )
-            for topic in request.topics
-        ]
-    )
+
+        yield
+        partitions = yield from each(result, topic.partitions)
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+    return topics
 
 
 async def _checked(request: TxnOffsetCommitRequest, context: Context) -> tuple[_Offsets, _Codes]:
@@ -83,14 +89,14 @@ async def _checked(request: TxnOffsetCommitRequest, context: Context) -> tuple[_
     turns, now_ms = Turns(), context.broker.now_ms()
     for topic in request.topics:
         known = topics[topic.name].replicas if topic.name in topics else ()
-        for each in topic.partitions:
-            key = (topic.name, each.partition_index)
-            if each.partition_index not in known:
+        for partition in topic.partitions:
+            key = (topic.name, partition.partition_index)
+            if partition.partition_index not in known:
                 refused[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif each.committed_metadata and len(each.committed_metadata) > limit:
+            elif partition.committed_metadata and len(partition.committed_metadata) > limit:
                 refused[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                offsets[key] = _committed(each, now_ms)
+                offsets[key] = _committed(partition, now_ms)
             await turns.next()
     return offsets, refused
 

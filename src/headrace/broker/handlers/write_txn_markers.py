@@ -13,7 +13,7 @@ from headrace.broker.dispatch import Context, handles
 from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.purgatory import Commit
 from headrace.broker.requirements import on_cluster
-from headrace.broker.slices import Turns
+from headrace.broker.slices import Steps, Turns, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinator.decision import Producer
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -54,32 +54,36 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -
             topics.append(partitions)
         pending.append(topics)
     waiting = {
-        each
+        commit
         for topics in pending
         for partitions in topics
-        for each in partitions
-        if not isinstance(each, ErrorCode)
+        for commit in partitions
+        if not isinstance(commit, ErrorCode)
     }
     if waiting:
         await asyncio.wait(waiting, timeout=_TIMEOUT_S)
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=[
-                    WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=[
-                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=_code(each))
-                            for index, each in zip(topic.partition_indexes, partitions, strict=True)
-                        ],
-                    )
-                    for topic, partitions in zip(marker.topics, topics, strict=True)
-                ],
-            )
-            for marker, topics in zip(request.markers, pending, strict=True)
-        ]
-    )
+    markers = await in_slices(_results(request, pending))
+    return WriteTxnMarkersResponse(markers=markers)
+
+
+def _results(
+    request: WriteTxnMarkersRequest, pending: list[list[list[_Pending]]]
+) -> Steps[list[WritableTxnMarkerResult]]:
+    markers = []
+    for marker, of_topics in zip(request.markers, pending, strict=True):
+        topics = []
+        for topic, of_partitions in zip(marker.topics, of_topics, strict=True):
+            yield
+            outcomes = zip(topic.partition_indexes, of_partitions, strict=True)
+            partitions = yield from each(_result, outcomes)
+            topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=partitions))
+        markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+    return markers
+
+
+def _result(outcome: tuple[int, _Pending]) -> WritableTxnMarkerPartitionResult:
+    index, pending = outcome
+    return WritableTxnMarkerPartitionResult(partition_index=index, error_code=_code(pending))
 
 
 def _append(marker: WritableTxnMarker, topic: str, index: int, context: Context) -> _Pending:
