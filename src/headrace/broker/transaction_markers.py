@@ -133,12 +133,15 @@ class TransactionMarkers:
         while sent := self._take(broker_id):
             try:
                 await self._send(broker_id, sent)
-            except PeerGone as error:
-                logger.info("transactions: markers for broker %d are retried: %s", broker_id, error)
-                for ending, partitions in sent.items():
-                    self._retry(ending, partitions)
-            except Exception:  # the other transactions must not wait for this one
-                logger.exception("transactions: markers for broker %d are retried", broker_id)
+            except Exception as error:  # the other transactions must not wait for these
+                expected = isinstance(error, PeerGone)
+                logger.log(
+                    logging.INFO if expected else logging.ERROR,
+                    "transactions: markers for broker %d are retried: %s",
+                    broker_id,
+                    error,
+                    exc_info=None if expected else error,
+                )
                 for ending, partitions in sent.items():
                     self._retry(ending, partitions)
 
