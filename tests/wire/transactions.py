@@ -28,12 +28,11 @@ class RawProducer:
         self.producer = Producer(-1, -1)
         self._sequences: dict[tuple[str, int], int] = {}
 
-    def begin(self, timeout_ms: int = 60_000) -> ErrorCode:
+    def begin(self) -> None:
         """InitProducerId, until the transaction of an earlier instance is aborted."""
         found = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=[self.transactional_id])
         eventually(lambda: self.client.ask(found, 4).coordinators[0].error_code == 0)
-        eventually(lambda: self.init(timeout_ms) != ErrorCode.CONCURRENT_TRANSACTIONS)
-        return ErrorCode.NONE
+        eventually(lambda: self.init() is ErrorCode.NONE)
 
     def init(self, timeout_ms: int = 60_000) -> ErrorCode:
         request = InitProducerIdRequest(
