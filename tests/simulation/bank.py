@@ -16,18 +16,19 @@ from headrace.coordinator.decision import Producer
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.end_txn import EndTxnRequest
-from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from headrace.protocol.schema.fetch import PartitionData
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from simulation.client import PATIENCE_S, Client
+from simulation.ledger import Ledger
 from simulation.log import Batch
 from simulation.network import Network
+from simulation.reader import Reader
 from simulation.world import Violation, World
 
 STATES = TopicPartition("__transaction_state", 0)
 TIMEOUT_MS = 3000  # of a transaction
-_PRODUCE, _INIT, _END, _FETCH = 12, 5, 5, 12  # versions: transaction version 2
-_COMMITTED = 1  # an isolation level
+_PRODUCE, _INIT, _END = 12, 5, 5  # versions: transaction version 2
 
 
 class _GoneError(Exception):
@@ -208,8 +209,10 @@ class Worker(Client):
             return None
 
 
-class CommittedReader(Client):
+class CommittedReader(Reader):
     """Reads one partition as a read_committed consumer does, from its beginning, by any replica."""
+
+    isolation_level = 1
 
     def __init__(
         self,
@@ -219,50 +222,29 @@ class CommittedReader(Client):
         brokers: list[str],
         id_: TopicPartition,
         *,
+        ledger: Ledger,
         bank: Bank,
     ) -> None:
-        super().__init__(world, network, name, brokers, id_)
         self._seen = bank.read.setdefault(id_, set())
-        self._offset = 0
-        self.process.run(self._work())
+        super().__init__(world, network, name, brokers, id_, ledger=ledger)
 
-    async def _work(self) -> None:
-        while True:
-            broker = await self.leader()
-            if self.world.random.random() < 0.3:
-                broker = self.world.random.choice(self.brokers)
-            try:
-                peer = await self.connection(broker)
-                answer = await peer.ask(self._request(), _FETCH, timeout_s=PATIENCE_S)
-            except PeerGone:
-                continue
-            self._take(answer.responses[0].partitions[0])
-            await asyncio.sleep(self.world.random.random())
+    def _take(self, broker: str, data: PartitionData) -> None:
+        if data.error_code == ErrorCode.NONE:
+            self._seen |= _without_aborted(data)
+        super()._take(broker, data)
 
-    def _take(self, data: PartitionData) -> None:
-        if data.error_code != ErrorCode.NONE:
-            return
-        batches: tuple[Batch, ...] = data.records or ()  # type: ignore[assignment]
-        waiting = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
-        aborted: set[int] = set()
-        for batch in batches:
-            while waiting and waiting[0][0] <= batch.base_offset:
-                aborted.add(waiting.pop(0)[1])
-            if batch.marker is not None:
-                aborted.discard(batch.producer_id)
-            elif batch.is_transactional and batch.producer_id not in aborted:
-                self._seen.add(batch.value)
-            self._offset = batch.base_offset + 1
 
-    def _request(self) -> FetchRequest:
-        partition = FetchPartition(
-            partition=self.id.partition,
-            fetch_offset=self._offset,
-            partition_max_bytes=self.world.random.randint(1, 8),
-        )
-        return FetchRequest(
-            max_wait_ms=200,
-            min_bytes=1,
-            isolation_level=_COMMITTED,
-            topics=[FetchTopic(topic=self.id.topic, partitions=[partition])],
-        )
+def _without_aborted(data: PartitionData) -> set[int]:
+    """The values that a consumer hands out of what it fetched."""
+    batches: tuple[Batch, ...] = data.records or ()  # type: ignore[assignment]
+    waiting = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
+    aborted: set[int] = set()
+    found = set()
+    for batch in batches:
+        while waiting and waiting[0][0] <= batch.base_offset:
+            aborted.add(waiting.pop(0)[1])
+        if batch.marker is not None:
+            aborted.discard(batch.producer_id)
+        elif batch.is_transactional and batch.producer_id not in aborted:
+            found.add(batch.value)
+    return found

@@ -18,6 +18,8 @@ _VERSION = 12
 class Reader(Client):
     """Reads on and on; whatever it gets must stand in the ledger."""
 
+    isolation_level = 0  # read_uncommitted
+
     def __init__(
         self,
         world: World,
@@ -64,5 +66,6 @@ class Reader(Client):
         return FetchRequest(
             max_wait_ms=self.world.random.choice((0, 200)),
             min_bytes=1,
+            isolation_level=self.isolation_level,
             topics=[FetchTopic(topic=self.id.topic, partitions=[partition])],
         )

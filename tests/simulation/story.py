@@ -165,4 +165,7 @@ class Story:
                 )
             )
         for id_ in self.ids:
-            CommittedReader(self.world, self.network, f"c{id_.partition}", names, id_, bank=bank)
+            ledger = self.checks.ledgers[id_]
+            CommittedReader(
+                self.world, self.network, f"c{id_.partition}", names, id_, ledger=ledger, bank=bank
+            )
