@@ -131,7 +131,7 @@ class Broker(BrokerServices):
             host,
             config.transaction_limits(),
             new_producer_id=self._new_producer_id,
-            ask=self._marker_peers.ask,
+            ask=self.send_markers,
         )
         self.verifier = TransactionVerifier(
             coordinator_id=self.transactions.runtime.coordinator_id,
@@ -437,6 +437,10 @@ class Broker(BrokerServices):
             self, self._inter_broker_listener, f"broker-{self.broker_id}", version, "127.0.0.1", ANONYMOUS
         )
         return await completed(HANDLERS[request.__api_key__].function(request, context))
+
+    async def send_markers(self, broker_id: int, request: Message, version: int, *, timeout_s: float) -> Any:
+        """Send the markers of a coordinator of this broker to their leader; raise PeerGone."""
+        return await self._marker_peers.ask(broker_id, request, version, timeout_s=timeout_s)
 
     async def connect_to(self, broker_id: int) -> Peer:
         """Connect to another broker; PeerGone if it cannot be reached."""

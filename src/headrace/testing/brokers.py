@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from headrace.background import CANNOT_STOP
 from headrace.coordination.embedded.server import Coordinator
@@ -45,6 +45,8 @@ Settings = Mapping[str, object]
 Topics = Mapping[str, int | Mapping[str, Any]] | Iterable[str]
 """Topics to create: ["orders"], {"orders": 6}, or {"orders": {"partitions": 6, "configs": {...}}}."""
 
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+
 # -- settings --------------------------------------------------------------------------------------
 
 _QUICK: Final = {
@@ -52,6 +54,7 @@ _QUICK: Final = {
     "group.min.session.timeout.ms": "100",
     "group.consumer.heartbeat.interval.ms": "500",
     "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
 }
 _FOR_SEVERAL: Final = {
     "zookeeper.session.timeout.ms": "6000",  # a paused broker counts as gone after this
@@ -106,7 +109,7 @@ class RunningBrokers:
         self._name = f"headrace-testing-{next(_numbers)}-"
         self._loop = LoopThread(self._name, stop_at_exit=self.stop)
         self._log = CapturedLog(self._name)
-        self._faults = Faults(self._embedded, self._call)
+        self._faults = Faults(self._embedded, self._call, self._kill_soon)
         self._nodes: dict[int, Node] = {}
         self._ports: dict[int, int] = {}
         self._stack = ExitStack()
@@ -218,10 +221,24 @@ class RunningBrokers:
         return self._client().write(topic, values, key, headers, partition)
 
     def records(
-        self, topic: str, *, count: int | None = None, timeout_s: float = TIMEOUT_S
+        self,
+        topic: str,
+        *,
+        count: int | None = None,
+        timeout_s: float = TIMEOUT_S,
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> "list[Record]":
-        """Return every record of `topic` by partition and offset; with `count`, once there are so many."""
-        return self._client().records(topic, count, timeout_s)
+        """Return every record of `topic` by partition and offset; with `count`, once there are so many.
+
+        With "read_committed", records of open and of aborted transactions are left out.
+        """
+        if isolation_level not in {"read_committed", "read_uncommitted"}:
+            raise ValueError(
+                f"isolation_level={isolation_level!r}: expected 'read_committed' or 'read_uncommitted'"
+            )
+        return self._client().records(
+            topic, count, timeout_s, read_committed=isolation_level == "read_committed"
+        )
 
     # -- one broker: its id may be left out if it is the only one ------------------------------
 
@@ -326,6 +343,12 @@ class RunningBrokers:
         """Return the warnings of each broker that is a process of its own."""
         nodes = self._nodes.values()
         return {each.broker_id: each.warnings() for each in nodes if isinstance(each, ProcessNode)}
+
+    def _kill_soon(self, broker_id: int, *, restart: bool) -> None:
+        """Begin to kill a broker, for a fault. Called on the loop."""
+        node = self._nodes[broker_id]
+        assert isinstance(node, EmbeddedNode), "processes have no faults"
+        node.kill_soon(restart=restart)
 
     def _embedded(self) -> Iterator[EmbeddedBroker]:
         for node in self._nodes.values():

@@ -17,8 +17,10 @@ from headrace.client.wire.requests import (
     listed_offsets,
     metadata_request,
 )
-from headrace.protocol.batch import read_batch
+from headrace.protocol.batch import BatchHeader, read_batch
+from headrace.protocol.control_records import ControlRecordType, decode_control_key
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import decode_batch
 from headrace.protocol.schema.fetch import PartitionData
@@ -89,12 +91,17 @@ class FixtureClient:
             writer.write(Record(value=_bytes(value), key=_bytes(key), headers=headers, partition=partition))
         return writer.flush()
 
-    def records(self, topic: str, count: int | None, timeout_s: float) -> list[Record]:
-        """Return all committed records by partition and offset, once there are `count` of them."""
+    def records(
+        self, topic: str, count: int | None, timeout_s: float, *, read_committed: bool = False
+    ) -> list[Record]:
+        """Return all records by partition and offset, once there are `count` of them.
+
+        With `read_committed`, records of open and of aborted transactions are left out.
+        """
 
         def enough() -> list[Record]:
             try:
-                found = list(_read_all(brokers, topic))
+                found = list(_read_all(brokers, topic, read_committed=read_committed))
             except NoSuchTopic as error:
                 if count:
                     raise NotYet(str(error)) from error
@@ -139,7 +146,7 @@ def topic_at(
     return topic
 
 
-def _read_all(brokers: Brokers, name: str) -> Iterator[Record]:
+def _read_all(brokers: Brokers, name: str, *, read_committed: bool) -> Iterator[Record]:
     """Yield every record of a topic, by partition and offset."""
     topic = topic_at(brokers, None, name)
     addresses = addresses_by_id(brokers.any(metadata_request()))
@@ -147,28 +154,38 @@ def _read_all(brokers: Brokers, name: str) -> Iterator[Record]:
         leader = addresses.get(partition.leader_id)
         if leader is None:
             raise NotYet(f"broker {partition.leader_id} is gone")
-        yield from _read_partition(brokers, leader, topic, partition.partition_index)
+        yield from _read_partition(
+            brokers, leader, topic, partition.partition_index, read_committed=read_committed
+        )
 
 
 def _read_partition(
-    brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int
+    brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int, *, read_committed: bool
 ) -> Iterator[Record]:
     partition = TopicPartition(topic.name or "", index)
     listed = listed_offsets(brokers.at(leader, list_offsets_request({partition: EARLIEST})))[partition]
     _check(listed.error_code, partition)
     offset = int(listed.offset)
     while True:
-        request = fetch_request(partition, offset, topic_id=topic.topic_id, max_bytes=_FETCH_BYTES)
+        request = fetch_request(
+            partition,
+            offset,
+            topic_id=topic.topic_id,
+            max_bytes=_FETCH_BYTES,
+            read_committed=read_committed,
+        )
         data: PartitionData = brokers.at(leader, request).responses[0].partitions[0]
         _check(data.error_code, partition)
         if not data.records:
             return
+        aborted = _Aborted(data)
         position = 0
         while position < len(data.records):
             header = read_batch(data.records, position)
             batch = memoryview(data.records)[position : position + header.size]
             position += header.size
-            for each in decode_batch(batch, header) if not header.is_control else ():
+            is_read = not aborted.includes(header, batch) and not header.is_control
+            for each in decode_batch(batch, header) if is_read else ():
                 if each.offset >= offset:  # a batch is sent whole, also if it begins earlier
                     yield Record(
                         value=each.value,
@@ -180,6 +197,26 @@ def _read_partition(
                         offset=each.offset,
                     )
         offset = header.next_offset
+
+
+class _Aborted:
+    """The aborted transactions of a Fetch response, which has none if it is read_uncommitted."""
+
+    def __init__(self, data: PartitionData) -> None:
+        self._first_offsets: dict[int, list[int]] = {}  # by producer id, in their order
+        for each in sorted(data.aborted_transactions or (), key=lambda each: each.first_offset):
+            self._first_offsets.setdefault(each.producer_id, []).append(each.first_offset)
+
+    def includes(self, header: BatchHeader, batch: Buffer) -> bool:
+        """Return whether the next batch of the response is part of an aborted transaction."""
+        first_offsets = self._first_offsets.get(header.producer_id)
+        if not first_offsets or not header.is_transactional or header.base_offset < first_offsets[0]:
+            return False
+        if header.is_control:
+            (marker,) = decode_batch(batch, header)
+            if decode_control_key(marker.key or b"") is ControlRecordType.ABORT:
+                first_offsets.pop(0)
+        return True
 
 
 def _check(code: int, partition: TopicPartition) -> None:

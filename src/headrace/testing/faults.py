@@ -1,24 +1,29 @@
-"""Faults between clients and the brokers of this process.
+"""Faults between clients and the brokers of this process, and between transaction coordinators and leaders.
 
     with broker.faults.fail("Fetch", error="NOT_LEADER_OR_FOLLOWER", times=3) as fault:
         ...
         fault.wait()
 
 A fault lasts until it has happened `times` times, its `with` block ends, or it is cleared. It is for clients:
-requests of other brokers, and of the fixture itself, are not affected unless `client_id` names them.
+requests of other brokers, and of the fixture itself, are not affected unless `client_id` names them. Only
+faults of WriteTxnMarkers are for brokers: they meet a transaction coordinator that sends markers, even if it
+leads the partitions itself.
 """
 
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypedDict, Unpack
 
-from headrace.broker.dispatch import HANDLERS, Context, Handler, load_handlers
+from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, load_handlers
+from headrace.broker.slices import completed
+from headrace.controller.channel import PeerGone
 from headrace.protocol.api import api_schema, request_class
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.message import Message
 from headrace.protocol.schema.fetch import FetchResponse
 from headrace.protocol.schema.index import ApiKey
 from headrace.testing import interception
@@ -31,6 +36,12 @@ if TYPE_CHECKING:
 OWN_CLIENT_ID: Final = "headrace-testing"
 WAIT_S: Final = 10.0
 _BROKERS: Final = re.compile(r"broker-\d+")
+
+After = Literal["before", "append"]
+"""When a fault happens: before a request is served, or after what it appends is in the log."""
+
+SendMarkers = Callable[[Message], Awaitable[Any]]
+"""Sends a WriteTxnMarkers request to the leader of its partitions, and returns the response."""
 
 
 def api_key(name: str) -> ApiKey:
@@ -88,6 +99,13 @@ class Narrowed(TypedDict, total=False):
     broker_id: int | None  # of a cluster
 
 
+def _moment(after: After) -> str:
+    """Return the word for `after` in the description of a fault; ValueError if it is unknown."""
+    if after not in {"before", "append"}:
+        raise ValueError(f"after={after!r}: expected 'append', or 'before' to serve nothing")
+    return "before" if after == "before" else "after"
+
+
 def is_client(client_id: str | None) -> bool:
     """Return whether a client id belongs neither to a broker nor to the fixture."""
     return client_id != OWN_CLIENT_ID and not _BROKERS.fullmatch(client_id or "")
@@ -113,7 +131,7 @@ class Fault:
         self.topic = narrowed.get("topic")
         self.needs_topics = fails or self.topic is not None
         self.hits: list[Hit] = []
-        self._times = times
+        self._left = times
         self._client_id = narrowed.get("client_id")
         self._broker_id = narrowed.get("broker_id")
         self._on_clear = on_clear
@@ -141,19 +159,26 @@ class Fault:
             if not self._changed.wait_for(lambda: len(self.hits) >= hits, timeout_s):
                 raise TimeoutError(f"{self!r}: waited {timeout_s:g} s for {hits}")
 
-    def is_for(self, client_id: str | None, broker_id: int) -> bool:
+    def is_for(self, client_id: str | None, broker_id: int, *, from_coordinator: bool = False) -> bool:
         if self._broker_id not in {None, broker_id}:
             return False
-        return is_client(client_id) if self._client_id is None else client_id == self._client_id
+        if self._client_id is None:
+            return from_coordinator or is_client(client_id)
+        return client_id == self._client_id
+
+    def take(self) -> None:
+        """Use one of `times` up; the last one ends the fault."""
+        if self._left is not None:
+            self._left -= 1
+            if self._left == 0:
+                self.clear()
 
     def hit(self, client_id: str | None, broker_id: int, topics: Iterable[str] = ()) -> Hit:
-        """Record a hit; the last of `times` ends the fault."""
+        """Record that the fault has happened."""
         hit = Hit(self.what, self.api, client_id, broker_id, tuple(topics), time.time())
         with self._changed:
             self.hits.append(hit)
             self._changed.notify_all()
-        if self._times is not None and len(self.hits) >= self._times:
-            self.clear()
         return hit
 
 
@@ -163,13 +188,22 @@ class OnLoop(Protocol):
     def __call__(self, function: Callable[..., Any], /, *args: Any) -> Any: ...
 
 
+class KillSoon(Protocol):
+    """Begins to kill a broker, and to restart it if `restart` is true."""
+
+    def __call__(self, broker_id: int, *, restart: bool) -> None: ...
+
+
 class Faults:
     """The faults of a broker, or of all brokers of a cluster."""
 
-    def __init__(self, brokers: Callable[[], Iterable["EmbeddedBroker"]], on_loop: OnLoop) -> None:
+    def __init__(
+        self, brokers: Callable[[], Iterable["EmbeddedBroker"]], on_loop: OnLoop, kill_soon: KillSoon
+    ) -> None:
         self.hits: list[Hit] = []  # the hits of all faults, in order
         self._brokers = brokers
         self._on_loop = on_loop
+        self._kill_soon = kill_soon
         self._lock = threading.Lock()
         # The loop reads them for every request without the lock: so they are replaced and never changed.
         self._requests: tuple[tuple[int, Fault, interception.Act], ...] = ()
@@ -198,7 +232,7 @@ class Faults:
         self,
         api: str,
         *,
-        after: Literal["before", "append"] = "before",
+        after: After = "before",
         times: int | None = 1,
         **narrowed: Unpack[Narrowed],
     ) -> Fault:
@@ -206,12 +240,24 @@ class Faults:
 
         `after="append"` is the lost acknowledgement: the records are in the log, and the client cannot know.
         """
-        key = api_key(api)
-        if after not in {"before", "append"}:
-            raise ValueError(f"after={after!r}: expected 'append', or 'before' to serve nothing")
+        key, moment = api_key(api), _moment(after)
         act = interception.hang_up_before if after == "before" else interception.hang_up_after
-        what = f"hang up on {api_name(key)} {'before' if after == 'before' else 'after'} it is served"
+        what = f"hang up on {api_name(key)} {moment} it is served"
         return self._add(key, act, what, times=times, **narrowed)
+
+    def kill_broker(
+        self, api: str, *, after: After = "before", restart: bool = False, **narrowed: Unpack[Narrowed]
+    ) -> Fault:
+        """Kill the broker that gets the next such request, before the request is served or after it.
+
+        With `restart`, the broker starts again at once, with the same port and data. WriteTxnMarkers kills
+        the transaction coordinator that sends the markers.
+        """
+        key, moment = api_key(api), _moment(after)
+        act = interception.kill_before if after == "before" else interception.kill_after
+        kill = partial(self._kill_soon, restart=restart)
+        what = f"kill the broker {moment} it has served {api_name(key)}"
+        return self._add(key, act(kill), what, times=1, **narrowed)
 
     def refuse_connections(self, *, broker_id: int | None = None) -> Fault:
         """Close the connections of clients, and refuse new ones, as if the broker was gone.
@@ -263,18 +309,41 @@ class Faults:
                 return True
         return False
 
-    def _intercept(self, handler: Handler, request: Any, context: Context) -> Any:
+    async def send_markers(
+        self, broker: "EmbeddedBroker", request: Message, version: int, send: SendMarkers
+    ) -> Any:
+        """Send the markers of a transaction coordinator behind these faults; PeerGone if one hangs up."""
+        handler = HANDLERS[ApiKey.WRITE_TXN_MARKERS]._replace(function=lambda request, _: send(request))
+        listener = broker.config.listener(broker.config.inter_broker_listener)
+        context = Context(broker, listener, f"broker-{broker.broker_id}", version)
+        try:
+            return await completed(self._intercept(handler, request, context, from_coordinator=True))
+        except HangUp as lost:
+            raise PeerGone(str(lost)) from lost
+
+    def _intercept(
+        self, handler: Handler, request: Any, context: Context, *, from_coordinator: bool = False
+    ) -> Any:
         intercepted = Intercepted(request, context, handler)
+        client_id, broker_id = context.client_id, context.broker.broker_id
+        is_sent_marker = handler.key == ApiKey.WRITE_TXN_MARKERS and not is_client(client_id)
+        if is_sent_marker and not from_coordinator:
+            return intercepted.served()  # its coordinator has sent it through the faults
         for key, fault, act in self._requests:
-            if key != handler.key or not fault.is_for(context.client_id, context.broker.broker_id):
+            if key != handler.key or not fault.is_for(
+                client_id, broker_id, from_coordinator=from_coordinator
+            ):
                 continue
             if intercepted.leaves_topics_out and fault.needs_topics:  # a new fetch session names all topics
                 return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
             topics = intercepted.topics()
             if fault.topic is None or fault.topic in topics:
-                self.hits.append(fault.hit(context.client_id, context.broker.broker_id, topics))
-                return act(intercepted, fault.topic)
+                fault.take()
+                return act(intercepted, fault.topic, partial(self._hit, fault, client_id, broker_id, topics))
         return intercepted.served()
+
+    def _hit(self, fault: Fault, client_id: str | None, broker_id: int, topics: Iterable[str]) -> None:
+        self.hits.append(fault.hit(client_id, broker_id, topics))
 
     def _add(
         self,

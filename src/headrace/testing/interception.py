@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, can_answer
@@ -59,13 +58,24 @@ class Intercepted(NamedTuple):
         return self.key == ApiKey.FETCH and self.request.session_epoch > 0
 
 
-Act = Callable[[Intercepted, str | None], Any]
+Happened = Callable[[], None]
+"""Records that the fault has happened, for those who wait for it."""
+
+Act = Callable[[Intercepted, str | None, Happened], Any]
 """Returns a reply, or an awaitable, as a handler does; the second argument is the fault's topic, if any."""
+
+Kill = Callable[[int], None]
+"""Begins to kill a broker."""
 
 
 def delay(seconds: float) -> Act:
     """Serve the request at once, and reply later: so the requests of a connection keep their order."""
-    return lambda request, _topic: _reply_late(request.served(), seconds)
+
+    def act(request: Intercepted, _topic: str | None, happened: Happened) -> Any:
+        happened()
+        return _reply_late(request.served(), seconds)
+
+    return act
 
 
 async def _reply_late(reply: Any, seconds: float) -> Any:
@@ -74,24 +84,60 @@ async def _reply_late(reply: Any, seconds: float) -> Any:
     return response
 
 
-def hang_up_before(_request: Intercepted, _topic: str | None) -> Any:
+def hang_up_before(_request: Intercepted, _topic: str | None, happened: Happened) -> Any:
     """Close the connection, and do not serve the request."""
+    happened()
     raise HangUp("a fault of the test, before the request was served")
 
 
-def hang_up_after(request: Intercepted, _topic: str | None) -> Awaitable[Any]:
+def hang_up_after(request: Intercepted, _topic: str | None, happened: Happened) -> Awaitable[Any]:
     """Serve the request, and close the connection instead of a reply."""
-    return _hang_up_after(request.served())
+    return _hang_up_after(request.served(), happened)
 
 
-async def _hang_up_after(reply: Any) -> Any:
+async def _hang_up_after(reply: Any, happened: Happened) -> Any:
     await completed(reply)
+    happened()
     raise HangUp("a fault of the test, after the request was served")
+
+
+def kill_before(kill: Kill) -> Act:
+    """Kill the broker, and do not serve the request."""
+
+    def act(request: Intercepted, _topic: str | None, happened: Happened) -> Any:
+        return _die(request, kill, happened)
+
+    return act
+
+
+def kill_after(kill: Kill) -> Act:
+    """Serve the request, and kill the broker before it replies."""
+
+    def act(request: Intercepted, _topic: str | None, happened: Happened) -> Any:
+        return _die_after(request.served(), request, kill, happened)
+
+    return act
+
+
+async def _die_after(reply: Any, request: Intercepted, kill: Kill, happened: Happened) -> Any:
+    await completed(reply)
+    await _die(request, kill, happened)
+
+
+async def _die(request: Intercepted, kill: Kill, happened: Happened) -> Any:
+    kill(request.context.broker.broker_id)
+    happened()
+    await asyncio.get_running_loop().create_future()  # until the end of the broker cancels this
 
 
 def fail(code: ErrorCode) -> Act:
     """Reply with an error, and do not serve the request; other topics than the fault's are served."""
-    return partial(_fail, code)
+
+    def act(request: Intercepted, topic: str | None, happened: Happened) -> Any:
+        happened()
+        return _fail(code, request, topic)
+
+    return act
 
 
 def _fail(code: ErrorCode, request: Intercepted, topic: str | None) -> Any:

@@ -6,13 +6,15 @@ import re
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from headrace.broker.config import BrokerConfig
 from headrace.broker.connections import ClientConnection, Connections
 from headrace.broker.server import Broker
 from headrace.cli.machine.process import ProcessEnded, Service
+from headrace.protocol.message import Message
 from headrace.testing.faults import Faults
 
 STOP_S: Final = 10.0
@@ -42,10 +44,16 @@ class EmbeddedBroker(Broker):
 
     def __init__(self, config: BrokerConfig, faults: Faults) -> None:
         super().__init__(config)
+        self._faults = faults
         self.handlers = faults.handlers()
         self.connections = _RefusingConnections(
             config, lambda: len(self.logs.logs), lambda: faults.refuses(self.broker_id)
         )
+
+    async def send_markers(self, broker_id: int, request: Message, version: int, *, timeout_s: float) -> Any:
+        """Send a WriteTxnMarkers of this coordinator, to another broker or to itself, through the faults."""
+        send = partial(super().send_markers, broker_id, version=version, timeout_s=timeout_s)
+        return await self._faults.send_markers(self, request, version, send)
 
     async def crash(self) -> None:
         """End as a killed process does: no broker is informed, nothing is written.
@@ -56,8 +64,8 @@ class EmbeddedBroker(Broker):
             connection.abort()
         self._housekeeping.stop()
         await self._stop_listening()
-        await self.inspections.stop()
         self.stop_coordinators()
+        await self.inspections.stop()
         self.replicas.stop()
         self._leave_cluster()
         await self._housekeeping.stopped()
@@ -95,6 +103,8 @@ class EmbeddedNode(Node):
     def __init__(self, settings: Mapping[str, str], faults: Faults) -> None:
         super().__init__(settings)
         self._faults = faults
+        self._changing = asyncio.Lock()  # held while the broker starts or ends
+        self._killing: asyncio.Task[None] | None = None
         self.broker: EmbeddedBroker | None = None
 
     @property
@@ -102,16 +112,36 @@ class EmbeddedNode(Node):
         return self.broker is not None
 
     async def start(self) -> None:
+        async with self._changing:
+            await self._start()
+
+    async def stop(self) -> None:
+        async with self._changing:
+            if self.broker is not None:
+                broker, self.broker = self.broker, None
+                await broker.stop()
+
+    async def kill(self) -> None:
+        async with self._changing:
+            await self._kill()
+
+    def kill_soon(self, *, restart: bool) -> None:
+        """Begin to kill the broker, and to restart it if `restart` is true, before anything else is done."""
+        assert self.running, "a broker that does not run cannot be killed"
+        self._killing = asyncio.get_running_loop().create_task(self._kill_and_restart(restart))
+
+    async def _kill_and_restart(self, restart: bool) -> None:
+        async with self._changing:
+            await self._kill()
+            if restart:
+                await self._start()
+
+    async def _start(self) -> None:
         broker = EmbeddedBroker(BrokerConfig.of(self.settings), self._faults)
         await broker.start()
         self.broker = broker
 
-    async def stop(self) -> None:
-        if self.broker is not None:
-            broker, self.broker = self.broker, None
-            await broker.stop()
-
-    async def kill(self) -> None:
+    async def _kill(self) -> None:
         if self.broker is not None:
             broker, self.broker = self.broker, None
             await broker.crash()

@@ -35,7 +35,7 @@ OF_A_SESSION: Final = {
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
 }
 _TOPICS: Final = ("topics", "topic_data", "topic_partitions", "topic_names")
-_GROUPS: Final = "groups"  # of OffsetFetch: each has topics
+_OUTER: Final = ("groups", "markers")  # of OffsetFetch and WriteTxnMarkers: each has topics
 
 
 def refusal(key: int, request: Struct, version: int, code: ErrorCode, *, by_topic: bool = False) -> Any:
@@ -174,18 +174,18 @@ def _has_topic_errors(cls: StructType, version: int) -> bool:
 def names_topics(request: StructType) -> bool:
     """Return whether requests of this class name topics."""
     names = {declared.name for declared in request.__fields__ if declared.is_array}
-    groups = [each for each in request.__fields__ if each.name == _GROUPS and each.holds_structs]
-    return not names.isdisjoint(_TOPICS) or bool(groups)
+    outer = [each for each in request.__fields__ if each.name in _OUTER and each.holds_structs]
+    return not names.isdisjoint(_TOPICS) or bool(outer)
 
 
 def topics_of(request: Any, name_of: TopicName) -> Iterator[str]:
     """Yield the names of the topics in `request`."""
     for _, items in _arrays(request, _TOPICS):
         yield from filter(None, (_topic(each, name_of) for each in items))
-    for _, groups in _arrays(request, (_GROUPS,)):
-        for group in groups:
-            if isinstance(group, Struct):
-                yield from topics_of(group, name_of)
+    for _, items in _arrays(request, _OUTER):
+        for each in items:
+            if isinstance(each, Struct):
+                yield from topics_of(each, name_of)
 
 
 def with_topics(request: Any, keep: Callable[[str | None], bool], name_of: TopicName) -> Any:
@@ -194,9 +194,9 @@ def with_topics(request: Any, keep: Callable[[str | None], bool], name_of: Topic
         name: [each for each in items if keep(_topic(each, name_of))]
         for name, items in _arrays(request, _TOPICS)
     }
-    for name, groups in _arrays(request, (_GROUPS,)):
+    for name, items in _arrays(request, _OUTER):
         kept[name] = [
-            with_topics(each, keep, name_of) if isinstance(each, Struct) else each for each in groups
+            with_topics(each, keep, name_of) if isinstance(each, Struct) else each for each in items
         ]
     return replaced(request, **kept)
 
@@ -206,8 +206,8 @@ def merged(served: Any, refused: Any) -> Any:
     both: dict[str, Any] = {}
     for declared in type(served).__fields__:
         ours, theirs = getattr(served, declared.name) or (), getattr(refused, declared.name) or ()
-        if declared.name == _GROUPS:
-            both[_GROUPS] = [merged(*pair) for pair in zip(ours, theirs, strict=True)]
+        if declared.name in _OUTER:
+            both[declared.name] = [merged(*pair) for pair in zip(ours, theirs, strict=True)]
         elif declared.is_array and any(
             isinstance(each, Struct) and _is_topic(type(each)) for each in (*ours, *theirs)
         ):
