@@ -33,9 +33,9 @@ def delta_sink(path: str, query: str, compact_every: str) -> None:
     import pyarrow as pa  # noqa: PLC0415
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
 
+    from headrace.spark.batch import Batch  # noqa: PLC0415
     from headrace.spark.tables.delta import DeltaSink  # noqa: PLC0415
     from headrace.spark.tables.options import DeltaOptions  # noqa: PLC0415
-    from headrace.spark.tables.writers import Batch  # noqa: PLC0415
 
     schema = StructType([StructField("id", LongType())])
     options = DeltaOptions(path=path, compact_every=int(compact_every))
@@ -50,9 +50,9 @@ def iceberg_sink(settings: str, query: str, compact_every: str) -> None:
     import pyarrow as pa  # noqa: PLC0415
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
 
+    from headrace.spark.batch import Batch  # noqa: PLC0415
     from headrace.spark.tables.iceberg import IcebergSink  # noqa: PLC0415
     from headrace.spark.tables.options import IcebergOptions  # noqa: PLC0415
-    from headrace.spark.tables.writers import Batch  # noqa: PLC0415
 
     schema = StructType([StructField("id", LongType())])
     options = IcebergOptions.of(json.loads(settings) | {"compactEvery": compact_every})

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
+from headrace.client.admin.topics import TopicAdmin
 from headrace.client.errors import ClientError, Retriable, Unreachable, raise_for
 from headrace.client.wire.brokers import Brokers
-from headrace.client.wire.connection import Address, Connection
+from headrace.client.wire.connection import NEWEST, Address, Connection
 from headrace.client.wire.requests import (
+    CoordinatorType,
     addresses_by_id,
     coordinators_request,
     leaders_of,
@@ -26,6 +28,7 @@ from headrace.spark.errors import SparkError
 
 CLIENT_ID: Final = "headrace-spark"
 CONNECT_S: Final = 5.0  # for the first answer of a cluster
+NEW_TOPIC_S: Final = 5.0  # for a new topic to be known to all brokers
 RETRY_S: Final = 60.0  # for retries with a cluster that has answered before
 
 Answer = TypeVar("Answer")
@@ -84,6 +87,19 @@ class Cluster:
         """Return the number of brokers."""
         return len(self.retry(lambda: self._metadata(())).brokers)
 
+    def partition_count(self, topic: str, timeout_s: float = NEW_TOPIC_S) -> int:
+        """Return the number of a topic's partitions; NoSuchTopic if it does not exist for `timeout_s`."""
+        backoff = Backoff(timeout_s)
+        while not (found := self.topics([topic]).get(topic)):
+            if not backoff.rest():
+                raise NoSuchTopic(topic)
+        return len(found)
+
+    @property
+    def admin(self) -> TopicAdmin:
+        """Creates and deletes topics; raises ClientError."""
+        return TopicAdmin(self._brokers)
+
     def matching(self, pattern: str) -> dict[str, list[int]]:
         """Return the topics whose whole name matches, except internal ones, as Kafka's consumers do."""
 
@@ -132,6 +148,15 @@ class Cluster:
     def any(self, request: Any) -> Any:
         with spark_errors():
             return self._brokers.any(request)
+
+    def at_coordinator(
+        self, kind: CoordinatorType, key: str, request: Any, *, max_version: int = NEWEST
+    ) -> Any:
+        """Return the response of the coordinator of a group or transactional id, which may refuse it."""
+        found = self._brokers.any(coordinators_request([key], kind))
+        at = found.coordinators[0] if found.coordinators else found
+        raise_for(at.error_code, at.error_message, f"the coordinator of {key}")
+        return self._brokers.at(Address(at.host, at.port), request, max_version=max_version)
 
     def retry(self, attempt: Callable[[], Answer]) -> Answer:
         """Return what `attempt` returns, repeated while it raises Unreachable; SparkError after a while."""
@@ -191,11 +216,8 @@ class Cluster:
 
         def ask() -> None:
             self._metadata({partition.topic for partition in offsets})  # topic ids may have changed
-            found = self._brokers.any(coordinators_request([group]))
-            at = found.coordinators[0] if found.coordinators else found
-            raise_for(at.error_code, at.error_message, f"the coordinator of group {group}")
             request = offset_commit_request(group, dict(sorted(offsets.items())), self.topic_ids)
-            for topic in self._brokers.at(Address(at.host, at.port), request).topics:
+            for topic in self.at_coordinator(CoordinatorType.GROUP, group, request).topics:
                 for each in topic.partitions:
                     raise_for(each.error_code, None, f"group {group}")
 

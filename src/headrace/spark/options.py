@@ -51,7 +51,6 @@ _REFUSED: Final = {
     "kafka.enable.auto.commit": "progress is kept in the query's checkpoint",
     "kafka.interceptor.classes": "Java classes cannot be called",
     "kafka.partitioner.class": "Java classes cannot be called; use a column 'partition'",
-    "kafka.transactional.id": "the sink has no transactions yet",
 }
 _ISOLATION: Final = {"read_uncommitted": False, "read_committed": True}
 _NOWHERE: Final[dict[TopicPartition, int]] = {}

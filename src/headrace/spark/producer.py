@@ -11,10 +11,10 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from headrace.client.errors import Unreachable, error_name, raise_for
-from headrace.client.wire.connection import Address, Connection, InFlight, NoAnswer
+from headrace.client.wire.connection import NEWEST, Address, Connection, InFlight, NoAnswer
 from headrace.client.wire.requests import produce_request
 from headrace.client.wire.retry import FIRST_BACKOFF_S, MAX_BACKOFF_S
 from headrace.protocol.batch import build_batch
@@ -29,6 +29,7 @@ from headrace.spark.errors import SparkError
 
 ACKS_ALL: Final = -1
 MOST_IN_FLIGHT: Final = 5  # requests to a broker; more would let a partition's batches swap
+TRANSACTION_VERSION_1: Final = 11  # newer Produce requests add partitions to their transaction
 REQUEST_BYTES: Final = 4 * 1024 * 1024
 WAITING_BYTES: Final = 32 * 1024 * 1024  # added and not acknowledged yet
 
@@ -40,6 +41,15 @@ class ProducerId:
     id: int = -1
     epoch: int = -1
     transactional_id: str | None = None
+
+
+class EncodedBatch(NamedTuple):
+    """Encoded and compressed records of one partition: a record batch without its header."""
+
+    partition: TopicPartition
+    body: Buffer
+    records: int
+    timestamp_ms: int
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +119,7 @@ class BatchProducer:
         *,
         acks: int = ACKS_ALL,
         idempotent: bool = True,
+        producer: ProducerId | None = None,  # of an open transaction, whose partitions are known
         compression: Compression = Compression.NONE,
         timeout_s: float = 120.0,
     ) -> None:
@@ -119,9 +130,10 @@ class BatchProducer:
         self._queues: dict[TopicPartition, _Queue] = {}
         self._leaders: dict[Address, _Leader] = {}
         self._waiting_bytes = 0
+        self._max_version = NEWEST if producer is None else TRANSACTION_VERSION_1
         self._unknown = 0  # queues without an acknowledgement: their leaders do not know the producer yet
-        self.producer = ProducerId()
-        if idempotent:
+        self.producer = producer or ProducerId()
+        if producer is None and idempotent:
             self.producer = cluster.retry(self._init_producer_id)
 
     def _init_producer_id(self) -> ProducerId:
@@ -139,17 +151,22 @@ class BatchProducer:
 
     def add(self, partition: TopicPartition, body: Buffer, count: int, timestamp_ms: int) -> None:
         """Queue `count` encoded records; waits while WAITING_BYTES are not acknowledged."""
+        self.add_compressed(partition, compress(self._compression, body), count, timestamp_ms)
+
+    def add_compressed(self, partition: TopicPartition, body: Buffer, count: int, timestamp_ms: int) -> None:
+        """Queue `count` encoded records, compressed already; waits as `add` does."""
         queue = self._queues.get(partition)
         if queue is None:
             queue = self._queues[partition] = self._new_queue(partition)
         data = build_batch(
-            compress(self._compression, body),
+            body,
             base_offset=0,
             last_offset_delta=count - 1,
             records_count=count,
             base_timestamp=timestamp_ms,
             max_timestamp=timestamp_ms,
             compression=self._compression,
+            transactional=self.producer.transactional_id is not None,
             producer_id=self.producer.id,
             producer_epoch=self.producer.epoch,
             base_sequence=queue.sequence if self.producer.id >= 0 else -1,
@@ -219,7 +236,8 @@ class BatchProducer:
             if not chosen:
                 return
             request = self._request(chosen)
-            asked = leader.connection.send(request, leader.connection.version(request))
+            version = leader.connection.version(request, max_version=self._max_version)
+            asked = leader.connection.send(request, version)
             for queue in chosen:
                 queue.sent += 1
             if self._acks == 0:

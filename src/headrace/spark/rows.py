@@ -7,15 +7,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from headrace.client.wire.retry import Backoff
 from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.spark import encode
-from headrace.spark.cluster import Cluster, NoSuchTopic
+from headrace.spark.cluster import NEW_TOPIC_S, Cluster
 from headrace.spark.compiled import Bytes, Ints
 from headrace.spark.errors import SparkError
-
-NEW_TOPIC_S: Final = 5.0  # for a new topic to be known to all brokers
 
 _UNCHOSEN: Final = -1
 _PLAIN: Final = (pa.binary(), pa.string())
@@ -94,13 +91,8 @@ class RowEncoder:
         return partitions
 
     def _count(self, topic: str) -> int:
-        backoff = Backoff(self._timeout_s)
-        while topic not in self._partitions:
-            found = self._cluster.topics([topic]).get(topic)
-            if found:
-                self._partitions[topic] = len(found)
-            elif not backoff.rest():
-                raise NoSuchTopic(topic)
+        if topic not in self._partitions:
+            self._partitions[topic] = self._cluster.partition_count(topic, self._timeout_s)
         return self._partitions[topic]
 
     def _records(

@@ -1,7 +1,7 @@
-"""The sink: executors write rows to topics as record batches, and the driver counts them.
+"""The at-least-once sink: executors write rows to topics as record batches, and the driver counts them.
 
 Each task returns a `TaskResult` to the driver. There are no transactions, so a record counts as soon as it is
-acknowledged, and nothing is left to do at the driver's commit.
+acknowledged, and nothing is left to do at the driver's commit. `transactional_sink` writes exactly once.
 """
 
 import logging
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from headrace.protocol.compression import compress
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.producer import BatchProducer, ProducerId
+from headrace.spark.cluster import Cluster
+from headrace.spark.producer import BatchProducer, EncodedBatch, ProducerId
 from headrace.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from headrace.spark.cluster import Cluster
 
 logger = logging.getLogger(__name__)
 
@@ -37,26 +37,33 @@ class TaskResult(WriterCommitMessage):
 
 def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> TaskResult:
     """Write all rows, and return when all are acknowledged; runs on an executor."""
-    # numba and pyarrow are imported only on executors: planning does not need them.
-    from headrace.spark.cluster import Cluster  # noqa: PLC0415
-    from headrace.spark.rows import RowEncoder  # noqa: PLC0415
-
     records = 0
     with (
         closing(Cluster(options.bootstrap, options.security, creates_topics=True)) as cluster,
         closing(_producer(cluster, options)) as producer,
     ):
-        encoder = RowEncoder(cluster, options.topic, options.batch_bytes, turn=secrets.randbelow(1 << 16))
-        for batch in batches:
-            now_ms = time.time_ns() // 1_000_000
-            for partition, body, count in encoder.encoded(batch):
-                producer.add(partition, body, count, now_ms)
-            records += batch.num_rows
+        for partition, body, count, now_ms in encoded_batches(cluster, options, batches):
+            producer.add_compressed(partition, body, count, now_ms)
+            records += count
         offsets = producer.flush()
     return TaskResult(producer.producer, records, offsets)
 
 
-def _producer(cluster: "Cluster", options: SinkOptions) -> BatchProducer:
+def encoded_batches(
+    cluster: Cluster, options: SinkOptions, batches: "Iterator[pa.RecordBatch]"
+) -> Iterator[EncodedBatch]:
+    """Yield the rows as encoded and compressed records of their partitions."""
+    # numba and pyarrow are imported only on executors: planning does not need them.
+    from headrace.spark.rows import RowEncoder  # noqa: PLC0415
+
+    encoder = RowEncoder(cluster, options.topic, options.batch_bytes, turn=secrets.randbelow(1 << 16))
+    for batch in batches:
+        now_ms = time.time_ns() // 1_000_000
+        for partition, body, count in encoder.encoded(batch):
+            yield EncodedBatch(partition, compress(options.compression, body), count, now_ms)
+
+
+def _producer(cluster: Cluster, options: SinkOptions) -> BatchProducer:
     return BatchProducer(
         cluster,
         acks=options.acks,

@@ -6,6 +6,7 @@ from typing import Final
 
 from pyspark.sql.types import StructType
 
+from headrace.client.errors import why_no_topic
 from headrace.client.wire.security import Security
 from headrace.protocol.compression import Compression
 from headrace.spark.errors import InvalidOption, SparkError
@@ -16,7 +17,16 @@ from headrace.spark.producer import ACKS_ALL
 BATCH_BYTES: Final = 256 * 1024
 _LARGEST: Final = 2**31 - 1  # of an integer setting of Kafka's clients
 _OF_SPARK: Final = ("checkpointLocation", "path", "queryName")  # Spark passes these to sinks
-_KNOWN: Final = ("kafka.bootstrap.servers", "topic", "includeHeaders", *_OF_SPARK)
+_TRANSACTIONAL: Final = ("kafka.transactional.id", "kafka.transaction.timeout.ms")
+_APPLICATION: Final = ("txnAppId", "txnVersion")
+_KNOWN: Final = (
+    "kafka.bootstrap.servers",
+    "topic",
+    "includeHeaders",
+    "exactlyOnce",
+    *_APPLICATION,
+    *_OF_SPARK,
+)
 _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "1": 1, "0": 0}
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 _FITTING: Final = {
@@ -47,6 +57,11 @@ class SinkOptions:
     compression: Compression
     batch_bytes: int
     timeout_s: float
+    exactly_once: bool = False
+    transactional_id: str | None = None  # None: by the id of the query
+    transaction_timeout_ms: int | None = None  # None: by the size of the batch
+    application: str | None = None  # with `version`, identifies a batch write that may be repeated
+    version: int = 0
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SinkOptions":
@@ -58,6 +73,16 @@ class SinkOptions:
             raise InvalidOption(
                 "kafka.acks",
                 "less than all is not idempotent: set kafka.enable.idempotence to false",
+            )
+        exactly_once = options.choice("exactlyOnce", FLAG, "false")
+        if exactly_once and not idempotent:
+            raise InvalidOption("exactlyOnce", "needs kafka.acks=all and kafka.enable.idempotence=true")
+        for name in (*_TRANSACTIONAL, *_APPLICATION):
+            if name in options and not exactly_once:
+                raise InvalidOption(name, "is for transactions: set exactlyOnce to true")
+        if len([name for name in _APPLICATION if name in options]) == 1:
+            raise InvalidOption(
+                _APPLICATION[0], "txnAppId and txnVersion identify a write together: set both"
             )
         topic = options.get("topic")
         if topic is not None and not topic.strip():
@@ -72,7 +97,21 @@ class SinkOptions:
             compression=options.choice("kafka.compression.type", codecs, "none"),
             batch_bytes=options.integer("kafka.batch.size", BATCH_BYTES, least=1, most=_LARGEST),
             timeout_s=options.integer("kafka.delivery.timeout.ms", 120_000, least=1, most=_LARGEST) / 1000,
+            exactly_once=exactly_once,
+            transactional_id=options.parsed("kafka.transactional.id", _name, None),
+            transaction_timeout_ms=options.integer(
+                "kafka.transaction.timeout.ms", None, least=1, most=_LARGEST
+            ),
+            application=options.parsed("txnAppId", _name, None),
+            version=options.integer("txnVersion", 0, least=0),
         )
+
+
+def _name(text: str) -> str:
+    """Return a transactional id that the name of a staging topic can begin with."""
+    if why := why_no_topic(f"{text}-staging"):
+        raise ValueError(f"{text!r} cannot be part of a topic's name: {why}")
+    return text
 
 
 def check_schema(schema: StructType, options: SinkOptions) -> None:

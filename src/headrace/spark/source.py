@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import (
     DataSource,
+    DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     Filter,
     InputPartition,
@@ -31,13 +33,13 @@ from pyspark.sql.types import (
 )
 
 from headrace.protocol.ids import TopicPartition
+from headrace.spark import sink, transactional_sink
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.filters import Narrowing
 from headrace.spark.offsets import Offsets, Range, admit, split, to_json
 from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
 from headrace.spark.position import INITIAL, Position, is_initial
-from headrace.spark.sink import BatchWriter, StreamWriter
 from headrace.spark.sink_options import SinkOptions, check_schema
 
 if TYPE_CHECKING:
@@ -81,15 +83,23 @@ class HeadraceSource(DataSource):
     def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802  Spark's name
         return StreamReader(SourceOptions.of(self.options, streaming=True), columns_of(schema))
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         if overwrite:
             raise InvalidOption("mode", 'records are only appended to a topic: use mode("append")')
-        return BatchWriter(self._sink(schema))
+        options = self._sink(schema)
+        return transactional_sink.BatchWriter(options) if options.exactly_once else sink.BatchWriter(options)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802  Spark's name
+    def streamWriter(  # noqa: N802  Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamArrowWriter:
         if overwrite:
             raise InvalidOption("outputMode", "complete would write all results with every batch: use append")
-        return StreamWriter(self._sink(schema))
+        options = self._sink(schema)
+        if options.application is not None:
+            raise InvalidOption("txnAppId", "a streaming query has the number of its batch: leave it out")
+        if options.exactly_once:
+            return transactional_sink.StreamWriter(options)
+        return sink.StreamWriter(options)
 
     def _sink(self, schema: StructType) -> SinkOptions:
         options = SinkOptions.of(self.options)

@@ -104,7 +104,7 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
         {"subscribe": "t"},
         (
             "option 'subscribe': unknown; expected kafka.bootstrap.servers, topic, "
-            "includeHeaders, checkpointLocation, path, queryName, kafka.*"
+            "includeHeaders, exactlyOnce, txnAppId, txnVersion, checkpointLocation, path, queryName, kafka.*"
         ),
     ),
     "unknown acks": ({"kafka.acks": "2"}, "option 'kafka.acks': '2' is not one of all, -1, 1, 0"),

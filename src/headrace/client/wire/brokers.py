@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from headrace.client.errors import Unreachable, raise_for
-from headrace.client.wire.connection import ANSWER_S, CLIENT_ID, Address, Connection, NoAnswer
+from headrace.client.wire.connection import ANSWER_S, CLIENT_ID, NEWEST, Address, Connection, NoAnswer
 from headrace.client.wire.pool import ConnectionPool, Exchange
 from headrace.client.wire.requests import Node, addresses_by_id, metadata_request, nodes_of
 from headrace.client.wire.retry import Backoff, Unanswered
@@ -86,9 +86,16 @@ class Brokers:
 
     # -- one broker ----------------------------------------------------------------------------
 
-    def at(self, address: Address, request: Message, *, answer_s: float | None = None) -> Any:
+    def at(
+        self,
+        address: Address,
+        request: Message,
+        *,
+        answer_s: float | None = None,
+        max_version: int = NEWEST,
+    ) -> Any:
         """Return the response of the broker at `address`; NoAnswer if there is none."""
-        return self._run(address, lambda at: at.ask(request), answer_s)
+        return self._run(address, lambda at: at.ask(request, max_version=max_version), answer_s)
 
     def any(self, request: Message, *, answer_s: float | None = None) -> Any:
         """Return the response of the first broker that answers, tried in turn; Unreachable if none does.

@@ -27,6 +27,7 @@ MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 CLIENT_ID: Final = "headrace-cli"
 _OURS: Final = 10_000  # API keys from here on are Headrace's; ApiVersions does not list them
 _HTTP: Final = int.from_bytes(b"HTTP", "big")  # the first bytes of a web server's response
+NEWEST: Final = 1 << 15  # no limit for the version of a request
 _SENT_ALONE_BYTES: Final = 64 * 1024
 _TRUSTED_BYTES: Final = 8 * 1024 * 1024  # allocated for a response before any of it has arrived
 _SIZE: Final = Struct(">i")
@@ -119,17 +120,17 @@ class Connection:
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(0))
 
-    def ask(self, request: Message) -> Any:
+    def ask(self, request: Message, *, max_version: int = NEWEST) -> Any:
         """Return the broker's response; NoAnswer if there is none, NotKnown if it lacks the API."""
-        return self._ask(request, self.version(request))
+        return self._ask(request, self.version(request, max_version=max_version))
 
-    def version(self, request: Message) -> int:
+    def version(self, request: Message, *, max_version: int = NEWEST) -> int:
         """Return the newest version of this request that both sides support; NotKnown if there is none."""
         key = _key(request)
         if key >= _OURS:
             return max(request.__codec__.versions)
         theirs = self._versions.get(key, range(0))
-        common = [each for each in request.__codec__.versions if each in theirs]
+        common = [each for each in request.__codec__.versions if each in theirs and each <= max_version]
         if not common:
             name = type(request).__name__.removesuffix("Request")
             raise NotKnown(f"the broker at {self.address} does not support {name} (UNSUPPORTED_VERSION)")

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from headrace.client.wire.connection import Address
@@ -35,10 +36,14 @@ BROKER_DEFAULT: Final = (
 )  # partitions or replicas of a new topic: num.partitions, default.replication.factor
 TIMEOUT_MS: Final = 30_000
 _CLIENT: Final = -1  # the replica id of a client
-_GROUP: Final = 0  # a coordinator type
 _ACKS_ALL: Final = -1
 _NO_ID: Final = bytes(16)
 _SMALLEST_BATCH: Final = 61
+
+
+class CoordinatorType(IntEnum):
+    GROUP = 0
+    TRANSACTION = 1
 
 
 class Node(NamedTuple):
@@ -167,9 +172,11 @@ def produce_request(
     )
 
 
-def coordinators_request(groups: Sequence[str]) -> FindCoordinatorRequest:
-    """Ask who coordinates these groups; before version 4 a request is about the first group only."""
-    return FindCoordinatorRequest(key=groups[0], key_type=_GROUP, coordinator_keys=groups)
+def coordinators_request(
+    keys: Sequence[str], kind: CoordinatorType = CoordinatorType.GROUP
+) -> FindCoordinatorRequest:
+    """Ask who coordinates these groups or transactional ids; before version 4, only the first one."""
+    return FindCoordinatorRequest(key=keys[0], key_type=kind, coordinator_keys=keys)
 
 
 def offset_commit_request(

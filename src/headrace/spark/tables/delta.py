@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
+from headrace.spark.batch import Batch
 from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.delta_compaction import compact
 from headrace.spark.tables.delta_table import DeltaFile, add_files, filesystem, open_table
 from headrace.spark.tables.files import Files, remove
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.statistics import statistics
-from headrace.spark.tables.writers import Batch, Sink
+from headrace.spark.tables.writers import Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,13 +9,13 @@ from urllib.parse import unquote
 
 from pyspark.sql.types import StructType
 
+from headrace.spark.batch import Batch
 from headrace.spark.errors import InvalidOption
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.delta_log import MARK
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_fit, check_partitioning, storable
-from headrace.spark.tables.writers import Batch
 
 if TYPE_CHECKING:
     import pyarrow.fs

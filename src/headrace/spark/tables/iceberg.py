@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
+from headrace.spark.batch import Batch
 from headrace.spark.tables.files import DataFile, Files, remove
 from headrace.spark.tables.options import IcebergOptions
-from headrace.spark.tables.writers import Batch, Sink
+from headrace.spark.tables.writers import Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa

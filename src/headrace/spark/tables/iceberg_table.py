@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
+from headrace.spark.batch import Batch
 from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.options import IcebergOptions
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_fit, storable
-from headrace.spark.tables.writers import Batch
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile

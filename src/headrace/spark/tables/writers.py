@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from headrace.spark.batch import Batch, BatchMessage, batch_of, current_batch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,20 +16,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch of a streaming query, which has the same ids when it is repeated."""
-
-    query_id: str
-    batch_id: int
-
-
 @dataclass
-class WrittenFiles(WriterCommitMessage):
+class WrittenFiles(BatchMessage):
     """The message of a task to the driver: the files that it has written, and their batch."""
 
     files: Sequence[Any]  # of a type of the format
-    batch: Batch | None = None
 
 
 class Sink(ABC):
@@ -70,7 +62,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._sink = sink
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WrittenFiles:
-        return WrittenFiles(self._sink.write(iterator), current_batch())
+        return WrittenFiles(self._sink.write(iterator), batch=current_batch())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         self._sink.commit(files_of(messages), batch_of(messages, batchId))
@@ -92,29 +84,5 @@ def _abort(sink: Sink, messages: Sequence[WriterCommitMessage | None]) -> None:
         logger.warning("the commit has failed; %d files are kept, in case they were committed", len(files))
 
 
-def current_batch() -> Batch | None:
-    """Return the batch of this task, or None outside of a streaming query.
-
-    Spark does not pass the ids to a sink's tasks, but has them among the properties of the job.
-    """
-    context = TaskContext.get()
-    query_id = context.getLocalProperty("sql.streaming.queryId") if context else None
-    batch_id = context.getLocalProperty("streaming.sql.batchId") if context else None
-    return None if query_id is None or batch_id is None else Batch(query_id, int(batch_id))
-
-
 def files_of(messages: Iterable[WriterCommitMessage | None]) -> list[Any]:
     return [file for each in messages if isinstance(each, WrittenFiles) for file in each.files]
-
-
-def batch_of(messages: Iterable[WriterCommitMessage | None], batch_id: int) -> Batch | None:
-    """Return the batch of all tasks; None if there was no task."""
-    found = {each.batch for each in messages if isinstance(each, WrittenFiles)}
-    if not found:
-        return None
-    assert len(found) == 1, found
-    batch = found.pop()
-    # Without ids a repeated batch would look like a new one.
-    assert batch is not None, "Spark did not set the ids of the batch"
-    assert batch.batch_id == batch_id, (batch, batch_id)
-    return batch

@@ -22,13 +22,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from headrace.spark.batch import Batch
 from headrace.spark.tables import attempts, delta_compaction, delta_log, delta_table
 from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.delta import DeltaSink
 from headrace.spark.tables.delta_compaction import NotCompacted
 from headrace.spark.tables.options import DeltaOptions, local_directory
 from headrace.spark.tables.schema import UnfitTable
-from headrace.spark.tables.writers import Batch
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("name", StringType())])
 FOUR = [0, 1, 2, 3]

@@ -10,12 +10,12 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Transaction
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
+from headrace.spark.batch import Batch
 from headrace.spark.tables import iceberg_compaction, iceberg_table
 from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.iceberg import IcebergSink
 from headrace.spark.tables.iceberg_files import described
 from headrace.spark.tables.options import IcebergOptions
-from headrace.spark.tables.writers import Batch
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("name", StringType())])
 BATCH = Batch("query", 3)

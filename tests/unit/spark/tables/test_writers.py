@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from headrace.spark.tables.writers import Batch, BatchWriter, Sink, StreamWriter, WrittenFiles
+from headrace.spark.batch import Batch
+from headrace.spark.tables.writers import BatchWriter, Sink, StreamWriter, WrittenFiles
 
 FIRST = Batch("query", 7)
 
@@ -26,22 +27,22 @@ class Ledger(Sink):
 
 def test_the_files_of_all_tasks_are_one_commit() -> None:
     ledger = Ledger()
-    StreamWriter(ledger).commit(
-        [WrittenFiles(["a", "b"], FIRST), WrittenFiles([], FIRST), WrittenFiles(["c"], FIRST)], 7
-    )
+    StreamWriter(ledger).commit([WrittenFiles(files, batch=FIRST) for files in (["a", "b"], [], ["c"])], 7)
 
     assert ledger.done == [("commit", (["a", "b", "c"], FIRST))]
 
 
 def test_a_batch_that_the_tasks_do_not_agree_on_is_not_committed() -> None:
-    for messages in ([WrittenFiles([], FIRST), WrittenFiles([], Batch("query", 8))], [WrittenFiles(["a"])]):
+    second = Batch("query", 8)
+    disagreeing = [WrittenFiles([], batch=FIRST), WrittenFiles([], batch=second)]
+    for messages in (disagreeing, [WrittenFiles(["a"])]):
         with pytest.raises(AssertionError):
             StreamWriter(Ledger()).commit(list(messages), 7)
 
 
 def test_when_a_task_has_failed_the_files_of_the_others_are_removed() -> None:
     ledger = Ledger()
-    StreamWriter(ledger).abort([WrittenFiles(["a"], FIRST), None], 7)
+    StreamWriter(ledger).abort([WrittenFiles(["a"], batch=FIRST), None], 7)
     BatchWriter(ledger).abort([None, WrittenFiles(["b"])])
 
     assert ledger.done == [("remove", ["a"]), ("remove", ["b"])]
@@ -49,6 +50,6 @@ def test_when_a_task_has_failed_the_files_of_the_others_are_removed() -> None:
 
 def test_when_the_commit_has_failed_the_files_stay_for_they_may_be_in_the_table() -> None:
     ledger = Ledger()
-    StreamWriter(ledger).abort([WrittenFiles(["a"], FIRST)], 7)
+    StreamWriter(ledger).abort([WrittenFiles(["a"], batch=FIRST)], 7)
 
     assert ledger.done == []

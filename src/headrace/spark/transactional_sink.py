@@ -1,0 +1,188 @@
+"""The exactly-once sink: tasks stage encoded records, and the driver writes them in one transaction.
+
+The transaction also records the number of the batch. When Spark repeats a batch after a crash, the driver
+reads this number, and does not write a batch that is committed already. See decision 0020.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from headrace.client.errors import ClientError
+from headrace.protocol.ids import TopicPartition
+from headrace.spark.batch import Batch, batch_of, current_batch
+from headrace.spark.cluster import Cluster
+from headrace.spark.errors import SparkError
+from headrace.spark.producer import BatchProducer
+from headrace.spark.sink import encoded_batches
+from headrace.spark.sink_options import SinkOptions
+from headrace.spark.staging import Stage, StagedRecords, discard, read_staged
+from headrace.spark.transaction import Transaction, last_batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LEAST_TIMEOUT_MS: Final = 60_000
+MOST_TIMEOUT_MS: Final = 900_000  # transaction.max.timeout.ms of a broker by default
+SLOWEST_BYTES_PER_MS: Final = 10_000  # the rate of writing that the timeout allows for
+
+logger = logging.getLogger(__name__)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """`df.write` with exactlyOnce: all rows become visible together, or none."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._name = transactional_id(options, options.application or str(uuid.uuid4()))
+        self._batch = None if options.application is None else Batch(options.application, options.version)
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRecords:
+        return stage_rows(self._options, self._name, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        staged = _staged(messages)
+        write_transaction(self._options, self._name, staged, self._batch)
+        _discard(self._options, self._name, staged, for_good=True)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        _discard(self._options, self._name, _staged(messages), for_good=True)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream` with exactlyOnce: a batch becomes visible once, when the driver commits it."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRecords:
+        batch = current_batch()
+        assert batch is not None, "Spark did not set the ids of the batch"
+        staged = stage_rows(self._options, transactional_id(self._options, batch.query_id), iterator)
+        staged.batch = batch
+        return staged
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        staged, batch = _staged(messages), batch_of(messages, batchId)
+        if batch is None:
+            return  # there was no task
+        name = transactional_id(self._options, batch.query_id)
+        write_transaction(self._options, name, staged, batch)
+        _discard(self._options, name, staged, for_good=False)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        logger.warning("batch %d failed; none of its records are visible", batchId)
+        batch = batch_of(messages, batchId)
+        if batch is not None:
+            name = transactional_id(self._options, batch.query_id)
+            _discard(self._options, name, _staged(messages), for_good=False)
+
+
+def transactional_id(options: SinkOptions, query_id: str) -> str:
+    return options.transactional_id or f"headrace-spark-{query_id}"
+
+
+def stage_rows(options: SinkOptions, name: str, batches: "Iterator[pa.RecordBatch]") -> StagedRecords:
+    """Encode all rows, and keep them for the driver; runs on an executor."""
+    context = TaskContext.get()
+    task = context.partitionId() if context else 0
+    with (
+        closing(Cluster(options.bootstrap, options.security, creates_topics=True)) as cluster,
+        closing(Stage(cluster, _staging_topic(name), task=task, compression=options.compression)) as stage,
+    ):
+        for each in encoded_batches(cluster, options, batches):
+            stage.add(each)
+        return stage.finish()
+
+
+def write_transaction(
+    options: SinkOptions, name: str, staged: Sequence[StagedRecords], batch: Batch | None
+) -> bool:
+    """Write staged records in one transaction; return False if the batch has been committed before.
+
+    The order matters: InitProducerId ends the transaction of a driver that died, or fences one that is
+    still alive, and only then is the number of the last batch final.
+    """
+    partitions = {partition for each in staged for partition in each.partitions}
+    if not partitions:
+        return False  # an empty batch can be repeated without effect
+    with closing(Cluster(options.bootstrap, options.security)) as cluster:
+        transaction = Transaction(cluster, name, _timeout_ms(options, staged))
+        if batch is not None and last_batch(cluster, name, batch.query_id) >= batch.batch_id:
+            logger.info("%s has already been committed by transactional.id %s", batch, name)
+            return False
+        try:
+            transaction.add_partitions(partitions)
+            ends = _write(cluster, options, transaction, staged)
+            if batch is not None:
+                transaction.commit_batch(batch, _one_of_each_topic(ends))
+        except BaseException as error:
+            _abort(transaction, error)
+            raise
+        # If this fails, the outcome is unknown, and must not be changed: a repeated batch finds it out.
+        transaction.end(committed=True)
+    return True
+
+
+def _write(
+    cluster: Cluster, options: SinkOptions, transaction: Transaction, staged: Sequence[StagedRecords]
+) -> dict[TopicPartition, int]:
+    """Write all records, and return the offset after the last one in each partition."""
+    with closing(
+        BatchProducer(
+            cluster,
+            producer=transaction.producer,
+            compression=options.compression,
+            timeout_s=options.timeout_s,
+        )
+    ) as producer:
+        for task in staged:
+            for partition, body, records, timestamp_ms in read_staged(cluster, task):
+                producer.add_compressed(partition, body, records, timestamp_ms)
+        return {partition: last + 1 for partition, (_, last) in producer.flush().items()}
+
+
+def _abort(transaction: Transaction, error: BaseException) -> None:
+    """Abort after `error`; if that fails, too, the broker aborts at the transaction's timeout."""
+    try:
+        transaction.end(committed=False)
+    except SparkError as failure:
+        error.add_note(f"the transaction could not be aborted: {failure}")
+
+
+def _one_of_each_topic(ends: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Return the first partition of every topic: a batch is recorded as long as one of its topics exists."""
+    first = {partition.topic: partition for partition in sorted(ends, reverse=True)}
+    return {partition: ends[partition] for partition in first.values()}
+
+
+def _timeout_ms(options: SinkOptions, staged: Sequence[StagedRecords]) -> int:
+    """Return the timeout of the transaction, in which all records have to be written."""
+    if options.transaction_timeout_ms is not None:
+        return options.transaction_timeout_ms
+    size = sum(each.size for each in staged)
+    return min(MOST_TIMEOUT_MS, LEAST_TIMEOUT_MS + size // SLOWEST_BYTES_PER_MS)
+
+
+def _staging_topic(name: str) -> str:
+    return f"{name}-staging"
+
+
+def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagedRecords]:
+    return [each for each in messages if isinstance(each, StagedRecords)]
+
+
+def _discard(options: SinkOptions, name: str, staged: Sequence[StagedRecords], *, for_good: bool) -> None:
+    """Delete staged records, which nobody needs any more; retention deletes them if this fails."""
+    if not any(each.spilled for each in staged):
+        return
+    with closing(Cluster(options.bootstrap, options.security)) as cluster:
+        try:
+            discard(cluster, _staging_topic(name), staged, for_good=for_good)
+        except ClientError as error:
+            logger.warning("staged records are left to retention: %s", error)
