@@ -235,6 +235,29 @@ def test_a_second_run_goes_on_exactly_where_the_first_has_ended(plant: Plant) ->
     assert ids([row.asDict() for row in stored]) == everything
 
 
+def test_a_batch_that_is_repeated_is_in_its_topic_once(plant: Plant) -> None:
+    """In every mode; Spark lets sinks in Python only append, so the others are written by foreachBatch."""
+    make_topic(plant.bootstrap, "repeated")
+    pipeline = orders("repeated", bad_rows="drop")
+
+    @pipeline.sink(Topic("repeated-sums", key="id", partitions=1), mode="update")
+    def sums(orders: DataFrame) -> DataFrame:
+        return orders.groupBy("id").count()
+
+    plant.feed("repeated", [order(number) for number in range(10)])
+    plant.run(pipeline)
+    for query in ("repeated.out", "repeated.sums"):
+        commits = plant.state(pipeline).checkpoint(query) / "commits"
+        for note in (commits / "0", commits / ".0.crc"):
+            note.unlink()
+    plant.feed("repeated", [order(number) for number in range(10, 15)])
+    plant.run(pipeline)
+
+    everything = sorted(str(number) for number in range(15))
+    assert sorted(ids(plant.rows("repeated-out"))) == everything
+    assert sorted(ids(plant.rows("repeated-sums"))) == everything
+
+
 def test_a_directory_of_parquet_files_that_another_query_writes_to_is_refused(plant: Plant) -> None:
     make_topic(plant.bootstrap, "shared")
     plant.feed("shared", [order(number) for number in range(10)])

@@ -38,6 +38,12 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     )
 
 
+def read_query_id(path: Path) -> str:
+    """Return the id of the query, which Spark writes before the first batch."""
+    query_id: str = json.loads((path / "metadata").read_text())["id"]
+    return query_id
+
+
 def batch_numbers(directory: Path) -> list[int]:
     """Return the batches that have a file in a log directory of Spark, which may be compacted."""
     if not directory.is_dir():

@@ -52,6 +52,8 @@ class Source:
             **({} if {"subscribePattern", "assign"} & self.options.keys() else {"subscribe": self.topic}),
             **self.options,
         }
+        if not {"isolation.level", "kafka.isolation.level"} & {name.lower() for name in found}:
+            found["isolation.level"] = "read_committed"  # pipelines write in transactions
         if since_ms is not None:
             found |= {"startingTimestamp": str(since_ms), "startingOffsetsByTimestampStrategy": "latest"}
         return found

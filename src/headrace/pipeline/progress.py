@@ -37,6 +37,7 @@ class Progress:
     offsets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     state_rows: int = 0
     state_bytes: int = 0
+    late_rows: int = 0  # dropped because they were older than the watermark
     watermark: str = ""
     error: str = ""
 
@@ -81,6 +82,7 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
         offsets=to_json(offsets),
         state_rows=sum(each.get("numRowsTotal", 0) for each in operators),
         state_bytes=sum(each.get("memoryUsedBytes", 0) for each in operators),
+        late_rows=sum(each.get("numRowsDroppedByWatermark", 0) for each in operators),
         watermark=progress.get("eventTime", {}).get("watermark", ""),
     )
 
@@ -118,6 +120,7 @@ class Figures:
     batches: int = 0  # with rows
     rows: int = 0
     written: int = 0
+    late_rows: int = 0
     at_ms: int = 0
     error: str = ""
     last: Progress | None = field(default=None)  # the last batch
@@ -125,7 +128,7 @@ class Figures:
     def add(self, progress: Progress) -> None:
         self.event, self.at_ms = progress.event, progress.at_ms
         if progress.event == "started":
-            self.batches = self.rows = self.written = 0
+            self.batches = self.rows = self.written = self.late_rows = 0
             self.error = ""
         if progress.event == "failed":
             self.error = progress.error
@@ -134,6 +137,7 @@ class Figures:
             self.batches += bool(progress.rows or progress.written)
             self.rows += progress.rows
             self.written += progress.written
+            self.late_rows += progress.late_rows
 
     @property
     def is_moving(self) -> bool:

@@ -14,6 +14,7 @@ from pyspark import cloudpickle
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.builder import Builder, Query
+from headrace.pipeline.checkpoints import read_query_id
 from headrace.pipeline.declaration import Pipeline, Sink, View
 from headrace.pipeline.errors import PipelineError, in_words, is_slow_start
 from headrace.pipeline.listener import Listener
@@ -23,6 +24,7 @@ from headrace.pipeline.paths import spark_url
 from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Parquet
+from headrace.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,7 +122,7 @@ class Runner:
                 logger.warning("%s did not stop: %s", query.name, in_words(error))
 
     def _finish_batch(self, query: "StreamingQuery", deadline: float) -> None:
-        """Wait for the current batch: a batch that is interrupted would write its rows to a topic twice."""
+        """Wait for the current batch, so that the next run does not have to repeat it."""
         current = _last_batch(query)
         while (
             query.isActive
@@ -145,7 +147,7 @@ def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuer
     )
     if query.sink.mode != "append" and query.format == "headrace":
         # Spark's sinks in Python support only append; a batch has no output mode.
-        writer = writer.foreachBatch(partial(_append, query))
+        writer = writer.foreachBatch(partial(_append, query, checkpoint))
     else:
         writer = writer.format(query.format).options(**query.options)
     if isinstance(query.sink.target, Parquet) and query.sink.target.partition_by:
@@ -157,8 +159,11 @@ def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuer
         raise PipelineError(f"{query.name}, to {query.sink.target.label}: {in_words(error)}") from error
 
 
-def _append(query: Query, frame: "DataFrame", _batch_id: int) -> None:
-    frame.write.format(query.format).options(**query.options).mode("append").save()
+def _append(query: Query, checkpoint: Path, frame: "DataFrame", batch_id: int) -> None:
+    options = dict(query.options)
+    if SinkOptions.of(options).exactly_once:
+        options |= {"txnAppId": read_query_id(checkpoint), "txnVersion": str(batch_id)}
+    frame.write.format(query.format).options(**options).mode("append").save()
 
 
 def _last_batch(query: "StreamingQuery") -> int:

@@ -18,7 +18,7 @@ _ALL_MODES: Final = ("append", "update", "complete")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic; rows become JSON objects, or records if they are `raw`.
+    """A topic, each batch exactly once; rows become JSON objects, or records if they are `raw`.
 
     `key` is the column of the record's key. A topic that does not exist is created with `partitions`.
     """
@@ -50,7 +50,9 @@ class Topic:
         return frame.select(*columns)
 
     def format(self, bootstrap: str, /) -> tuple[str, dict[str, str]]:
-        return "headrace", {"kafka.bootstrap.servers": bootstrap, "topic": self.name, **self.options}
+        given = {name.lower() for name in self.options}
+        once = {} if "exactlyonce" in given else {"exactlyOnce": "true"}
+        return "headrace", {"kafka.bootstrap.servers": bootstrap, "topic": self.name, **once, **self.options}
 
 
 @dataclass(frozen=True, slots=True)

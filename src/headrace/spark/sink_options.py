@@ -76,7 +76,9 @@ class SinkOptions:
             )
         exactly_once = options.choice("exactlyOnce", FLAG, "false")
         if exactly_once and not idempotent:
-            raise InvalidOption("exactlyOnce", "needs kafka.acks=all and kafka.enable.idempotence=true")
+            raise InvalidOption(
+                "exactlyOnce", "needs kafka.acks=all and kafka.enable.idempotence=true; or set it to false"
+            )
         for name in (*_TRANSACTIONAL, *_APPLICATION):
             if name in options and not exactly_once:
                 raise InvalidOption(name, "is for transactions: set exactlyOnce to true")

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint
+from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint, read_query_id
 from headrace.pipeline.plan import Ends
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.position import Position
@@ -25,6 +25,12 @@ def done(path: Path, batch: int) -> None:
 
 def test_a_query_that_has_not_run_has_no_checkpoint(tmp_path: Path) -> None:
     assert read_checkpoint(tmp_path / "nothing") is None
+
+
+def test_the_id_of_a_query_is_in_its_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "metadata").write_text('{"id":"b7d0"}')
+
+    assert read_query_id(tmp_path) == "b7d0"
 
 
 def test_a_query_goes_on_after_the_last_batch_that_is_done(tmp_path: Path) -> None:

@@ -48,6 +48,18 @@ def test_the_arguments_of_a_function_name_what_it_works_on() -> None:
     assert list(pipeline.needed(pipeline.sinks["alerts"])) == ["positions", "drivers"]
 
 
+def test_topics_are_written_exactly_once_and_read_committed_unless_declined() -> None:
+    pipeline = declared()
+    pipeline.source("all", topic="t", options={"kafka.isolation.level": "read_uncommitted"})
+    _, options = Topic("alerts").format("h:1")
+    _, declined = Topic("alerts", options={"exactlyonce": "false"}).format("h:1")
+
+    assert options == {"kafka.bootstrap.servers": "h:1", "topic": "alerts", "exactlyOnce": "true"}
+    assert "exactlyOnce" not in declined
+    assert pipeline.sources["positions"].reading("h:1")["isolation.level"] == "read_committed"
+    assert "isolation.level" not in pipeline.sources["all"].reading("h:1")
+
+
 def test_an_argument_that_names_nothing_is_refused_with_what_there_is() -> None:
     pipeline = declared()
 
@@ -154,6 +166,7 @@ def test_a_source_reads_its_topic_from_the_start_unless_options_say_otherwise() 
         "includeHeaders": "true",
         "startingOffsets": "earliest",
         "subscribe": "t",
+        "isolation.level": "read_committed",
     }
     pattern = pipeline.source(
         "b", topic="t", options={"subscribePattern": "t.*", "startingOffsets": "latest"}

@@ -20,7 +20,7 @@ SAID: dict[str, Any] = {
     "eventTime": {"watermark": "2026-01-01T00:00:00.000Z"},
     "stateOperators": [
         {"numRowsTotal": 7, "memoryUsedBytes": 4096},
-        {"numRowsTotal": 3, "memoryUsedBytes": 1024},
+        {"numRowsTotal": 3, "memoryUsedBytes": 1024, "numRowsDroppedByWatermark": 2},
     ],
     "sources": [
         {
@@ -57,6 +57,7 @@ def test_a_batch_tells_rows_rates_lag_state_and_watermark() -> None:
     assert told.lag == 50
     assert told.offsets == {"positions": {"0": 600, "1": 430}}
     assert (told.state_rows, told.state_bytes) == (10, 5120)
+    assert told.late_rows == 2
     assert told.watermark == "2026-01-01T00:00:00.000Z"
     assert told.at_ms == 1_767_225_610_500
 

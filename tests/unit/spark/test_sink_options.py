@@ -86,6 +86,21 @@ def test_names_are_the_same_in_any_letters_and_spark_may_add_its_own() -> None:
     assert (found.bootstrap, found.topic, found.acks) == ("h:1", "t", ACKS_ALL)
 
 
+def test_exactly_once_has_its_own_options() -> None:
+    found = options(
+        exactlyOnce="TRUE",
+        txnAppId="loader",
+        txnVersion="7",
+        kafka_transactional_id="loader-1",
+        kafka_transaction_timeout_ms="5000",
+    )
+
+    assert found.exactly_once
+    assert (found.application, found.version) == ("loader", 7)
+    assert (found.transactional_id, found.transaction_timeout_ms) == ("loader-1", 5000)
+    assert not options().exactly_once
+
+
 def test_settings_that_other_clients_know_do_no_harm() -> None:
     assert options(kafka_linger_ms="5", kafka_max_block_ms="100") == options()
 
@@ -146,6 +161,38 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
     "security that there is not": (
         {"kafka.security.protocol": "MAGIC"},
         "option 'kafka.security.protocol': ",
+    ),
+    "exactly once without idempotence": (
+        {"exactlyOnce": "true", "kafka.acks": "1"},
+        "option 'exactlyOnce': needs kafka.acks=all and kafka.enable.idempotence=true",
+    ),
+    "exactly once in other words": (
+        {"exactlyOnce": "yes"},
+        "option 'exactlyOnce': 'yes' is not one of true, false",
+    ),
+    "a transactional id without transactions": (
+        {"kafka.transactional.id": "t"},
+        "option 'kafka.transactional.id': is for transactions: set exactlyOnce to true",
+    ),
+    "an application without transactions": (
+        {"txnAppId": "a", "txnVersion": "1"},
+        "option 'txnAppId': is for transactions: set exactlyOnce to true",
+    ),
+    "an application without a version": (
+        {"exactlyOnce": "true", "txnAppId": "a"},
+        "option 'txnAppId': identifies a write together with txnVersion: set both",
+    ),
+    "a version below zero": (
+        {"exactlyOnce": "true", "txnAppId": "a", "txnVersion": "-1"},
+        "option 'txnVersion': '-1' is not an integer of at least 0",
+    ),
+    "a transactional id that no topic can be named after": (
+        {"exactlyOnce": "true", "kafka.transactional.id": "a b"},
+        "option 'kafka.transactional.id': 'a b' cannot be part of a topic's name: a name has",
+    ),
+    "a transaction timeout of nothing": (
+        {"exactlyOnce": "true", "kafka.transaction.timeout.ms": "0"},
+        "option 'kafka.transaction.timeout.ms': '0' is not an integer from 1 to 2147483647",
     ),
     "a topic without a name": ({"topic": ""}, "option 'topic': empty; name a topic"),
 }

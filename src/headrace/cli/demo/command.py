@@ -12,8 +12,9 @@ import click
 from headrace import __version__
 from headrace.cli.demo import trucks
 from headrace.cli.demo.show import Figures, Show
-from headrace.cli.demo.story import BROKERS, PARTITIONS, Crash, Story, end_offsets
+from headrace.cli.demo.story import BROKERS, PARTITIONS, Crash, Story
 from headrace.cli.demo.trucks import Fleet
+from headrace.cli.demo.verification import Position, alert_errors, read_topic, window_errors
 from headrace.cli.interrupts import ctrl_c_waits
 from headrace.cli.process import CommandFailed
 from headrace.cli.session import Session, json_option
@@ -29,7 +30,7 @@ NEXT_STEPS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What was counted at the end; the demo fails before if a position is missing or duplicated."""
+    """What was counted at the end; the demo fails before that if anything is missing or written twice."""
 
     brokers: int
     positions: int
@@ -45,8 +46,9 @@ class Summary:
 def demo(session: Session, seconds: int) -> None:
     """Kill a broker and lose nothing:  headrace demo
 
-    Runs a cluster, a fleet of trucks and a Spark pipeline, kills a broker, and counts the rows in the table.
-    Everything is in a temporary directory, which is deleted at the end.
+    Runs a cluster, a fleet of trucks and a Spark pipeline, kills a broker, and checks that every position is
+    in the table once, and every alert and window in its topic. Everything is in a temporary directory, which
+    is deleted at the end.
     """
     with tempfile.TemporaryDirectory(prefix="headrace-", ignore_cleanup_errors=True) as name:
         found = _Demo(Path(name), Show(on_stderr=session.as_json), seconds).run()
@@ -61,6 +63,7 @@ class _Demo:
         self._show = show
         self._seconds = seconds
         self._bootstrap = ""
+        self._late_rows = 0
 
     def run(self) -> Summary:
         self._show.title(f"Headrace {__version__}: three brokers, sixty trucks, Spark, and a kill -9")
@@ -113,18 +116,17 @@ class _Demo:
             story.stop()
             groups.close()
             spark.stop()
+        self._late_rows = sum(each.late_rows for each in figures.all())
         if story.crash is None:
             raise CommandFailed("the pipeline ended before a broker was killed")
         return story.crash
 
     def _count(self, fleet: Fleet, crash: Crash) -> Summary:
-        """Raise CommandFailed unless every acknowledged position is in the table exactly once."""
+        """Raise CommandFailed unless all acknowledged positions, and what follows of them, are there once."""
         from deltalake import DeltaTable  # noqa: PLC0415  it comes with Spark
 
-        table = DeltaTable(str(self._table)).to_pyarrow_table(columns=["truck", "number"])
+        table = DeltaTable(str(self._table)).to_pyarrow_table(columns=["truck", "number", "at", "kmh"])
         rows, distinct = table.num_rows, table.group_by(["truck", "number"]).aggregate([]).num_rows
-        speeds = self._written(trucks.SPEEDS, "windows of speed and distance")
-        alerts = self._written(trucks.ALERTS, "alerts")
         if fleet.failed or not rows == distinct == fleet.acknowledged == fleet.sent:
             raise CommandFailed(
                 f"{fleet.sent:,} positions were sent and {fleet.acknowledged:,} acknowledged; "
@@ -132,11 +134,19 @@ class _Demo:
             )
         line = f"{fleet.sent:,} positions sent, {rows:,} in the table: none missing, none twice"
         self._show.step("counted", line)
+        positions = [Position(**row) for row in table.to_pylist()]
+        alerts, speeds = (read_topic(self._bootstrap, each) for each in (trucks.ALERTS, trucks.SPEEDS))
+        wrong = alert_errors(positions, alerts)
+        wrong += window_errors(positions, speeds, late_rows=self._late_rows)
+        if wrong:
+            raise CommandFailed("; ".join(wrong[:5]))
+        line = f"{len(alerts):,} alerts and {len(speeds):,} windows in their topics, each exactly once"
+        self._show.step("compared", line)
         return Summary(
-            brokers=BROKERS, positions=fleet.sent, rows=rows, speeds=speeds, alerts=alerts, crash=crash
+            brokers=BROKERS,
+            positions=fleet.sent,
+            rows=rows,
+            speeds=len(speeds),
+            alerts=len(alerts),
+            crash=crash,
         )
-
-    def _written(self, topic: str, what: str) -> int:
-        written = sum(end_offsets(self._bootstrap, topic).values())
-        self._show.step("wrote", f"{written:,} {what} to {topic}")
-        return written

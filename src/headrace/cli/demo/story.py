@@ -23,6 +23,8 @@ from headrace.spark.offsets import LATEST, from_json
 BROKERS: Final = 3
 PARTITIONS: Final = 6
 ARCHIVE: Final = "trucks.archive"  # the query that fills the table
+SPEEDS: Final = "trucks.speeds"
+ALERTS: Final = "trucks.alerts"
 _TIMEOUT_S: Final = 180.0  # the machine may be busy with other things
 _POLL_S: Final = 0.25
 
@@ -79,7 +81,7 @@ class Story:
         self._drive()
         self._fleet.stop()
         ends = end_offsets(self._bootstrap, trucks.POSITIONS)
-        self._until("Spark has caught up", lambda: self._has_read(ends))
+        self._until("Spark has caught up", lambda: self._have_read(ends))
 
     def _drive(self) -> None:
         until = time.monotonic() + self._seconds
@@ -110,10 +112,14 @@ class Story:
             return len(pids) == BROKERS and pid not in pids and not status.under_replicated
         return False
 
-    def _has_read(self, ends: dict[TopicPartition, int]) -> bool:
-        last = self._figures.last(ARCHIVE)
-        read = {} if last is None else from_json(last.offsets)
-        return all(read.get(partition, 0) >= end for partition, end in ends.items())
+    def _have_read(self, ends: dict[TopicPartition, int]) -> bool:
+        """Return whether every query has read all positions."""
+        for query in (ARCHIVE, SPEEDS, ALERTS):
+            last = self._figures.last(query)
+            read = {} if last is None else from_json(last.offsets)
+            if any(read.get(partition, 0) < end for partition, end in ends.items()):
+                return False
+        return True
 
     def _until(self, what: str, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _TIMEOUT_S

@@ -26,6 +26,7 @@ SCHEMA: Final = (
     "truck string, number bigint, at timestamp, latitude double, longitude double, kmh double, km double"
 )
 LIMIT_KMH: Final = 105
+WINDOW_S: Final = 10
 
 
 def pipeline(table: Path) -> Pipeline:
@@ -41,12 +42,20 @@ def pipeline(table: Path) -> Pipeline:
         """Return mean speed and distance of each truck, in windows of ten seconds of event time."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        windows = positions.withWatermark("at", "5 seconds").groupBy(F.window("at", "10 seconds"), "truck")
-        return windows.agg(F.round(F.avg("kmh"), 1).alias("kmh"), F.round(F.sum("km"), 3).alias("km"))
+        window = F.window("at", f"{WINDOW_S} seconds")
+        return (
+            positions.withWatermark("at", "5 seconds")
+            .groupBy(window, "truck")
+            .agg(
+                F.round(F.avg("kmh"), 1).alias("kmh"),
+                F.round(F.sum("km"), 3).alias("km"),
+                F.count("*").alias("positions"),
+            )
+        )
 
     @trucks.sink(Topic(ALERTS, key="truck"), every="3 seconds")
     def alerts(positions: "DataFrame") -> "DataFrame":
-        return positions.where(f"kmh > {LIMIT_KMH}").select("truck", "at", "kmh")
+        return positions.where(f"kmh > {LIMIT_KMH}").select("truck", "number", "at", "kmh")
 
     return trucks
 
