@@ -94,6 +94,13 @@ class TopicExists(ClientError):
         super().__init__(f"topic {topic} exists already")
 
 
+class NoSuchPartition(ClientError):
+    """The topic exists, and has no partition with this number."""
+
+    def __init__(self, topic: str, partition: int, last: int) -> None:
+        super().__init__(f"{topic} has no partition {partition}, only 0 to {last}")
+
+
 class NoSuchGroup(ClientError):
     """There is no group of this name."""
 

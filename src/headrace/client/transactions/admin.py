@@ -13,6 +13,7 @@ from headrace.client.errors import (
     ADVICE,
     BadSetting,
     ClientError,
+    NoSuchPartition,
     NoSuchTopic,
     NoSuchTransactionalId,
     Retriable,
@@ -25,10 +26,13 @@ from headrace.client.settings import LAST_OFFSET, LAST_PARTITION, whole
 from headrace.client.transactions.transaction import (
     OPEN_STATES,
     STATES,
+    ActiveProducer,
     OpenTransaction,
+    PartitionEnd,
     PartitionProducer,
     Transaction,
     TransactionSummary,
+    active_producers,
     open_for,
     open_transactions,
     producer_of,
@@ -37,9 +41,10 @@ from headrace.client.transactions.transaction import (
 )
 from headrace.client.wire.brokers import QUESTION_S, QUICK_S, SILENT_S, Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
-from headrace.client.wire.offsets import leaders
+from headrace.client.wire.offsets import leaders, read_offsets
 from headrace.client.wire.requests import (
     BROKER,
+    LATEST,
     Node,
     describe_configs_request,
     leaders_of,
@@ -66,6 +71,7 @@ GRACE_MS: Final = (
     5 * 60 * 1000
 )  # for a coordinator to abort a transaction after its timeout, as in Kafka's tool
 PARTIAL_S: Final = 1.0  # for retries where a partial answer is an answer, too
+LIST_S: Final = 15.0  # for a list that may be long: a broker takes seconds for 100,000 transactional ids
 KEYS_PER_S: Final = 1000  # transactional ids or partitions that a broker describes, with time to spare
 MARKER_S: Final = 35.0  # brokers wait 30 s for the replicas
 _PER_REQUEST: Final = 1000  # partitions
@@ -132,21 +138,29 @@ class TransactionAdmin:
     def describe(self, transactional_ids: Iterable[str]) -> list[Transaction]:
         """Return these transactions; NoSuchTransactionalId if a coordinator does not know one of them."""
         wanted = _named(transactional_ids)
-        found = self._describe(wanted)
+        found = _all(self._describe(wanted))
         for each in wanted:
             if found[each] is None:
                 raise NoSuchTransactionalId(each)
         return [known for each in wanted if (known := found[each]) is not None]
 
-    def _describe(self, transactional_ids: Sequence[str]) -> dict[str, Transaction | None]:
+    def describe_known(self, transactional_ids: Iterable[str]) -> dict[str, Transaction]:
+        """Return those of these transactions that a coordinator describes, by transactional id.
+
+        Left out are transactional ids that no coordinator knows, or whose coordinator does not answer.
+        """
+        found = self._describe(_named(transactional_ids), retries_s=PARTIAL_S)
+        return {name: each for name, each in found.answers.items() if each is not None}
+
+    def _describe(
+        self, transactional_ids: Sequence[str], *, retries_s: float | None = None
+    ) -> Answers[str, Transaction | None]:
         within_s = _within_s(len(transactional_ids))
-        return _all(
-            ask_owners(
-                transactional_ids,
-                locate=lambda some: self._brokers.first(partial(_coordinators, some), within_s),
-                ask=lambda asked: self._brokers.scatter(asked, partial(_described, self._now_ms()), within_s),
-                backoff=Backoff(QUESTION_S + within_s),
-            )
+        return ask_owners(
+            transactional_ids,
+            locate=lambda some: self._brokers.first(partial(_coordinators, some), within_s),
+            ask=lambda asked: self._brokers.scatter(asked, partial(_described, self._now_ms()), within_s),
+            backoff=Backoff(QUESTION_S + within_s, retries_s=retries_s),
         )
 
     # -- partitions ------------------------------------------------------------------------------
@@ -159,10 +173,45 @@ class TransactionAdmin:
             raise self._no_partition(topic_partition)
         return list(found)
 
+    def active_producers(self, topic: str, partition: int) -> list[ActiveProducer]:
+        """Return the producers of a partition, their transactional ids, and whose transaction is hanging."""
+        topic_partition = _partition_of(topic, partition)
+        producers = self.describe_producers(topic, partition)
+        found = list(open_transactions({topic_partition: producers}, self._now_ms()))
+        try:
+            transactions = self.coordinated(found)
+        except Unreachable:
+            return active_producers(producers, found, None, ())
+        hanging = unknown_to_coordinators(found, transactions)
+        if hanging:
+            # A transaction that has ended in the meantime is not open in the partition any more.
+            producers = self.describe_producers(topic, partition)
+            found = list(open_transactions({topic_partition: producers}, self._now_ms()))
+            hanging = [each for each in hanging if each.key in {still_open.key for still_open in found}]
+        return active_producers(producers, found, transactions, hanging)
+
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
         """Return the transactions that a partition has open, by offset."""
         producers = {_partition_of(topic, partition): self.describe_producers(topic, partition)}
         return list(open_transactions(producers, self._now_ms()))
+
+    def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, PartitionEnd]:
+        """Return the last stable offset and the high watermark of these partitions."""
+        # The last stable offset first: the high watermark may rise in between, and stays the larger one.
+        stable, high = (
+            read_offsets(
+                self._brokers,
+                partitions,
+                LATEST,
+                Backoff(QUESTION_S, retries_s=PARTIAL_S),
+                read_committed=read_committed,
+            ).answers
+            for read_committed in (True, False)
+        )
+        return {
+            each: PartitionEnd(high_watermark=high.get(each), last_stable_offset=stable.get(each))
+            for each in partitions
+        }
 
     def abort(
         self,
@@ -232,13 +281,20 @@ class TransactionAdmin:
 
     def unknown(self, found: Sequence[OpenTransaction]) -> list[OpenTransaction]:
         """Return those of the open transactions that no coordinator will end."""
+        return unknown_to_coordinators(found, self.coordinated(found))
+
+    def coordinated(self, found: Sequence[OpenTransaction]) -> list[Transaction]:
+        """Return what coordinators know of the producers of these open transactions.
+
+        Unreachable if not all coordinators answer: one of them may know a producer.
+        """
         if not found:
             return []
         of_producers = listed(self._brokers, list_request(producer_ids={each.producer_id for each in found}))
         if of_producers.missing:
             raise Unreachable(f"not all coordinators answer: {'; '.join(of_producers.missing)}")
-        known = self._describe([each.transactional_id for each in of_producers])
-        return unknown_to_coordinators(found, [each for each in known.values() if each is not None])
+        known = _all(self._describe([each.transactional_id for each in of_producers]))
+        return [each for each in known.values() if each is not None]
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -297,17 +353,18 @@ class TransactionAdmin:
         indexes = self._brokers.partitions([partition.topic]).get(partition.topic)
         if not indexes:
             return NoSuchTopic(partition.topic)
-        return ClientError(
-            f"{partition.topic} has no partition {partition.partition}, only 0 to {max(indexes)}"
-        )
+        return NoSuchPartition(partition.topic, partition.partition, max(indexes))
 
 
 def listed(brokers: Brokers, request: ListTransactionsRequest) -> Summaries:
     """Return every transaction that a broker lists; brokers without an answer are retried for PARTIAL_S."""
+    within_s = QUICK_S if _is_narrow(request) else LIST_S
     backoff = Backoff(QUESTION_S, retries_s=PARTIAL_S)
     while True:
         found = brokers.any_metadata([STATE_TOPIC])
-        answers = brokers.scatter({node: [node] for node in nodes_of(found)}, partial(_list, request))
+        answers = brokers.scatter(
+            {node: [node] for node in nodes_of(found)}, partial(_list, request), within_s
+        )
         missing = [each.why for each in answers.values() if isinstance(each, Unanswered)]
         missing += _leaderless(found)
         if not missing or not backoff.rest():
@@ -328,6 +385,12 @@ def listed(brokers: Brokers, request: ListTransactionsRequest) -> Summaries:
     summaries = Summaries(each for _, each in sorted(by_id.items()))
     summaries.missing = tuple(dict.fromkeys(missing))
     return summaries
+
+
+def _is_narrow(request: ListTransactionsRequest) -> bool:
+    """Return whether the filters leave few of many transactional ids: most have no open transaction."""
+    has_open_states_only = bool(request.state_filters) and {*request.state_filters} <= {*OPEN_STATES}
+    return bool(request.producer_id_filters) or has_open_states_only
 
 
 class _NotWritten(Retriable):

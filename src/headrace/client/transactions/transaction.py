@@ -85,6 +85,18 @@ class PartitionProducer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveProducer(PartitionProducer):
+    """A producer of a partition, and what coordinators know of the transaction that it has open there.
+
+    `hanging` says whether no coordinator will end that transaction; None if not all coordinators answer.
+    """
+
+    duration_ms: int | None = None  # since the last record of the open transaction
+    transactional_id: str | None = None
+    hanging: bool | None = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
     """A transaction that a partition has open; consumers with `read_committed` wait at `start_offset`.
 
@@ -110,6 +122,25 @@ class OpenTransaction:
     def key(self) -> tuple[TopicPartition, int, int]:
         """What tells this transaction from others of the partition, earlier and later ones."""
         return self.topic_partition, self.producer_id, self.start_offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEnd:
+    """The end of a partition for consumers with `read_uncommitted` and with `read_committed`.
+
+    None is the offset of a partition whose leader does not answer. The last stable offset is lower than the
+    high watermark while a transaction is open between them.
+    """
+
+    high_watermark: int | None = None
+    last_stable_offset: int | None = None
+
+    @property
+    def waiting(self) -> int | None:
+        """The number of offsets that consumers with `read_committed` do not get yet."""
+        if self.high_watermark is None or self.last_stable_offset is None:
+            return None
+        return max(0, self.high_watermark - self.last_stable_offset)
 
 
 def transaction_of(found: described.TransactionState, node: Node, now_ms: int) -> Transaction:
@@ -189,6 +220,39 @@ def unknown_to_coordinators(
         elif each.topic_partition not in known.partitions:
             hanging.append(replace(each, transactional_id=known.transactional_id))
     return hanging
+
+
+def active_producers(
+    producers: Iterable[PartitionProducer],
+    found: Iterable[OpenTransaction],
+    transactions: Iterable[Transaction] | None,
+    hanging: Iterable[OpenTransaction],
+) -> list[ActiveProducer]:
+    """Return the producers of one partition with their open transactions, and which of those are hanging.
+
+    `transactions` is None if not all coordinators answer.
+    """
+    ids = {each.producer_id: each.transactional_id for each in transactions or ()}
+    durations = {each.producer_id: each.duration_ms for each in found}
+    hanging_ids = {each.producer_id for each in hanging}
+    active = []
+    for each in producers:
+        is_open = each.start_offset is not None
+        is_hanging = each.producer_id in hanging_ids if transactions is not None else None
+        active.append(
+            ActiveProducer(
+                producer_id=each.producer_id,
+                producer_epoch=each.producer_epoch,
+                last_sequence=each.last_sequence,
+                last_timestamp_ms=each.last_timestamp_ms,
+                coordinator_epoch=each.coordinator_epoch,
+                start_offset=each.start_offset,
+                duration_ms=durations.get(each.producer_id) if is_open else None,
+                transactional_id=ids.get(each.producer_id),
+                hanging=is_hanging if is_open else False,
+            )
+        )
+    return active
 
 
 def _known(number: int) -> int | None:

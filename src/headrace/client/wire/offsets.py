@@ -32,10 +32,13 @@ def read_offsets(
     timestamp: int,
     backoff: Backoff,
     known: Mapping[TopicPartition, Node] | None = None,
+    *,
+    read_committed: bool = False,
 ) -> Answers[TopicPartition, int | None]:
     """Return the offset of a timestamp, EARLIEST or LATEST in each partition; None where there is none.
 
-    A partition that does not exist has None, too. Missing are partitions without a leader, and those whose
+    LATEST is the high watermark, or with `read_committed` the last stable offset. A partition that does not
+    exist has None, too. Missing are partitions without a leader, and those whose
     leader does not answer. Leaders that are `known` are not looked for.
     """
     wanted = list(partitions)
@@ -49,7 +52,9 @@ def read_offsets(
     return ask_owners(
         wanted,
         locate=locate,
-        ask=lambda asked: brokers.scatter(asked, partial(_offsets, timestamp), within_s()),
+        ask=lambda asked: brokers.scatter(
+            asked, partial(_offsets, timestamp, read_committed=read_committed), within_s()
+        ),
         backoff=backoff,
         known=known,
     )
@@ -75,9 +80,15 @@ def _leader(leader: int | None, nodes: Mapping[int, Node]) -> Node | Unanswered 
 
 
 def _offsets(
-    timestamp: int, node: Node, partitions: list[TopicPartition], at: Connection
+    timestamp: int,
+    node: Node,
+    partitions: list[TopicPartition],
+    at: Connection,
+    *,
+    read_committed: bool,
 ) -> dict[TopicPartition, int | Unanswered | None]:
-    found = listed_offsets(at.ask(list_offsets_request(dict.fromkeys(partitions, timestamp))))
+    request = list_offsets_request(dict.fromkeys(partitions, timestamp), read_committed=read_committed)
+    found = listed_offsets(at.ask(request))
     return {partition: _offset(node, partition, each) for partition, each in found.items()}
 
 

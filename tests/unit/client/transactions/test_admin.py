@@ -6,11 +6,19 @@ from typing import Any
 import pytest
 
 from headrace.client.errors import ClientError, Unreachable
-from headrace.client.transactions.admin import GRACE_MS, MAX_TIMEOUT, STATE_TOPIC, TransactionAdmin
-from headrace.client.wire.brokers import Brokers
+from headrace.client.transactions.admin import (
+    GRACE_MS,
+    LIST_S,
+    MAX_TIMEOUT,
+    STATE_TOPIC,
+    TransactionAdmin,
+)
+from headrace.client.transactions.transaction import ActiveProducer, PartitionEnd
+from headrace.client.wire.brokers import QUICK_S, Brokers
 from headrace.client.wire.connection import Address, NoAnswer
 from headrace.client.wire.requests import Node, nodes_of
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.schema.describe_configs import (
     DescribeConfigsResourceResult,
@@ -29,6 +37,12 @@ from headrace.protocol.schema.describe_transactions import (
     TransactionState,
 )
 from headrace.protocol.schema.find_coordinator import Coordinator, FindCoordinatorResponse
+from headrace.protocol.schema.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from headrace.protocol.schema.list_transactions import ListTransactionsResponse
 from headrace.protocol.schema.list_transactions import TransactionState as ListedTransaction
 from headrace.protocol.schema.metadata import (
@@ -62,6 +76,9 @@ class Cluster:
         self.list_version = 2
         self.markers: list[ErrorCode | NoAnswer] = []
         self.sent: list[tuple[int, int, Message]] = []  # broker, version, request
+        self.within_s: list[float] = []  # how long each request to several brokers may take
+        self.describes = ErrorCode.NONE  # what the coordinator answers to DescribeTransactions
+        self.last_stable_offset, self.high_watermark = 5, 9
 
     # -- as Brokers -----------------------------------------------------------------------------
 
@@ -91,6 +108,7 @@ class Cluster:
 
     def scatter(self, keys: Any, ask: Any, _within_s: float = 0) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
+        self.within_s.append(_within_s)
         for node, some in keys.items():
             found |= ask(node, some, Connection(self, node.id))
         return found
@@ -108,7 +126,15 @@ class Cluster:
 
     def answer(self, broker: int, version: int, request: Message) -> Any:
         self.sent.append((broker, version, request))
+        if isinstance(request, ListOffsetsRequest):
+            return self._list_offsets(request)
         return getattr(self, f"_{type(request).__name__}")(broker)
+
+    def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        offset = self.last_stable_offset if request.isolation_level else self.high_watermark
+        self.high_watermark += 1  # a record arrives after each request
+        partition = ListOffsetsPartitionResponse(partition_index=0, error_code=0, offset=offset)
+        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=TOPIC, partitions=[partition])])
 
     def _DescribeConfigsRequest(self, broker: int) -> DescribeConfigsResponse:  # noqa: N802
         config = DescribeConfigsResourceResult(
@@ -147,6 +173,7 @@ class Cluster:
     def _DescribeTransactionsRequest(self, broker: int) -> DescribeTransactionsResponse:  # noqa: N802
         assert broker == 2
         state = TransactionState(
+            error_code=self.describes,
             transactional_id="id",
             transaction_state="Ongoing",
             transaction_timeout_ms=1000,
@@ -256,6 +283,92 @@ def test_a_list_lacks_brokers_that_do_not_answer_and_says_so(
 
     assert [each.transactional_id for each in found] == ["id"]
     assert found.missing == ("broker 1 answers COORDINATOR_NOT_AVAILABLE",)
+
+
+@pytest.mark.parametrize(
+    ("filters", "within_s"),
+    [
+        ({}, LIST_S),
+        ({"pattern": ".*"}, LIST_S),
+        ({"states": ["Ongoing", "Empty"]}, LIST_S),
+        ({"states": ["Ongoing", "PrepareAbort"]}, QUICK_S),
+        ({"min_duration_ms": 5}, QUICK_S),
+        ({"producer_ids": [7]}, QUICK_S),
+    ],
+)
+def test_a_broker_has_more_time_for_a_list_that_may_be_long(
+    cluster: Cluster, admin: TransactionAdmin, filters: dict[str, Any], within_s: float
+) -> None:
+    admin.list_transactions(**filters)
+
+    assert cluster.within_s == [within_s]
+
+
+@pytest.mark.parametrize(
+    ("code", "described"),
+    [
+        (ErrorCode.NONE, ["id"]),
+        (ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, []),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, []),
+    ],
+)
+def test_what_cannot_be_described_is_left_out(
+    cluster: Cluster, admin: TransactionAdmin, code: ErrorCode, described: list[str]
+) -> None:
+    cluster.describes = code
+
+    assert list(admin.describe_known(["id"])) == described
+
+
+# -- producers of a partition ----------------------------------------------------------------------
+
+
+def active(admin: TransactionAdmin) -> tuple[int | None, str | None, bool | None]:
+    (found,) = admin.active_producers(TOPIC, 0)
+    assert isinstance(found, ActiveProducer)
+    return found.start_offset, found.transactional_id, found.hanging
+
+
+def test_a_producer_is_hanging_if_its_coordinator_does_not_have_the_partition(
+    cluster: Cluster, admin: TransactionAdmin
+) -> None:
+    assert active(admin) == (5, "id", True)
+    cluster.enlisted = True
+    assert active(admin) == (5, "id", False)
+
+
+@pytest.mark.parametrize("then", [None, 9])
+def test_a_producer_whose_transaction_ends_meanwhile_is_not_hanging(
+    cluster: Cluster, admin: TransactionAdmin, then: int | None
+) -> None:
+    cluster.open_at = [5, then]
+
+    assert active(admin) == (then, "id", False)
+
+
+def test_whether_a_producer_is_hanging_is_unknown_while_a_coordinator_does_not_answer(
+    cluster: Cluster, admin: TransactionAdmin
+) -> None:
+    cluster.lists = {1: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+
+    assert active(admin) == (5, None, None)
+
+
+def test_coordinators_are_not_asked_about_producers_without_an_open_transaction(
+    cluster: Cluster, admin: TransactionAdmin
+) -> None:
+    cluster.open_at = [None]
+
+    assert active(admin) == (None, None, False)
+    assert len(cluster.sent) == 1
+
+
+def test_the_last_stable_offset_is_read_before_the_high_watermark(admin: TransactionAdmin) -> None:
+    """Otherwise a record that is committed in between would make it the larger one."""
+    partition = TopicPartition(TOPIC, 0)
+
+    assert admin.ends([partition]) == {partition: PartitionEnd(high_watermark=10, last_stable_offset=5)}
+    assert admin.ends([]) == {}
 
 
 def test_a_filter_that_a_broker_is_too_old_for_is_refused(cluster: Cluster, admin: TransactionAdmin) -> None:

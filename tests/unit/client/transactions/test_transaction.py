@@ -4,6 +4,7 @@ from headrace.client.transactions.transaction import (
     Coordinator,
     Enlisted,
     OpenTransaction,
+    PartitionEnd,
     PartitionProducer,
     Transaction,
     open_for,
@@ -152,3 +153,9 @@ def producer(
 def opened(partition: TopicPartition, producer_id: int) -> OpenTransaction:
     (found,) = open_transactions({partition: [producer(producer_id, start_offset=0)]}, NOW_MS)
     return found
+
+
+def test_offsets_wait_between_the_last_stable_offset_and_the_high_watermark() -> None:
+    assert PartitionEnd(high_watermark=9, last_stable_offset=5).waiting == 4
+    assert PartitionEnd(high_watermark=9).waiting is None
+    assert PartitionEnd(last_stable_offset=5).waiting is None
