@@ -12,7 +12,7 @@ from fastapi.routing import iter_route_contexts
 from headrace import __version__
 from headrace.http import problems
 from headrace.http.access import AccessLog
-from headrace.http.admin import brokers, cluster, groups, messages, search, tail, topics
+from headrace.http.admin import brokers, cluster, groups, messages, search, tail, topics, transactions
 from headrace.http.console import routes as console
 from headrace.http.console.state import Console
 from headrace.http.gateway import (
@@ -37,7 +37,7 @@ from headrace.http.registry.registry import Registry
 from headrace.http.settings import GatewaySettings
 from headrace.http.tracing import Tracing, provider
 
-_ADMIN: Final = (cluster, brokers, topics, search, tail, messages, groups)
+_ADMIN: Final = (cluster, brokers, topics, search, tail, messages, groups, transactions)
 _GATEWAY: Final = (
     v2_topics,
     v2_produce,
@@ -55,6 +55,7 @@ _TAGS: Final = {
     "topics": "Topics, partitions, settings, and deletion of old records.",
     "messages": "Messages: search, live tail, and produce.",
     "groups": "Consumer groups, their lag, and resets of their offsets.",
+    "transactions": "Transactions, the producers of a partition, and abort of hanging transactions.",
     "REST proxy v2": "Topics and producing, as in Confluent's REST proxy.",
     "REST proxy v2: consumers": "Consumers that the gateway keeps from one request to the next.",
     "REST proxy v3": "The cluster as resources with links, and producing of records.",

@@ -1,7 +1,7 @@
 """Refusals in the form of all parts of the gateway: {"error_code": 40401, "message": "a sentence"}."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
@@ -17,7 +17,9 @@ from headrace.client.errors import (
     ClientError,
     GroupActive,
     NoSuchGroup,
+    NoSuchPartition,
     NoSuchTopic,
+    NoSuchTransactionalId,
     Refused,
     TopicExists,
     Unreachable,
@@ -30,7 +32,9 @@ logger = logging.getLogger(__name__)
 
 _CODES: Final[Mapping[type[ClientError], int]] = {
     NoSuchTopic: 40401,
+    NoSuchPartition: 40402,
     NoSuchGroup: 40403,
+    NoSuchTransactionalId: 40406,
     TopicExists: 40901,
     GroupActive: 40902,
     Refused: 50201,
@@ -39,6 +43,8 @@ _CODES: Final[Mapping[type[ClientError], int]] = {
 }
 """The error code of a client's error: the first class that matches counts."""
 
+MISSING: Final = "headrace-missing"  # a header with what a list lacks, because a broker did not answer
+MISSING_SHOWN: Final = 20  # reasons in that header
 RETRY_AFTER_S: Final = 1
 _RETRIABLE: Final = frozenset({429, 503})
 FORM: Final = "form:"  # starts the tag of a body that may have several forms
@@ -80,6 +86,14 @@ def bad_request(message: str) -> Problem:
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the `responses` of a route that may refuse a request with these statuses."""
     return {status: {"model": Refusal} for status in statuses}
+
+
+def header_text(reasons: Iterable[str]) -> str:
+    """Return reasons as the value of a header, which has only ASCII and a bounded length."""
+    every = list(reasons)
+    left = len(every) - MISSING_SHOWN
+    shown = every[:MISSING_SHOWN] + ([f"and {left} more"] if left > 0 else [])
+    return "; ".join(shown).encode("ascii", "replace").decode()
 
 
 def retry_after(status: int) -> dict[str, str]:

@@ -11,6 +11,7 @@ from headrace.client.admin.admin import Admin
 from headrace.client.admin.topics import TopicAdmin
 from headrace.client.cluster.cluster import Cluster
 from headrace.client.groups.admin import GroupAdmin
+from headrace.client.transactions.admin import TransactionAdmin
 from headrace.client.wire.brokers import Brokers
 from headrace.http.settings import GatewaySettings
 from headrace.protocol.schema.metadata import MetadataResponse
@@ -27,6 +28,7 @@ class Reach:
         self.brokers = Brokers(settings.bootstrap, answer_s=SILENCE_S, client_id=CLIENT_ID)
         self.topics = TopicAdmin(self.brokers)
         self.groups = GroupAdmin(self.brokers)
+        self.transactions = TransactionAdmin(self.brokers)
         self._lock = Lock()
         self._admin: Admin | None = None
         self._at_close: list[Callable[[], None]] = []

@@ -31,12 +31,10 @@ from headrace.http.gateway.bodies import (
     TimeMs,
     example,
 )
-from headrace.http.problems import answers, bad_request
+from headrace.http.problems import MISSING, answers, bad_request, header_text
 from headrace.http.raw_names import RawRoute
 from headrace.http.reach import ReachDep
 from headrace.protocol.ids import TopicPartition
-
-MISSING: Final = "headrace-missing"  # a header with the brokers that have not answered
 
 router = APIRouter(tags=["groups"], route_class=RawRoute, responses=answers(400, 404, 409, 503))
 
@@ -57,7 +55,7 @@ def groups(
     """
     found = reach.groups.list_groups(state, type)
     if found.missing:
-        response.headers[MISSING] = "; ".join(found.missing).encode("ascii", "replace").decode()
+        response.headers[MISSING] = header_text(found.missing)
     return list(found)
 
 
