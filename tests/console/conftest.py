@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from console.reading import Reader
-from console.seed import register_schemas, seed
+from console.seed import open_transactions, register_schemas, seed
 from headrace.http.serving import serve_in_thread
 from headrace.testing.process import UpProcess
 
@@ -22,6 +22,7 @@ _CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with UpProcess(tmp_path_factory.mktemp("up")) as up:
         seed(up.bootstrap)
+        open_transactions(up.bootstrap)
         yield up.bootstrap
 
 

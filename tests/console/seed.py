@@ -13,8 +13,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from headrace.client.admin.admin import Admin
 from headrace.pipeline.progress import TOPIC, Progress
+from wire.hanging import leave_hanging
 
 HOSTILE: Final = """<script>window.hurt=1</script><img src=x onerror="window.hurt=1">"""
+TRANSACTIONAL_ID: Final = "ledger-service.eu"
 CITIES: Final = ("Hamburg", "Rotterdam", "Antwerp", "Gdańsk", "Le Havre")
 
 
@@ -38,6 +40,24 @@ def seed(bootstrap: str, *, replicas: int = 1, records: int = 400) -> None:
     ):
         commit(bootstrap, group, topic, share)
     commit(bootstrap, HOSTILE, "customers", 0.5)
+
+
+def open_transactions(bootstrap: str) -> None:
+    """A transaction in partition 0 that is open for all tests, and a hanging one in partition 1."""
+    with Admin(bootstrap) as admin:
+        admin.create_topic("ledger", partitions=2)
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": TRANSACTIONAL_ID,
+            "transaction.timeout.ms": 900_000,
+        }
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("ledger", b"42", partition=0)
+    assert producer.flush(20) == 0
+    leave_hanging(bootstrap, "ledger", "ledger-service.us", partition=1)
 
 
 def register_schemas(url: str) -> None:

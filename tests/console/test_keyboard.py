@@ -13,6 +13,7 @@ def test_g_and_a_letter_lead_to_a_page(reader: Reader) -> None:
         ("c", "Cluster"),
         ("t", "Topics"),
         ("g", "Groups"),
+        ("x", "Transactions"),
         ("s", "Schemas"),
         ("p", "Pipelines"),
         ("a", "API"),

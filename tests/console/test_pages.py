@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from console.reading import Reader
-from console.seed import HOSTILE
+from console.seed import HOSTILE, TRANSACTIONAL_ID
 
 PAGES: Final = {
     "/ui/": "Cluster",
@@ -24,6 +24,14 @@ PAGES: Final = {
     "/ui/groups": "Groups",
     "/ui/groups/billing": "billing",
     f"/ui/groups/{quote(HOSTILE, safe='')}": HOSTILE,
+    "/ui/topics/orders/producers": "orders",
+    "/ui/topics/ledger/producers?partition=1": "ledger",
+    "/ui/transactions": "Transactions",
+    "/ui/transactions?state=any": "Transactions",
+    "/ui/transactions?pattern=(": "Transactions",
+    f"/ui/transactions/{TRANSACTIONAL_ID}": TRANSACTIONAL_ID,
+    "/ui/hanging-transactions": "Hanging transactions",
+    "/ui/hanging-transactions?older=0": "Hanging transactions",
     "/ui/schemas": "Schemas",
     "/ui/schemas/orders-value": "orders-value",
     "/ui/schemas/orders-value?version=2&against=1": "orders-value",
@@ -79,6 +87,10 @@ def test_at_the_width_of_a_phone_tables_keep_what_matters(browser: Browser, url:
         ("/ui/topics", ["Topic", "Records", "Health"]),
         ("/ui/groups", ["Group", "State", "Lag"]),
         ("/ui/groups/billing", ["Partition", "Committed", "Lag"]),
+        ("/ui/transactions?state=any", ["Transactional id", "State", "Open for"]),
+        (f"/ui/transactions/{TRANSACTIONAL_ID}", ["Partition", "Offsets waiting", "Producers"]),
+        ("/ui/hanging-transactions?older=0", ["Partition", "First offset", "Action"]),
+        ("/ui/topics/ledger/producers?partition=1", ["Producer id", "Open transaction", "Action"]),
         ("/ui/schemas", ["Subject", "Versions", "Newest id"]),
         ("/ui/pipelines", ["Query", "State", "Rows in/s", "Lag"]),
     ):
@@ -94,6 +106,7 @@ def test_dialogs_can_be_read_in_every_theme_and_width(looked_at: Reader) -> None
         "/ui/topics",
         "/ui/topics/orders/settings",
         "/ui/groups/billing",
+        "/ui/hanging-transactions?older=0",
         "/ui/schemas/orders-value",
     ):
         looked_at.open(path)

@@ -31,3 +31,28 @@ def test_what_may_be_old_is_read_when_it_is_too_old() -> None:
     assert lately.aged(15, lambda: next(reads)) == 0
     now_s[0] = 15.1
     assert lately.aged(15, lambda: next(reads)) == 1
+
+
+def test_what_took_long_to_read_is_kept_for_longer() -> None:
+    now_s = [0.0]
+    reads = iter(range(10))
+    lately: Recent[int] = Recent(now_s=lambda: now_s[0], rest=10)
+
+    def slowly() -> int:
+        now_s[0] += 2
+        return next(reads)
+
+    assert lately.get(asked(), slowly) == 0
+    now_s[0] = 21.9
+    assert lately.get(asked(), slowly) == 0
+    now_s[0] = 22.1
+    assert lately.get(asked(), slowly) == 1
+
+
+def test_a_value_with_another_key_is_read_anew() -> None:
+    reads = iter(range(10))
+    lately: Recent[int] = Recent(now_s=lambda: 0.0)
+    assert lately.get(asked(SWAP), lambda: next(reads), key="open") == 0
+    assert lately.get(asked(SWAP), lambda: next(reads), key="any") == 1
+    assert lately.get(asked(SWAP), lambda: next(reads), key="any") == 1
+    assert lately.get(asked(SWAP), lambda: next(reads), key="open") == 2

@@ -5,11 +5,21 @@ from fastapi.responses import Response
 
 from headrace.http.console import assets
 from headrace.http.console.pages import PageRoute
-from headrace.http.console.views import api, cluster, groups, messages, pipelines, schemas, topic, topics
+from headrace.http.console.views import (
+    api,
+    cluster,
+    groups,
+    messages,
+    pipelines,
+    schemas,
+    topic,
+    topics,
+    transactions,
+)
 from headrace.http.problems import Problem
 
 router = APIRouter()
-for _view in (assets, cluster, topics, topic, messages, groups, schemas, pipelines, api):
+for _view in (assets, cluster, topics, topic, messages, groups, transactions, schemas, pipelines, api):
     router.include_router(_view.router)
 
 _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -1,13 +1,15 @@
 """What the console keeps between requests: little and bounded, and not needed after a restart."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from fastapi import Request
 
 from headrace.client.cluster.topic_overview import TopicList, TopicOverview
+from headrace.client.transactions.admin import OpenTransactions, Summaries
 from headrace.http.console.progress import Pipelines
 from headrace.http.console.sampling import LagSampler
 from headrace.http.console.views.groups import GroupRow
@@ -20,27 +22,44 @@ SWAP: Final = "x-headrace-swap"
 Value = TypeVar("Value")
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[Value]):
+    value: Value
+    key: Hashable
+    at_s: float
+    took_s: float
+
+
 class Recent(Generic[Value]):
-    """One value that was read a moment ago."""
+    """One value that was read a moment ago.
 
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+    With `rest`, a value that took long to read is kept for `rest` times as long: then reading it takes a
+    bounded share of the cluster's time, however many pages show it.
+    """
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic, *, rest: float = 0) -> None:
         self._now_s = now_s
+        self._rest = rest
         self._lock = Lock()
-        self._kept: tuple[float, Value] | None = None
+        self._kept: _Kept[Value] | None = None
 
-    def get(self, request: Request, read: Callable[[], Value]) -> Value:
+    def get(self, request: Request, read: Callable[[], Value], key: Hashable = None) -> Value:
         """Return a new value, or for a SWAP request one that is at most KEPT_S old."""
-        return self.aged(KEPT_S if SWAP in request.headers else 0, read)
+        return self.aged(KEPT_S if SWAP in request.headers else 0, read, key)
 
-    def aged(self, max_age_s: float, read: Callable[[], Value]) -> Value:
-        """Return the kept value if it is young enough, else a new one."""
+    def aged(self, max_age_s: float, read: Callable[[], Value], key: Hashable = None) -> Value:
+        """Return the kept value if it has the same key and is young enough, else a new one."""
         with self._lock:
             kept = self._kept
-        if kept is not None and self._now_s() - kept[0] < max_age_s:
-            return kept[1]
+        started_s = self._now_s()
+        if kept is not None and kept.key == key:
+            max_age_s = max(max_age_s, self._rest * kept.took_s)
+            if started_s - kept.at_s < max_age_s:
+                return kept.value
         value = read()
         with self._lock:
-            self._kept = (self._now_s(), value)
+            now_s = self._now_s()
+            self._kept = _Kept(value, key, now_s, now_s - started_s)
         return value
 
 
@@ -52,6 +71,8 @@ class Console:
         self.whole_topics: Recent[list[TopicOverview]] = Recent()
         self.disk: Recent[dict[int, int]] = Recent()
         self.groups: Recent[list[GroupRow]] = Recent()
+        self.transactions: Recent[Summaries] = Recent(rest=10)
+        self.hanging: Recent[OpenTransactions] = Recent()
         self.lags = LagSampler(reach.groups.describe)
         self.pipelines = Pipelines(reach.bootstrap)
         reach.at_close(self.lags.close)

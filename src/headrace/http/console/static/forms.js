@@ -32,6 +32,7 @@ function open(opener) {
   form?.reset();
   for (const said of dialog.querySelectorAll(".problem, .well")) said.textContent = "";
   for (const field of dialog.querySelectorAll("[data-must]")) field.form.querySelector("[type=submit]").disabled = true;
+  if (opener.dataset.must) for (const field of dialog.querySelectorAll("[data-must]")) field.dataset.must = opener.dataset.must;
   for (const [key, value] of Object.entries(opener.dataset)) {
     if (!key.startsWith("fill")) continue;
     const name = key.slice(4).toLowerCase();

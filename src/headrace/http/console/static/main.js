@@ -11,9 +11,10 @@ keys.listen();
 theme.listen();
 forms.listen();
 
-// On a phone the bar of pages may be wider than the screen.
-const here = document.querySelector(".side nav [aria-current]");
-if (here) here.closest("nav").scrollLeft = here.offsetLeft - 80;
+// On a phone the bar of pages, and a bar of tabs, may be wider than the screen.
+for (const here of document.querySelectorAll(".side nav [aria-current], .tabs [aria-current]")) {
+  here.closest("nav").scrollLeft = here.offsetLeft - 80;
+}
 
 const said = sessionStorage.getItem("toast");
 if (said) {

@@ -1,8 +1,8 @@
 """One topic: its partitions, settings and groups. Its messages have their own view."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from headrace.client.admin.topics import Config
@@ -15,6 +15,7 @@ from headrace.http.console.views.cluster import settings_table
 from headrace.http.console.views.groups import GroupRow, described
 from headrace.http.gateway.bodies import TopicName
 from headrace.http.reach import Reach, ReachDep
+from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -75,6 +76,47 @@ def groups(request: Request, name: TopicName, reach: ReachDep) -> Response:
         if any(at.topic == name for at in each.partitions)
     ]
     return topic_page(request, reach, "Groups", found, groups=reading, left_out=left_out)
+
+
+_PRODUCER_COLUMNS = {
+    "producer": lambda each: each.producer_id,
+    "epoch": lambda each: each.producer_epoch,
+    "sequence": lambda each: each.last_sequence,
+    "last": lambda each: each.last_timestamp_ms,
+    "start": lambda each: None if each.start_offset is None else (not each.hanging, each.start_offset),
+}
+
+
+@router.get("/ui/topics/{name}/producers")
+def producers(
+    request: Request,
+    name: TopicName,
+    reach: ReachDep,
+    partition: Annotated[str, Query(pattern="^[0-9]{0,9}$")] = "",
+) -> Response:
+    """Producers with hanging transactions come first, then those with other open ones."""
+    found = topics.topic(name, reach)
+    index = int(partition or 0)
+    active = reach.transactions.active_producers(name, index)
+    at = TopicPartition(name, index)
+    table = table_of(
+        request,
+        active,
+        _PRODUCER_COLUMNS,
+        text=lambda each: f"{each.producer_id} {each.transactional_id or ''}",
+        sort="start",
+    )
+    return topic_page(
+        request,
+        reach,
+        "Producers",
+        found,
+        table=table,
+        partition=index,
+        end=reach.transactions.ends([at])[at],
+        hanging=sum(each.hanging is True for each in active),
+        unknown=any(each.hanging is None for each in active),
+    )
 
 
 def topic_page(
