@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from headrace.broker.coordinator_loading import load
-from headrace.broker.errors import NotEnoughReplicas, NotEnoughReplicasAfterAppend
+from headrace.broker.errors import LeadershipInterrupted, NotEnoughReplicas, NotEnoughReplicasAfterAppend
 from headrace.broker.partition import Partition, Verification
 from headrace.broker.purgatory import Commit
 from headrace.broker.translate import FAILURES
@@ -39,7 +39,7 @@ _STALL_MS: Final = 1_000  # a timer that is later than this shows that the broke
 
 logger = logging.getLogger(__name__)
 
-UNCHANGED: Final = (RecordsTooLarge, InvalidProducerEpoch, InvalidTxnState)
+UNCHANGED: Final = (RecordsTooLarge, InvalidProducerEpoch, InvalidTxnState, LeadershipInterrupted)
 """Errors of an append after which the coordinator need not be loaded again."""
 
 Machine = TypeVar("Machine", bound=CoordinatorMachine[Any])

@@ -14,6 +14,10 @@ class NotLeader(KafkaError):
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+class LeadershipInterrupted(NotLeader):
+    """Another broker may have led the partition since a batch arrived here. A retry begins anew."""
+
+
 class NotEnoughReplicas(KafkaError):
     """The ISR is smaller than min.insync.replicas, and the request has acks=all."""
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from headrace.broker.errors import (
+    LeadershipInterrupted,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeader,
@@ -73,10 +74,11 @@ class Verification:
     was passed to `when_done`, with the error or None. A future would let a later batch overtake them.
     """
 
-    __slots__ = ("_error", "_is_done", "_waiting", "epoch", "holds")
+    __slots__ = ("_error", "_is_done", "_waiting", "epoch", "holds", "leader_epoch")
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, epoch: int, leader_epoch: int) -> None:
         self.epoch = epoch  # of the producer
+        self.leader_epoch = leader_epoch  # of the partition when the question was asked
         self.holds = 0  # batches that are neither appended nor refused yet
         self._waiting: list[Callable[[KafkaError | None], None]] = []
         self._is_done = False
@@ -361,12 +363,18 @@ class Partition:
         """Raise InvalidTxnState unless the coordinator knows that this partition is in the transaction.
 
         `verification` says so, unless a marker has been appended since. Without it the transaction would
-        never get a marker here.
+        never get a marker here. Raise LeadershipInterrupted, which is retriable, if another broker may have
+        appended the marker: the retry is verified again.
         """
         producer_id, epoch = header.producer_id, header.producer_epoch
         self.log.producers.check_epoch(header)
         current = self.verifications.get(producer_id)
         if verification is None or current is not verification or verification.epoch != epoch:
+            if verification is not None and verification.leader_epoch != self.leader_epoch:
+                raise LeadershipInterrupted(
+                    f"{self.id}: the transaction of producer {producer_id} was verified in leader epoch "
+                    f"{verification.leader_epoch}, current is {self.leader_epoch} (NOT_LEADER_OR_FOLLOWER)"
+                )
             raise InvalidTxnState(
                 f"{self.id}: the transaction of producer {producer_id} with epoch {epoch} is not verified "
                 "(INVALID_TXN_STATE)"

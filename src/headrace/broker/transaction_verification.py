@@ -89,7 +89,7 @@ class TransactionVerifier:
         if current is None or current.epoch != producer.epoch:
             if partition.log.producers.is_in_transaction(producer.producer_id, producer.epoch):
                 return None
-            current = Verification(producer.epoch)
+            current = Verification(producer.epoch, partition.leader_epoch)
             partition.verifications[producer.producer_id] = current
             if adds or self._is_enabled():
                 self._collect(_Question(transactional_id, producer, adds), partition, current)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headrace.broker.errors import LeadershipInterrupted
 from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.partition import Verification
 from headrace.coordinator.decision import Producer
@@ -17,6 +18,7 @@ from headrace.coordinator.errors import (
 from headrace.group.classic import State
 from headrace.group.coordinator import GroupCoordinator
 from headrace.group.decision import Decision, Joined, Synced
+from headrace.protocol.errors import KafkaError
 from headrace.protocol.records import Record, encode_batch
 from headrace.storage.errors import InvalidTxnState
 from support.groups import commit_request, join_request, sync_request
@@ -311,11 +313,13 @@ async def later(function: Callable[[], Any]) -> Any:
 # -- transactions ----------------------------------------------------------------------------------
 
 
-def commit_in_transaction(office: Office, offset: int, *, verified: bool = True) -> None:
+def commit_in_transaction(
+    office: Office, offset: int, *, verified: bool = True, earlier_epochs: int = 0
+) -> None:
     def decide(machine: GroupCoordinator, now_ms: int) -> Decision:
         return machine.commit_in_transaction(commit_request([("orders", 0, offset)]), PRODUCER, now_ms)
 
-    verification = Verification(PRODUCER.epoch)
+    verification = Verification(PRODUCER.epoch, office.shard.leader_epoch - earlier_epochs)
     if verified:
         office.shard.partition.verifications[PRODUCER.producer_id] = verification
     office.shard.write(decide, verification)
@@ -351,12 +355,15 @@ def test_an_open_transaction_can_be_ended_by_the_next_coordinator(open_office: C
     assert offsets(third) == [7]
 
 
-def test_offsets_of_a_transaction_that_is_not_verified_change_nothing(office: Office) -> None:
+@pytest.mark.parametrize(("earlier_epochs", "error"), [(0, InvalidTxnState), (2, LeadershipInterrupted)])
+def test_offsets_of_a_transaction_that_is_not_verified_change_nothing(
+    office: Office, earlier_epochs: int, error: type[KafkaError]
+) -> None:
     office.commit(commit_request([("orders", 0, 1)]))
     shard = office.shard
 
-    with pytest.raises(InvalidTxnState):
-        commit_in_transaction(office, 7, verified=False)
+    with pytest.raises(error):
+        commit_in_transaction(office, 7, verified=False, earlier_epochs=earlier_epochs)
 
     assert office.shard is shard  # it was not loaded again
     assert offsets(office) == [1]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.broker import transaction_verification
-from headrace.broker.errors import TimedOut
+from headrace.broker.errors import LeadershipInterrupted, RefusedByCoordinator, TimedOut
 from headrace.broker.partition import Partition, Verification
 from headrace.broker.transaction_verification import TransactionVerifier, refusal_of
 from headrace.controller.channel import PeerGone
@@ -25,11 +25,12 @@ from headrace.protocol.schema.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from headrace.storage.errors import InvalidProducerEpoch, InvalidTxnState
-from headrace.transaction.errors import ProducerFenced, TransactionAbortable
+from headrace.transaction.errors import ProducerFenced
 from support.records import make_batch
 from unit.broker.replica_samples import FOLLOWED, LED, REPLICAS, make_partition
 
 PRODUCER = Producer(9, 0)
+ABORTABLE = RefusedByCoordinator(ErrorCode.TRANSACTION_ABORTABLE, "not part of the transaction")
 
 
 def batch(sequence: int = 0, *, epoch: int = 0) -> bytearray:
@@ -202,11 +203,36 @@ def test_an_older_epoch_is_fenced_whatever_was_verified(stage: Stage) -> None:
         stage.partition.append(batch(), acks_all=False, verification=verification)
 
 
-def test_a_verification_does_not_outlive_the_leadership(stage: Stage) -> None:
-    verification = stage.required()
+def interrupt_leadership(partition: Partition) -> None:
+    """Let another broker lead for one leader epoch."""
+    partition.become(replace(FOLLOWED, leader_epoch=LED.leader_epoch + 1, version=90), REPLICAS, 0)
+    partition.become(replace(LED, leader_epoch=LED.leader_epoch + 2, version=91), REPLICAS, 0)
+
+
+def test_a_batch_that_was_verified_before_another_broker_led_is_retried_and_verified_again(
+    stage: Stage,
+) -> None:
+    verification = stage.required(adds=False)
     stage.outcome(verification)
-    stage.partition.become(replace(FOLLOWED, leader_epoch=LED.leader_epoch + 1, version=90), REPLICAS, 0)
-    stage.partition.become(replace(LED, leader_epoch=LED.leader_epoch + 2, version=91), REPLICAS, 0)
+    interrupt_leadership(stage.partition)
+
+    with pytest.raises(LeadershipInterrupted) as refused:
+        stage.partition.append(batch(), acks_all=False, verification=verification)
+    assert refused.value.retriable
+    assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    retried = stage.required(adds=False)
+    assert retried is not verification
+    stage.outcome(retried)
+    stage.partition.append(batch(), acks_all=False, verification=retried)
+    assert len(stage.coordinator.requests) == 2
+
+
+def test_a_marker_in_the_same_leader_epoch_is_no_reason_to_retry(stage: Stage) -> None:
+    interrupt_leadership(stage.partition)
+    verification = stage.required(adds=False)
+    stage.outcome(verification)
+    stage.mark(PRODUCER, commit=False, version=0)
 
     with pytest.raises(InvalidTxnState):
         stage.partition.append(batch(), acks_all=False, verification=verification)
@@ -270,7 +296,7 @@ def test_errors_are_those_that_clients_of_that_age_know() -> None:
     def code(error: KafkaError, *, knows_abortable: bool = True) -> ErrorCode:
         return refusal_of(error, knows_abortable=knows_abortable, retried_as=CoordinatorNotAvailable).code
 
-    assert code(TransactionAbortable("x")) == ErrorCode.TRANSACTION_ABORTABLE
-    assert code(TransactionAbortable("x"), knows_abortable=False) == ErrorCode.INVALID_TXN_STATE
+    assert code(ABORTABLE) == ErrorCode.TRANSACTION_ABORTABLE
+    assert code(ABORTABLE, knows_abortable=False) == ErrorCode.INVALID_TXN_STATE
     assert code(ProducerFenced("x")) == ErrorCode.INVALID_PRODUCER_EPOCH
     assert code(NotCoordinator("x")) == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.errors import LeadershipInterrupted
 from headrace.broker.groups import GroupShard
 from headrace.broker.handlers.offset_commit import WRITTEN_TOGETHER
 from headrace.broker.partition import Verification
@@ -135,6 +136,8 @@ async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: C
             )
         shard = broker.groups.shard(request.group_id)  # it may have moved meanwhile
         await _append(shard, offsets, request, producer, verification)
+    except LeadershipInterrupted as error:  # clients do not expect NOT_LEADER_OR_FOLLOWER from a coordinator
+        raise CoordinatorLoading(str(error)) from error
     finally:
         broker.verifier.release(shard.partition, producer, verification)
 
