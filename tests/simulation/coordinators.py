@@ -67,7 +67,7 @@ def coordinators_in_memory(clock: SimpleNamespace) -> Iterator[None]:
         patch("headrace.broker.producer_ids.time", clock),
         patch(f"{shard}.encode_batch", _encode_batch),
         patch(f"{loading}.without_blocking", _read),
-        patch(f"{loading}._batches", lambda data: ((batch, batch) for batch in data)),
+        patch(f"{loading}.batches", lambda data: ((batch, batch) for batch in data)),
         patch(f"{loading}.keys_and_values", lambda batch, _header: batch.records),
         patch("headrace.broker.partition.read_header", lambda data: data[0]),
         patch("headrace.broker.partition.encode_end_txn_batch", _encode_marker),

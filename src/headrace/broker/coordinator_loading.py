@@ -5,6 +5,7 @@ commits that later ones replace; of these only the last of each key is decoded, 
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
@@ -25,13 +26,13 @@ KeyAndValue = tuple[bytes | None, bytes | None]
 
 async def load(log: Log, machine: CoordinatorMachine[Any]) -> int:
     """Apply every record of the log and return their number. Nothing may be appended meanwhile."""
-    loader = _Loader(machine)
+    loader = Loader(machine)
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:
         data = await without_blocking(partial(log.read, offset, SLICE_BYTES, max_offset=end))
         if not data:
             break
-        for header, batch in _batches(data):
+        for header, batch in batches(data):
             loader.take(header, batch)
             offset = header.next_offset
         await asyncio.sleep(0)
@@ -40,34 +41,52 @@ async def load(log: Log, machine: CoordinatorMachine[Any]) -> int:
     return loader.count
 
 
-class _Loader:
+class Loader:
+    """Applies the records of a log to a machine, in the order of the log."""
+
     def __init__(self, machine: CoordinatorMachine[Any]) -> None:
         self.count = 0
         self._machine = machine
         self._last: dict[bytes, bytes | None] = {}  # values of keys whose earlier records do not matter
         self._open: dict[int, dict[bytes | None, bytes | None]] = {}  # open transactions, by producer id
+        self._producers: dict[bytes | None, set[int]] = defaultdict(set)  # whose open transaction has a key
 
     def take(self, header: BatchHeader, batch: Buffer) -> None:
+        """Apply the records of the next batch, or keep them until their transaction ends."""
         records = list(keys_and_values(batch, header))
         self.count += len(records)
         if not records:
             return  # compaction has removed all records of the batch and kept its header
         if header.is_control:
             marker = decode_control_key(records[0][0] or b"")
-            records = list(self._open.pop(header.producer_id, {}).items())
+            records = self._end_transaction(header.producer_id)
             if marker is not ControlRecordType.COMMIT:
                 return
         elif header.is_transactional:
             self._open.setdefault(header.producer_id, {}).update(records)
+            for key, _ in records:
+                self._producers[key].add(header.producer_id)
             return
         for key, value in records:
             if value is None:
-                for pending in self._open.values():
-                    pending.pop(key, None)  # what was deleted is not committed by a transaction later
+                for producer_id in self._producers.pop(key, ()):
+                    del self._open[producer_id][
+                        key
+                    ]  # what was deleted is not committed by a transaction later
             if key is not None and self._machine.is_replaced_by_later(key):
                 self._last[key] = value
             else:
                 self._apply(key, value)
+
+    def _end_transaction(self, producer_id: int) -> list[KeyAndValue]:
+        """Remove and return the records of the producer's open transaction."""
+        records = list(self._open.pop(producer_id, {}).items())
+        for key, _ in records:
+            producers = self._producers[key]
+            producers.discard(producer_id)
+            if not producers:
+                del self._producers[key]
+        return records
 
     def finish(self) -> Iterator[None]:
         """Apply what is left; the caller may do something else whenever this yields."""
@@ -86,7 +105,8 @@ class _Loader:
             self._machine.apply(record, producer_id)
 
 
-def _batches(data: Buffer) -> Iterator[tuple[BatchHeader, Buffer]]:
+def batches(data: Buffer) -> Iterator[tuple[BatchHeader, Buffer]]:
+    """Yield the batches in `data` with their headers."""
     view, position = memoryview(data), 0
     while position < len(view):
         header = read_header(view, position)

@@ -1,10 +1,11 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headrace.broker.coordinator_loading import load
+from headrace.broker.coordinator_loading import Loader, batches, load
 from headrace.group.coordinator import GroupCoordinator
 from headrace.group.limits import GroupLimits
 from headrace.group.offsets import Committed, offset_record, offset_tombstone
@@ -118,6 +119,43 @@ def test_offsets_of_a_transaction_count_from_its_end_on_if_it_was_committed(log:
     end_transaction(log, 2, ControlRecordType.ABORT)
 
     assert offsets(loaded(log), "g") == {0: 10}
+
+
+def test_an_offset_that_was_deleted_is_not_committed_by_a_transaction_later(log: Log) -> None:
+    append(log, committed("g", 0, 10), committed("g", 1, 11), producer_id=1, sequence=0)
+    append(log, committed("g", 0, 20), producer_id=2, sequence=0)
+    append(log, offset_tombstone("g", "orders", 0))
+    append(log, committed("g", 2, 21), committed("g", 1, 22), producer_id=2, sequence=1)
+    end_transaction(log, 1, ControlRecordType.COMMIT)
+    append(log, offset_tombstone("g", "orders", 1))
+    end_transaction(log, 2, ControlRecordType.COMMIT)
+
+    assert offsets(loaded(log), "g") == {2: 21}
+
+
+def test_a_tombstone_looks_only_at_transactions_that_have_its_key(log: Log) -> None:
+    """Loading costs what changes: not the number of tombstones times that of open transactions."""
+    for producer_id in range(100):
+        append(log, committed("open", producer_id, 1), producer_id=producer_id, sequence=0)
+    append(log, *(offset_tombstone("gone", "orders", partition) for partition in range(100)))
+    looked_at: list[int] = []
+
+    class Counted(dict[int, Any]):
+        def __getitem__(self, producer_id: int) -> Any:
+            looked_at.append(producer_id)
+            return super().__getitem__(producer_id)
+
+        def values(self) -> Any:
+            looked_at.extend(self)
+            return super().values()
+
+    loader = Loader(GroupCoordinator(GroupLimits(), lambda: "id"))
+    loader._open = Counted()
+    for header, batch in batches(log.read(0, 1_000_000)):
+        loader.take(header, batch)
+
+    assert len(loader._open) == 100
+    assert looked_at == []
 
 
 def test_what_is_no_record_of_a_group_is_not_passed_over(log: Log) -> None:
