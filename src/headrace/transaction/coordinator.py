@@ -25,7 +25,6 @@ from headrace.transaction.errors import (
     KeepPreparedUnsupported,
     ProducerFenced,
     ProducerIdRequired,
-    TransactionAbortable,
     TransactionalIdNotFound,
     TwoPhaseCommitDisabled,
 )
@@ -143,20 +142,17 @@ class TransactionCoordinator:
             return Decision(now_ms)
         return _decision(found.with_partitions(partitions, client_version, now_ms), now_ms)
 
-    def verify_partitions(
-        self, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition], now_ms: int
+    def ongoing_partitions(
+        self, transactional_id: str, producer: Producer, now_ms: int
     ) -> TransactionDecision:
-        """Return, as the answer, the error of each partition that is not part of the ongoing transaction."""
+        """Return, as the answer, the partitions of the ongoing transaction; none if there is none.
+
+        The set is never changed, so that the caller may compare many partitions with it in slices.
+        """
         found = self._of_producer(transactional_id, producer)
-        known = found.partitions if found.state is TransactionState.ONGOING else frozenset()
-        missing = {
-            partition: TransactionAbortable(
-                f"{partition} is not part of {_shown(found)} (TRANSACTION_ABORTABLE)"
-            )
-            for partition in partitions
-            if partition not in known
-        }
-        return Decision(now_ms, answer=missing)
+        return Decision(
+            now_ms, answer=found.partitions if found.state is TransactionState.ONGOING else frozenset()
+        )
 
     def end(
         self, request: EndTransaction, now_ms: int, new_producer_id: int | None = None

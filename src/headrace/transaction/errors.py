@@ -34,12 +34,6 @@ class InvalidTransactionTimeout(CoordinatorError):
     code = ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
-class TransactionAbortable(CoordinatorError):
-    """The partition is not part of the transaction. The client can only abort."""
-
-    code = ErrorCode.TRANSACTION_ABORTABLE
-
-
 class TransactionalIdNotFound(CoordinatorError):
     """There is no such transactional id."""
 

@@ -69,10 +69,10 @@ class Driver:
         added = frozenset(partitions or (A,))
         self._carry_out(self.machine.add_partitions("t", producer, added, version, self.now_ms))
 
-    def verify(self, producer: Producer, *partitions: TopicPartition) -> dict[TopicPartition, ErrorCode]:
-        missing = self._carry_out(self.machine.verify_partitions("t", producer, partitions, self.now_ms))
-        assert isinstance(missing, dict)
-        return {partition: error.code for partition, error in missing.items()}
+    def ongoing(self, producer: Producer) -> frozenset[TopicPartition]:
+        partitions = self._carry_out(self.machine.ongoing_partitions("t", producer, self.now_ms))
+        assert isinstance(partitions, frozenset)
+        return partitions
 
     def end(self, producer: Producer, *, commit: bool, version: int = NEW) -> Producer:
         request = EndTransaction("t", producer, commit, version)
@@ -122,7 +122,7 @@ def test_an_earlier_instance_is_fenced(driver: Driver) -> None:
     with pytest.raises(ProducerFenced):
         driver.end(first, commit=True)
     with pytest.raises(ProducerFenced):
-        driver.verify(first, A)
+        driver.ongoing(first)
     with pytest.raises(ProducerFenced):
         driver.init(expected=first)
 
@@ -214,12 +214,15 @@ def test_partitions_are_added_once(driver: Driver) -> None:
     assert (driver["t"].start_ms, driver["t"].last_update_ms) == (began_ms, driver.now_ms)
 
 
-def test_a_partition_that_is_not_in_the_transaction_is_not_verified(driver: Driver) -> None:
+def test_only_partitions_of_the_ongoing_transaction_are_verified(driver: Driver) -> None:
     producer = driver.init()
-    assert driver.verify(producer, A) == {A: ErrorCode.TRANSACTION_ABORTABLE}
+    assert driver.ongoing(producer) == frozenset()
     driver.add(producer, A)
+    assert driver.ongoing(producer) == {A}
+    following = driver.end(producer, commit=True)
+    driver.complete()
 
-    assert driver.verify(producer, A, B) == {B: ErrorCode.TRANSACTION_ABORTABLE}
+    assert driver.ongoing(following) == frozenset()
 
 
 def test_nothing_is_added_or_verified_while_markers_are_written(driver: Driver) -> None:
@@ -231,7 +234,7 @@ def test_nothing_is_added_or_verified_while_markers_are_written(driver: Driver) 
         with pytest.raises(ConcurrentTransactions):
             driver.add(each)
         with pytest.raises(ConcurrentTransactions):
-            driver.verify(each, A)
+            driver.ongoing(each)
     driver.complete()
     driver.add(following, B)
 
@@ -239,9 +242,10 @@ def test_nothing_is_added_or_verified_while_markers_are_written(driver: Driver) 
 
 
 def test_unknown_ids_have_no_producer(driver: Driver) -> None:
-    for call in (driver.add, driver.verify):
-        with pytest.raises(InvalidProducerIdMapping):
-            call(Producer(1, 0), A)
+    with pytest.raises(InvalidProducerIdMapping):
+        driver.add(Producer(1, 0), A)
+    with pytest.raises(InvalidProducerIdMapping):
+        driver.ongoing(Producer(1, 0))
     with pytest.raises(InvalidProducerIdMapping):
         driver.end(Producer(1, 0), commit=True)
     with pytest.raises(TransactionalIdNotFound):

@@ -18,7 +18,7 @@ from headrace.broker.slices import each as each_of
 from headrace.broker.transactions import fencing_code
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinator.decision import Producer
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -108,14 +108,14 @@ async def _verified(transaction: AddPartitionsToTxnTransaction, context: Context
     partitions = await in_slices(_partitions(transaction.topics))
     try:
         reply: asyncio.Future[Any] = context.broker.transactions.shard(transaction.transactional_id).write(
-            lambda machine, now_ms: machine.verify_partitions(
-                transaction.transactional_id, _producer(transaction), partitions, now_ms
+            lambda machine, now_ms: machine.ongoing_partitions(
+                transaction.transactional_id, _producer(transaction), now_ms
             )
         )
-        missing: Mapping[TopicPartition, KafkaError] = await reply
+        ongoing: frozenset[TopicPartition] = await reply
     except FAILURES as error:
         return _Outcome(error_code(error))
-    return _Outcome(ErrorCode.NONE, {partition: error.code for partition, error in missing.items()})
+    return _Outcome(ErrorCode.NONE, await in_slices(_missing(partitions, ongoing)))
 
 
 def _producer(transaction: AddPartitionsToTxnTransaction) -> Producer:
@@ -145,6 +145,19 @@ def _unknown(
         topic = topics.get(partition.topic)
         if topic is None or partition.partition not in topic.replicas:
             found[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return found
+
+
+def _missing(
+    partitions: Iterable[TopicPartition], ongoing: frozenset[TopicPartition]
+) -> Steps[dict[TopicPartition, ErrorCode]]:
+    """Return the error of each partition that is not part of the transaction. The client can only abort."""
+    found = {}
+    for number, partition in enumerate(partitions):
+        if not number % _SLICE:
+            yield
+        if partition not in ongoing:
+            found[partition] = ErrorCode.TRANSACTION_ABORTABLE
     return found
 
 
