@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 from headrace.http.serving import serve_in_thread
 from headrace.testing import Cluster
@@ -67,6 +68,46 @@ def test_topics_and_settings_are_told_of_although_the_controller_hangs(cluster: 
             assert asking.get("/api/v1/topics/kept")["replicas"] == 3
         finally:
             cluster.resume(hung)
+        asking.close()
+
+
+def test_transactions_of_a_hung_coordinator_are_missing_until_another_broker_takes_over(
+    cluster: Cluster,
+) -> None:
+    with serve_in_thread(cluster.bootstrap) as served:
+        asking = Asking(served.url)
+        _make_topic(asking)
+        producer = Producer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "transactional.id": "hung",
+                "transaction.timeout.ms": 900_000,
+            }
+        )
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce("kept", b"x", partition=0)
+        assert producer.flush(30) == 0
+        hung = asking.get("/api/v1/transactions/hung")["coordinator"]["id"]
+
+        def is_listed() -> bool:
+            answer = asking("GET", "/api/v1/transactions?state=Ongoing")
+            ids = [each["transactional_id"] for each in answer.json()["transactions"]]
+            missing = answer.headers.get("headrace-missing", "")
+            assert ids == ["hung"] or missing, "the list lacks a transaction, and does not say so"
+            page = asking("GET", "/ui/transactions")
+            assert page.ok
+            assert "/ui/transactions/hung" in page.text or "Transactions may be missing" in page.text
+            return ids == ["hung"] and not missing and "/ui/transactions/hung" in page.text
+
+        assert is_listed()
+        cluster.pause(hung)
+        try:
+            wait_until(is_listed, "no broker has taken over the transaction")
+            assert asking.get("/api/v1/transactions/hung")["coordinator"]["id"] != hung
+        finally:
+            cluster.resume(hung)
+        producer.abort_transaction(30)
         asking.close()
 
 

@@ -56,3 +56,11 @@ def test_a_value_with_another_key_is_read_anew() -> None:
     assert lately.get(asked(SWAP), lambda: next(reads), key="any") == 1
     assert lately.get(asked(SWAP), lambda: next(reads), key="any") == 1
     assert lately.get(asked(SWAP), lambda: next(reads), key="open") == 2
+
+
+def test_a_value_that_is_not_complete_is_read_again() -> None:
+    reads = iter([[], ["billing-1"], ["billing-2"]])
+    lately: Recent[list[str]] = Recent(now_s=lambda: 0.0, complete=bool)
+    assert lately.get(asked(SWAP), lambda: next(reads)) == []
+    assert lately.get(asked(SWAP), lambda: next(reads)) == ["billing-1"]
+    assert lately.get(asked(SWAP), lambda: next(reads)) == ["billing-1"]

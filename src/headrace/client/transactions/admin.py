@@ -71,7 +71,7 @@ GRACE_MS: Final = (
     5 * 60 * 1000
 )  # for a coordinator to abort a transaction after its timeout, as in Kafka's tool
 PARTIAL_S: Final = 1.0  # for retries where a partial answer is an answer, too
-LIST_S: Final = 15.0  # for a list that may be long: a broker takes seconds for 100,000 transactional ids
+LIST_S: Final = 10.0  # for a list that may be long: a broker takes seconds for 100,000 transactional ids
 KEYS_PER_S: Final = 1000  # transactional ids or partitions that a broker describes, with time to spare
 MARKER_S: Final = 35.0  # brokers wait 30 s for the replicas
 _PER_REQUEST: Final = 1000  # partitions

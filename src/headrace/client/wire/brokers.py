@@ -234,9 +234,8 @@ class Brokers:
     ) -> dict[Node, Answer | NoAnswer]:
         """Return the answers of these brokers, asked at once; NoAnswer of those that give none in time."""
         started = time.monotonic()
-        limits = {
-            node: started + (min(within_s, SILENT_S) if self._is_silent(node.address) else within_s)
-            for node in exchanges
+        limits_s = {
+            node: min(within_s, SILENT_S) if self._is_silent(node.address) else within_s for node in exchanges
         }
         answers: dict[Node, Answer | NoAnswer] = {}
         with _threads(min(THREADS, len(exchanges))) as threads:
@@ -246,12 +245,12 @@ class Brokers:
             }
             for node, future in asked.items():
                 try:
-                    answers[node] = future.result(max(0.0, limits[node] - time.monotonic()))
+                    answers[node] = future.result(max(0.0, started + limits_s[node] - time.monotonic()))
                 except NoAnswer as error:
                     answers[node] = error
                 except TimeoutError:
                     self._silent.setdefault(node.address, started)
-                    answers[node] = NoAnswer(f"{node.address} does not answer within {within_s:g} s")
+                    answers[node] = NoAnswer(f"{node.address} does not answer within {limits_s[node]:g} s")
         return answers
 
     def scatter(

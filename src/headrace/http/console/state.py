@@ -34,12 +34,20 @@ class Recent(Generic[Value]):
     """One value that was read a moment ago.
 
     With `rest`, a value that took long to read is kept for `rest` times as long: then reading it takes a
-    bounded share of the cluster's time, however many pages show it.
+    bounded share of the cluster's time, however many pages show it. A value that is not `complete` is not
+    kept: the brokers that have not answered may do so the next time.
     """
 
-    def __init__(self, now_s: Callable[[], float] = time.monotonic, *, rest: float = 0) -> None:
+    def __init__(
+        self,
+        now_s: Callable[[], float] = time.monotonic,
+        *,
+        rest: float = 0,
+        complete: Callable[[Value], bool] = lambda _: True,
+    ) -> None:
         self._now_s = now_s
         self._rest = rest
+        self._complete = complete
         self._lock = Lock()
         self._kept: _Kept[Value] | None = None
 
@@ -59,7 +67,7 @@ class Recent(Generic[Value]):
         value = read()
         with self._lock:
             now_s = self._now_s()
-            self._kept = _Kept(value, key, now_s, now_s - started_s)
+            self._kept = _Kept(value, key, now_s, now_s - started_s) if self._complete(value) else None
         return value
 
 
@@ -71,8 +79,8 @@ class Console:
         self.whole_topics: Recent[list[TopicOverview]] = Recent()
         self.disk: Recent[dict[int, int]] = Recent()
         self.groups: Recent[list[GroupRow]] = Recent()
-        self.transactions: Recent[Summaries] = Recent(rest=10)
-        self.hanging: Recent[OpenTransactions] = Recent()
+        self.transactions: Recent[Summaries] = Recent(rest=10, complete=lambda found: not found.missing)
+        self.hanging: Recent[OpenTransactions] = Recent(complete=lambda found: not found.missing)
         self.lags = LagSampler(reach.groups.describe)
         self.pipelines = Pipelines(reach.bootstrap)
         reach.at_close(self.lags.close)
