@@ -15,11 +15,7 @@ from cli.members import wait_until
 from cli.test_completion import in_bash
 from headrace import Admin, AsyncAdmin, BadSetting, ClientError, Closed, NoSuchTopic, NoSuchTransactionalId
 from headrace.testing.process import ClusterProcess
-from wire.group_stories.waiting import eventually
-from wire.raw import RawClient
-from wire.transactions import OLD, RawProducer
-
-VERIFICATION = "transaction.partition.verification.enable"
+from wire.hanging import leave_hanging
 
 
 @pytest.fixture
@@ -53,20 +49,7 @@ def ongoing(headrace: Command, transactional_id: str, topic: str) -> Iterator[Pr
 
 
 def hang(headrace: Command, topic: str, transactional_id: str, partition: int = 0) -> int:
-    """Leave a transaction open that the coordinator does not know, and return its producer id.
-
-    Without verification a leader accepts a batch that was delayed until its transaction had ended.
-    """
-    headrace.ok("config", "set", "broker", "1", f"{VERIFICATION}=false")
-    try:
-        with RawClient(headrace.bootstrap) as client:
-            producer = RawProducer(client, transactional_id, OLD)
-            producer.begin()
-            eventually(lambda: producer.producer.producer_id >= 0 or not producer.init())  # it is loaded
-            assert producer.send(topic, partition=partition).error_code == 0
-            return producer.producer.producer_id
-    finally:
-        headrace.ok("config", "unset", "broker", "1", VERIFICATION)
+    return leave_hanging(headrace.bootstrap, topic, transactional_id, partition)
 
 
 def hanging(headrace: Command, *arguments: str) -> Any:
