@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import hmac
-import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,17 +12,13 @@ from headrace.client.errors import Refused, WrongSetting
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
+from headrace.security.sasl.jaas import jaas_options
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 _FEWEST_ROUNDS: Final = 4096  # RFC 7677; fewer would make a stolen exchange cheap to search
 _MOST_ROUNDS: Final = 1_000_000
-_JAAS: Final = re.compile(
-    r"""([\w$.-]+)\s*=\s*(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|([^\W\d][\w$.-]*))(?=[\s;]|$)"""
-)
 _JAAS_SYNTAX: Final = 'MODULE required username="..." password="...";'
-_ESCAPED: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)")
-_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 Ask = Callable[[Any], Any]
 TokenSource = Callable[[str], tuple[Any, ...]]
@@ -133,16 +128,3 @@ class Scram:
 
 def no_sasl(address: str) -> Refused:
     return Refused(f"{address} knows no SASL: is security.protocol right?")
-
-
-def jaas_options(config: str) -> dict[str, str]:
-    """Return the options of a login module in JAAS syntax: quoted or not, with Java's escapes."""
-    return {
-        name: word or _ESCAPED.sub(_unescaped, double or single)
-        for name, double, single, word in _JAAS.findall(config)
-    }
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    said = found[1]
-    return chr(int(said, 8)) if said[0] in "01234567" else _ESCAPES.get(said, said)

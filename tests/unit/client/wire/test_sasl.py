@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from headrace.client.errors import ClientError, Refused
-from headrace.client.wire.sasl import Sasl, Scram, jaas_options
+from headrace.client.wire.sasl import Sasl, Scram
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateResponse
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from headrace.security.sasl.jaas import jaas_options
 
 # RFC 7677, section 3
 NONCE = "rOprNGfwEbeRWgbNEkqO"

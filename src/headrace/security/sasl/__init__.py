@@ -1,0 +1,1 @@
+"""SASL, the broker's side: one exchange of messages for each mechanism. Pure."""

@@ -1,0 +1,174 @@
+"""SCRAM (RFC 5802, RFC 7677): the client proves that it knows the password, and does not send it."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from headrace.security.sasl.exchange import (
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+    AuthenticationFailed,
+    User,
+    invalid_credentials,
+)
+
+ALGORITHMS: Final = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
+MIN_ITERATIONS: Final = 4096
+MAX_ITERATIONS: Final = 16384  # of credentials that a client may store, as in Kafka
+_SALT_BYTES: Final = 16
+_NONCE_BYTES: Final = 24
+_NAME: Final = r"(?:[^=,]|=2C|=3D)+"
+_FIRST: Final = re.compile(
+    rf"n,(?:a=(?P<authorization>{_NAME}))?,(?P<bare>n=(?P<name>{_NAME}),r=(?P<nonce>[!-+\--~]+)(?P<extensions>(?:,.*)?))"
+)
+_FINAL: Final = re.compile(
+    r"(?P<without_proof>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[!-+\--~]+)),p=(?P<proof>[A-Za-z0-9+/=]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What a broker keeps of a password: enough to check a proof, not enough to make one."""
+
+    salt: bytes
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+    @classmethod
+    def of_password(
+        cls, mechanism: str, password: str, *, iterations: int = MIN_ITERATIONS, salt: bytes | None = None
+    ) -> "ScramCredential":
+        salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
+        salted = hashlib.pbkdf2_hmac(ALGORITHMS[mechanism], password.encode(), salt, iterations)
+        return cls.of_salted(mechanism, salted, salt, iterations)
+
+    @classmethod
+    def of_salted(cls, mechanism: str, salted: bytes, salt: bytes, iterations: int) -> "ScramCredential":
+        """Return the credential of a password that the client has salted (AlterUserScramCredentials)."""
+        algorithm = ALGORITHMS[mechanism]
+        client_key = hmac.digest(salted, b"Client Key", algorithm)
+        return cls(
+            salt,
+            hashlib.new(algorithm, client_key).digest(),
+            hmac.digest(salted, b"Server Key", algorithm),
+            iterations,
+        )
+
+    def encode(self) -> str:
+        """Return the credential as Kafka stores it in ZooKeeper."""
+        return (
+            f"salt={_base64(self.salt)},stored_key={_base64(self.stored_key)},"
+            f"server_key={_base64(self.server_key)},iterations={self.iterations}"
+        )
+
+    @classmethod
+    def decode(cls, text: str) -> "ScramCredential":
+        """Return the credential in Kafka's form; ValueError if it is malformed."""
+        parts = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+        try:
+            return cls(
+                _bytes(parts["salt"]),
+                _bytes(parts["stored_key"]),
+                _bytes(parts["server_key"]),
+                int(parts["iterations"]),
+            )
+        except (KeyError, ValueError) as error:
+            raise ValueError("a SCRAM credential has salt, stored_key, server_key and iterations") from error
+
+
+class ScramExchange:
+    """`credential_of` returns the credential of a user, or None.
+
+    An unknown user gets a salt as well, always the same one for a name, and fails with the proof, so nobody
+    can find out which users exist. `secret` keeps these salts from being guessed.
+    """
+
+    def __init__(
+        self,
+        mechanism: str,
+        credential_of: Callable[[str], ScramCredential | None],
+        *,
+        secret: bytes,
+        nonce: str | None = None,
+    ) -> None:
+        self._mechanism = mechanism
+        self._algorithm = ALGORITHMS[mechanism]
+        self._credential_of = credential_of
+        self._secret = secret
+        self._own_nonce = secrets.token_urlsafe(_NONCE_BYTES) if nonce is None else nonce
+        self._nonce = ""
+        self._name = ""
+        self._header = ""  # of the first message; the last one repeats it, so that nobody can have changed it
+        self._transcript = ""
+        self._credential: ScramCredential | None = None
+        self.user: User | None = None
+
+    def respond(self, message: bytes) -> bytes:
+        try:
+            text = message.decode()
+        except UnicodeDecodeError:
+            raise AuthenticationFailed("Invalid SASL/SCRAM message: it is not UTF-8", self._name) from None
+        if self.user is not None:
+            raise AuthenticationFailed("Invalid SASL/SCRAM message: the exchange is complete", self._name)
+        return (self._final(text) if self._nonce else self._first(text)).encode()
+
+    def _first(self, text: str) -> str:
+        found = _FIRST.fullmatch(text)
+        if found is None:
+            raise AuthenticationFailed("Invalid SASL SCRAM client first message format")
+        self._name = found["name"].replace("=2C", ",").replace("=3D", "=")
+        if found["authorization"] not in {None, found["name"]}:
+            raise AuthenticationFailed(
+                "Authentication failed: Client requested an authorization id that is different from username",
+                self._name,
+            )
+        self._credential = self._credential_of(self._name)
+        shown = self._credential or self._fake_credential()
+        self._nonce = found["nonce"] + self._own_nonce
+        challenge = f"r={self._nonce},s={_base64(shown.salt)},i={shown.iterations}"
+        self._header = text[: found.start("bare")]
+        self._transcript = f"{found['bare']},{challenge}"
+        return challenge
+
+    def _final(self, text: str) -> str:
+        found = _FINAL.fullmatch(text)
+        if found is None or not hmac.compare_digest(found["nonce"], self._nonce):
+            raise AuthenticationFailed("Invalid SASL SCRAM client final message format", self._name)
+        try:
+            binding, proof = _bytes(found["binding"]), _bytes(found["proof"])
+        except ValueError:
+            raise AuthenticationFailed("Invalid SASL SCRAM client final message format", self._name) from None
+        agreed = f"{self._transcript},{found['without_proof']}".encode()
+        known = self._credential or self._fake_credential()
+        signature = hmac.digest(known.stored_key, agreed, self._algorithm)
+        client_key = bytes(a ^ b for a, b in zip(proof.ljust(len(signature)), signature, strict=False))
+        proven = hmac.compare_digest(hashlib.new(self._algorithm, client_key).digest(), known.stored_key)
+        if binding != self._header.encode():
+            raise AuthenticationFailed("Invalid SASL SCRAM channel binding", self._name)
+        if not proven or self._credential is None or len(proof) != len(signature):
+            raise invalid_credentials(self._mechanism, self._name)
+        self.user = User(self._name)
+        return f"v={_base64(hmac.digest(known.server_key, agreed, self._algorithm))}"
+
+    def _fake_credential(self) -> ScramCredential:
+        made = hmac.digest(self._secret, self._name.encode(), "sha512")
+        size = hashlib.new(self._algorithm).digest_size
+        return ScramCredential(made[:_SALT_BYTES], made[:size], made[:size], MIN_ITERATIONS)
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from error
