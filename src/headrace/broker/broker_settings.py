@@ -5,6 +5,7 @@ from typing import Final
 
 from headrace.broker.group_settings import GROUP_SETTINGS
 from headrace.broker.replication_settings import REPLICATION_SETTINGS
+from headrace.broker.security_settings import SECURITY_SETTINGS
 from headrace.broker.settings import Kind, Scope, Setting, Settings, Value
 from headrace.broker.settings_without_effect import SETTINGS_WITHOUT_EFFECT
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS
@@ -89,13 +90,6 @@ _REFUSED: Final = [
         only_default=True,
     ),
     _static(
-        "security.inter.broker.protocol",
-        Kind.STRING,
-        "PLAINTEXT",
-        "Only the default is accepted: TLS and SASL are not supported yet.",
-        only_default=True,
-    ),
-    _static(
         "remote.log.storage.system.enable",
         Kind.BOOLEAN,
         False,
@@ -106,18 +100,23 @@ _REFUSED: Final = [
 """Kafka's settings of features that Headrace does not have: any value but the default is refused."""
 
 
+_OF_SECURITY: Final = frozenset(each.name for each in SECURITY_SETTINGS)
+
+
 class BrokerSettings(Settings):
     """The settings of a broker.
 
-    Kafka also accepts settings of one listener, such as `listener.name.external.max.connections`. They are
-    accepted and have no effect: every setting applies to all listeners.
+    Kafka also accepts settings of one listener, such as `listener.name.external.sasl.enabled.mechanisms`.
+    Those of security apply to that listener; others are accepted and have no effect.
     """
 
     def get(self, name: str) -> Setting | None:
         base = self.base_of(name)
         if base is None:
             return self.by_name.get(name)
-        doc = "No effect: settings apply to all listeners."
+        if base in _OF_SECURITY:
+            return replace(self.by_name[base], name=name, default=None)
+        doc = "No effect: the setting applies to all listeners."
         return replace(self.by_name[base], name=name, default=None, doc=doc, has_effect=False)
 
     def base_of(self, name: str) -> str | None:
@@ -158,14 +157,15 @@ BROKER_SETTINGS: Final = BrokerSettings(
             "listener.security.protocol.map",
             Kind.STRING,
             "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-            "The security protocol of each listener name: NAME:PROTOCOL. Only PLAINTEXT is supported yet.",
+            "The security protocol of each listener name: NAME:PROTOCOL. TLS is not supported yet.",
             scope=Scope.PER_BROKER,
         ),
         _static(
             "inter.broker.listener.name",
             Kind.STRING,
             None,
-            "The listener for connections between brokers; by default the first PLAINTEXT one.",
+            "The listener for connections between brokers; by default the first one with "
+            "security.inter.broker.protocol.",
         ),
         _static(
             "zookeeper.connect",
@@ -335,6 +335,7 @@ BROKER_SETTINGS: Final = BrokerSettings(
         ),
         *GROUP_SETTINGS,
         *TRANSACTION_SETTINGS,
+        *SECURITY_SETTINGS,
         *REPLICATION_SETTINGS,
         _HTTP,
         _HTTP_HOSTS,

@@ -86,7 +86,8 @@ class ClusterView:
             await self._load_config_changes()  # those that were missed without a session
         else:
             self._last_change = max(await self._config_changes(), default=-1)
-            await self._load_configs("brokers", "groups", "client-metrics")  # topics: from the controller
+            # The controller sends those of topics.
+            await self._load_configs("brokers", "groups", "users", "client-metrics")
             self._loaded = True
         await self.load_brokers()
         await self._load_controller()
@@ -123,7 +124,7 @@ class ClusterView:
         """
         changes = await self._config_changes()
         if changes and min(changes) > self._last_change + 1:
-            await self._load_configs("topics", "brokers", "groups", "client-metrics")
+            await self._load_configs("topics", "brokers", "groups", "users", "client-metrics")
             self._last_change = max(changes)
         for number in sorted(changes):
             if number <= self._last_change:

@@ -163,7 +163,7 @@ class BrokerConfig:
 
     @property
     def inter_broker_listener(self) -> str:
-        """The name of the listener that other brokers connect to: by default the first PLAINTEXT one."""
+        """The name of the listener that other brokers connect to."""
         listeners = {each.name: each.security_protocol for each in self.listeners}
         name = self.values["inter.broker.listener.name"]
         if name is None:
@@ -183,6 +183,15 @@ class BrokerConfig:
         protocol = next(each.security_protocol for each in self.listeners if each.name == name)
         return Listener(name, protocol, name == self.inter_broker_listener)
 
+    def of_listener(self, listener: str, name: str, *, mechanism: str | None = None) -> Value | None:
+        """Return a setting for one listener, and for one SASL mechanism of it."""
+        prefix = f"listener.name.{listener.lower()}."
+        names = (f"{prefix}{mechanism.lower()}.{name}",) if mechanism is not None else ()
+        for each in (*names, f"{prefix}{name}"):
+            if each in self.values:
+                return self.values[each]
+        return self.values[name]
+
     def _endpoints(self, setting: str) -> tuple[Endpoint, ...]:
         protocols = self._security_protocols()
         endpoints = []
@@ -192,10 +201,8 @@ class BrokerConfig:
             except ValueError as error:
                 raise InvalidSetting(f"{setting}={text}: {error}") from None
             protocol = endpoint.security_protocol
-            if protocol is not SecurityProtocol.PLAINTEXT:
-                raise InvalidSetting(
-                    f"{setting}={text}: {protocol.name} is not supported yet, only PLAINTEXT"
-                )
+            if protocol.uses_tls:
+                raise InvalidSetting(f"{setting}={text}: {protocol.name} is not supported yet")
             endpoints.append(endpoint)
         return tuple(endpoints)
 

@@ -24,6 +24,7 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
 from headrace.security.listeners import Listener
 from headrace.security.principals import ANONYMOUS
+from headrace.security.sasl.exchange import AuthenticationFailed
 
 MAX_IN_FLIGHT = 64  # requests of one connection without a response
 SENT_TOGETHER_BYTES = 256 * 1024  # smaller responses are sent together
@@ -31,6 +32,7 @@ WRITE_BUFFER_BYTES = 1024 * 1024  # unread responses before requests are no long
 PARKED_BYTES = 1024 * 1024  # responses that wait for an earlier one before no more requests are handled
 HALF_CLOSED_S = 1.0  # for pending responses after a client has closed its side: most such clients are gone
 SLICED_BYTES: Final = 32 * 1024  # a request larger than this is decoded in slices
+_BEFORE_AUTHENTICATION: Final = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 _LATE = frozenset(key.to_bytes(2, "big") for key in (ApiKey.FETCH, ApiKey.METADATA))  # a frame's first bytes
 
 logger = logging.getLogger(__name__)
@@ -74,6 +76,9 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active = broker.loop.time()
         self.address = ""
         self.principal = ANONYMOUS
+        self._sasl = broker.authentication.session(listener)
+        if self._sasl is not None:
+            self._frames.max_frame_bytes = broker.config.integer("sasl.server.max.receive.size")
         self.client_id: str | None = None  # of its last request
         self.buffered = 0  # bytes of its receive buffer
         self.unsent = 0  # bytes of unsent responses that are accounted for
@@ -139,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
             self._send_out()
             self._connections.account_replies(self)
             self._close_if_done()
-        except (ProtocolError, HangUp) as error:
+        except (ProtocolError, HangUp, AuthenticationFailed) as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
             self.close()
         except Exception:
@@ -175,19 +180,24 @@ class Connection(asyncio.BufferedProtocol):
     # -- requests ------------------------------------------------------------------------------
 
     def _handle(self, frame: memoryview) -> None:
+        if self._sasl is not None and self._sasl.is_raw:
+            self._put_out(encode_frame(b"", [self._sasl.respond(bytes(frame))]))
+            return
         header, body = decode_request_header(frame)
         key, version = header.request_api_key, header.request_api_version
         self.client_id = header.client_id
-        handler = self._handlers.get(key)
-        if handler is None:
-            raise ProtocolError(f"API key {key} is not supported")
-        if handler.inter_broker and not self._listener.is_inter_broker:
-            raise ProtocolError(f"{handler.key.name} is not accepted on listener {self._listener.name}")
-        if version not in handler.versions and key != ApiKey.API_VERSIONS:
-            raise ProtocolError(f"{handler.key.name} v{version} is not supported")
+        handler = self._handler(key, version)
+        if self._sasl is not None and key not in _BEFORE_AUTHENTICATION:
+            self._ensure_authenticated(handler)
         began = perf_counter()
         context = Context(
-            self._broker, self._listener, header.client_id, version, self.address, self.principal
+            self._broker,
+            self._listener,
+            header.client_id,
+            version,
+            self.address,
+            self.principal,
+            self._sasl,
         )
         is_large = len(body) > SLICED_BYTES and key != ApiKey.API_VERSIONS
         if is_large:
@@ -208,6 +218,27 @@ class Connection(asyncio.BufferedProtocol):
             self._answer_later(later, handler, header, began)
             return
         self._broker.meters.request(key).done(began)
+
+    def _handler(self, key: int, version: int) -> Handler:
+        """Return the handler of an API; ProtocolError if it is not supported, or not on this listener."""
+        handler = self._handlers.get(key)
+        if handler is None:
+            raise ProtocolError(f"API key {key} is not supported")
+        if handler.inter_broker and not self._listener.is_inter_broker:
+            raise ProtocolError(f"{handler.key.name} is not accepted on listener {self._listener.name}")
+        if version not in handler.versions and key != ApiKey.API_VERSIONS:
+            raise ProtocolError(f"{handler.key.name} v{version} is not supported")
+        return handler
+
+    def _ensure_authenticated(self, handler: Handler) -> None:
+        """Raise HangUp if the client has not authenticated, or not again in time."""
+        assert self._sasl is not None
+        principal = self._sasl.principal
+        if principal is None:
+            raise HangUp(f"{handler.key.name} is not accepted before authentication")
+        if principal is not self.principal:
+            self.principal = principal
+            self._frames.max_frame_bytes = self._broker.config.integer("socket.request.max.bytes")
 
     def _call(self, request: Any, handler: Handler, context: Context) -> Any:
         """Return what the handler returns: a response, steps that lead to one, or an awaitable."""
@@ -321,7 +352,8 @@ class Connection(asyncio.BufferedProtocol):
             self._put_out(buffers)
 
     def _close_if_done(self) -> None:
-        if self._half_closed and not self._slots and not self._backlog:
+        is_over = self._half_closed or (self._sasl is not None and self._sasl.has_failed)
+        if is_over and not self._slots and not self._backlog:
             self.close()
 
     def _regulate(self) -> None:

@@ -18,6 +18,7 @@ from headrace.protocol.update_metadata import UPDATE_METADATA
 from headrace.security.authorization import ALLOW_ALL, NOT_REQUESTED, ResourceType
 from headrace.security.listeners import Listener
 from headrace.security.principals import ANONYMOUS, Principal
+from headrace.security.sasl.session import SaslSession
 
 
 class HangUp(Exception):
@@ -45,6 +46,7 @@ class Context(NamedTuple):
     version: int
     address: str = ""  # of the client
     principal: Principal = ANONYMOUS
+    sasl: SaslSession | None = None  # of a connection to a listener with SASL
 
     def authorized_operations(self, resource: ResourceType, name: str, *, requested: bool = True) -> int:
         """Return the bit set of operations that the principal may perform on a resource, if requested."""

@@ -64,6 +64,7 @@ class Meters:
         self.requests: dict[int, RequestMeter] = {}
         self.topics: dict[str, TopicMeter] = {}
         self.elsewhere = TopicMeter()
+        self.failed_authentications = 0
 
     def request(self, key: int) -> RequestMeter:
         """Return the meter of an API."""

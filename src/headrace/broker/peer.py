@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, Protocol, cast
 
+from headrace.broker.peer_authentication import PeerCredentials
 from headrace.controller.channel import PeerGone
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.api import response_class
@@ -16,10 +17,11 @@ from headrace.protocol.frame import FrameBuffer, encode_frame
 from headrace.protocol.headers import decode_response_header, encode_request_header
 from headrace.protocol.message import Message
 from headrace.protocol.schema.request_header import RequestHeader
-from headrace.security.listeners import Endpoint, SecurityProtocol
+from headrace.security.listeners import Endpoint
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 CONNECT_TIMEOUT_S = 3.0
+_RENEWED_AFTER = 0.8  # of the time for which an authentication is valid
 
 logger = logging.getLogger(__name__)
 
@@ -49,12 +51,19 @@ class Peer(asyncio.BufferedProtocol):
         self._ids = count(1)
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
+        self._reauthenticating: asyncio.Task[None] | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
 
     @classmethod
-    async def connect(cls, endpoint: Endpoint, client_id: str, pool: BufferPool | None = None) -> "Peer":
-        """Return a connection to the broker at `endpoint`, or raise PeerGone."""
-        if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
+    async def connect(
+        cls,
+        endpoint: Endpoint,
+        client_id: str,
+        pool: BufferPool | None = None,
+        credentials: PeerCredentials | None = None,
+    ) -> "Peer":
+        """Return an authenticated connection to the broker at `endpoint`, or raise PeerGone."""
+        if endpoint.security_protocol.uses_tls:
             raise PeerGone(f"{endpoint}: {endpoint.security_protocol.name} is not supported yet")
         loop = asyncio.get_running_loop()
         try:
@@ -63,9 +72,30 @@ class Peer(asyncio.BufferedProtocol):
                 _, peer = await loop.create_connection(
                     lambda: cls(client_id, pool), endpoint.host, endpoint.port
                 )
+                if credentials is not None and endpoint.security_protocol.uses_sasl:
+                    await peer.authenticate(credentials)
         except (OSError, TimeoutError) as error:
             raise PeerGone(f"{endpoint} cannot be reached: {error or 'connection timed out'}") from error
         return peer
+
+    async def authenticate(self, credentials: PeerCredentials) -> None:
+        """Authenticate, and again before that expires; close the connection if it fails."""
+        try:
+            lifetime_s = await credentials.authenticate(self.ask)
+        except BaseException:
+            self.close()
+            raise
+        if lifetime_s is not None:
+            self._reauthenticating = self._loop.create_task(
+                self._reauthenticate(credentials, _RENEWED_AFTER * lifetime_s)
+            )
+
+    async def _reauthenticate(self, credentials: PeerCredentials, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        try:
+            await self.authenticate(credentials)
+        except PeerGone as error:
+            logger.warning("the connection to another broker could not be authenticated again: %s", error)
 
     @property
     def is_open(self) -> bool:
@@ -116,6 +146,8 @@ class Peer(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._frames.release()
+        if self._reauthenticating is not None:
+            self._reauthenticating.cancel()
         if not self._gone.done():
             self._gone.set_result(None)
         for pending in self._pending:
@@ -148,17 +180,20 @@ class Peer(asyncio.BufferedProtocol):
 class Peers:
     """Connects this broker to the inter-broker listeners of others."""
 
-    def __init__(self, client_id: str, listener: str, pool: BufferPool) -> None:
+    def __init__(
+        self, client_id: str, listener: str, pool: BufferPool, credentials: PeerCredentials | None = None
+    ) -> None:
         self._client_id = client_id
         self._listener = listener
         self._pool = pool
+        self.credentials = credentials
 
     async def connect(self, registration: BrokerRegistration) -> Peer:
         """Connect to another broker; PeerGone if it cannot be reached."""
         endpoint = registration.endpoint(self._listener)
         if endpoint is None:
             raise PeerGone(f"broker {registration.broker_id} has no listener {self._listener}")
-        return await Peer.connect(endpoint, self._client_id, self._pool)
+        return await Peer.connect(endpoint, self._client_id, self._pool, self.credentials)
 
 
 class PeerPool:

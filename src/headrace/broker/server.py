@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from headrace.addresses import reachable
+from headrace.broker.authentication import Authentication
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.cluster import ClusterView, prepare
 from headrace.broker.config import BrokerConfig
@@ -33,6 +34,7 @@ from headrace.broker.internal_topics import InternalTopic
 from headrace.broker.lease import Lease
 from headrace.broker.meters import Meters
 from headrace.broker.peer import LocalLink, Peer, PeerPool, Peers
+from headrace.broker.peer_authentication import PeerCredentials
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.registration import Registration
 from headrace.broker.replicas import Replicas
@@ -86,9 +88,15 @@ class Broker(BrokerServices):
         self.endpoints = []
         self._servers: list[asyncio.Server] = []
         self.connections = Connections(config, lambda: len(self.logs.logs))
+        self.authentication = Authentication(config, self.image, self.now_ms)
         self.lease = Lease()
         self._inter_broker_listener = config.listener(config.inter_broker_listener)
-        self.peers = Peers(f"broker-{self.broker_id}", self._inter_broker_listener.name, self.buffers)
+        self.peers = Peers(
+            f"broker-{self.broker_id}",
+            self._inter_broker_listener.name,
+            self.buffers,
+            PeerCredentials.of(config),
+        )
         self.election = None  # until `start`
         self.controller_client = ControllerClient(
             self.peers,
@@ -409,6 +417,8 @@ class Broker(BrokerServices):
                 return
             _put(self.image.group_configs, name, values)
             self.groups.configure(name, timeouts)
+        elif kind == "users":
+            _put(self.image.users, name, values)
         elif kind == "client-metrics":
             _put(self.image.client_metrics, name, values)
 
@@ -421,6 +431,8 @@ class Broker(BrokerServices):
             self.controller.configure_topic(name, values)
 
     def _use(self, config: BrokerConfig) -> None:
+        self.authentication.use_config(config)
+        self.peers.credentials = PeerCredentials.of(config)
         self.config = config
         self.connections.use_config(config)
         self.groups.use(config.group_limits())

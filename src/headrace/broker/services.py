@@ -5,6 +5,7 @@ import time
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from headrace.broker.authentication import Authentication
 from headrace.broker.config import BrokerConfig
 from headrace.broker.connections import Connections
 from headrace.broker.controller_client import ControllerClient
@@ -47,6 +48,7 @@ class BrokerServices:
     """What clients are told to connect to, with the ports that are really bound."""
     ready: asyncio.Event
     """Set once the controller has sent the cluster's metadata."""
+    authentication: Authentication
     authorizer: Authorizer
     image: ClusterImage
     session: ZooKeeperSession

@@ -288,8 +288,6 @@ SETTINGS_WITHOUT_EFFECT: Final = [
     ),
     *_unused(
         "authentication is not supported",
-        _int("connection.failed.authentication.delay.ms", 100, low=0),
-        _long("connections.max.reauth.ms", 0),
         _long("delegation.token.expiry.check.interval.ms", 3_600_000, low=1),
         _long("delegation.token.expiry.time.ms", 86_400_000, low=1),
         _long("delegation.token.max.lifetime.ms", 604_800_000, low=1),
@@ -300,8 +298,6 @@ SETTINGS_WITHOUT_EFFECT: Final = [
             scope=_ONE,
         ),
         _class("sasl.client.callback.handler.class"),
-        _list("sasl.enabled.mechanisms", ("GSSAPI",), scope=_ONE),
-        _password("sasl.jaas.config", scope=_ONE),
         _text("sasl.kerberos.kinit.cmd", "/usr/bin/kinit", scope=_ONE),
         _long("sasl.kerberos.min.time.before.relogin", 60_000, scope=_ONE),
         _list("sasl.kerberos.principal.to.local.rules", ("DEFAULT",), scope=_ONE),
@@ -319,7 +315,6 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _long("sasl.login.retry.backoff.max.ms", 10_000),
         _long("sasl.login.retry.backoff.ms", 100),
         _text("sasl.mechanism.controller.protocol", "GSSAPI"),
-        _text("sasl.mechanism.inter.broker.protocol", "GSSAPI", scope=_ONE),
         _text("sasl.oauthbearer.assertion.algorithm", "RS256"),
         _text("sasl.oauthbearer.assertion.claim.aud"),
         _int("sasl.oauthbearer.assertion.claim.exp.seconds", 300, low=0, high=86400),
@@ -353,7 +348,6 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _text("sasl.oauthbearer.sub.claim.name", "sub"),
         _text("sasl.oauthbearer.token.endpoint.url"),
         _class("sasl.server.callback.handler.class"),
-        _int("sasl.server.max.receive.size", 524_288),
         _text("security.providers"),
     ),
     *_unused(

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from headrace.controller.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
@@ -12,6 +13,7 @@ from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
 from headrace.coordination.znodes import Config
 
+USERS: Final = "users"
 ALL_BROKERS: Final = "<default>"  # the znode with the configs that all brokers share
 MAX_CONFIG_CHARS = 256 * 1024  # names and values of one resource: they share a znode, which has 1 MiB at most
 _ATTEMPTS = 5  # to change configs that other brokers change at the same time
@@ -104,6 +106,10 @@ class ConfigAdmin:
         type_, node = self._resource(kind, name)
         await self._update(type_, node, lambda _old: values, validate_only)
 
+    async def change_user(self, name: str, changed: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        """Replace what ZooKeeper has about a user with what `changed` makes of it."""
+        await self._write(USERS, name, changed, _check_size, validate_only=False)
+
     def _resource(self, kind: int, name: str) -> tuple[ResourceType, str]:
         """Return the type of a resource, and the name of the znode with its configs."""
         try:
@@ -127,15 +133,27 @@ class ConfigAdmin:
         changed: Callable[[dict[str, str]], dict[str, str]],
         validate_only: bool,
     ) -> None:
+        check = partial(self._check, type_, name)
+        await self._write(type_.znode, name, changed, check, validate_only=validate_only)
+
+    async def _write(
+        self,
+        kind: str,
+        name: str,
+        changed: Callable[[dict[str, str]], dict[str, str]],
+        check: Callable[[Mapping[str, str], dict[str, str]], None],
+        *,
+        validate_only: bool,
+    ) -> None:
         async with self._lock:
             for attempt in range(1, _ATTEMPTS + 1):
-                found = await self._session.get(Config.path_of(type_.znode, name))
-                old = {} if found is None else dict(Config.decode(type_.znode, name, found.data).values)
+                found = await self._session.get(Config.path_of(kind, name))
+                old = {} if found is None else dict(Config.decode(kind, name, found.data).values)
                 values = changed(dict(old))
-                self._check(type_, name, old, values)
+                check(old, values)
                 if validate_only:
                     return
-                config = Config(kind=type_.znode, name=name, values=values)
+                config = Config(kind=kind, name=name, values=values)
                 try:
                     await write_config(self._session, config, None if found is None else found.version)
                 except Conflict:  # another broker has changed it since it was read
@@ -143,16 +161,14 @@ class ConfigAdmin:
                         raise
                 else:
                     break
-            await self._apply(type_.znode, name)
+            await self._apply(kind, name)
             try:
                 await remove_old_config_changes(self._session, self._now_ms())
             except CoordinationError as error:  # the change itself is made; the next one removes them
                 logger.debug("could not remove old change notifications: %s", error)
 
     def _check(self, type_: ResourceType, name: str, old: Mapping[str, str], values: dict[str, str]) -> None:
-        size = sum(len(each) + len(value) for each, value in values.items())
-        if size > MAX_CONFIG_CHARS and values != old:
-            raise InvalidRequest(f"configs of {size} characters, expected at most {MAX_CONFIG_CHARS}")
+        _check_size(old, values)
         self._rules.check(type_, name, values)
         unknown = [each for each in values.keys() - old.keys() if not self._rules.is_known(type_, each)]
         if unknown:  # only a broker may have them: Kafka keeps them for plugins
@@ -181,3 +197,9 @@ class ConfigAdmin:
             values[change.name] = ",".join(dict.fromkeys([*current, *named]))
         else:
             values[change.name] = ",".join(part for part in current if part not in named)
+
+
+def _check_size(old: Mapping[str, str], values: Mapping[str, str]) -> None:
+    size = sum(len(each) + len(value) for each, value in values.items())
+    if size > MAX_CONFIG_CHARS and values != old:
+        raise InvalidRequest(f"configs of {size} characters, expected at most {MAX_CONFIG_CHARS}")

@@ -115,3 +115,30 @@ class LeaderNotSteppedDown(KafkaError):
     """A live leader has not agreed in time to be replaced, so nothing was changed."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
+
+
+# -- users -------------------------------------------------------------------------------------
+
+
+class UnsupportedSaslMechanism(KafkaError):
+    """There is no SCRAM mechanism of this number."""
+
+    code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+
+
+class UnacceptableCredential(KafkaError):
+    """A credential cannot be stored: no user name, no salt, or too few or too many iterations."""
+
+    code = ErrorCode.UNACCEPTABLE_CREDENTIAL
+
+
+class ResourceNotFound(KafkaError):
+    """There is no such credential."""
+
+    code = ErrorCode.RESOURCE_NOT_FOUND
+
+
+class DuplicateResource(KafkaError):
+    """A request names the same credential twice."""
+
+    code = ErrorCode.DUPLICATE_RESOURCE

@@ -252,10 +252,10 @@ async def _commit(session: ZooKeeperSession, elected: ElectedEpoch, operations: 
 async def write_config(session: ZooKeeperSession, config: Config, version: int | None) -> None:
     """Replace the config that was read at `version` (None: there was none), and notify the other brokers.
 
-    Conflict if another broker has changed it since. Groups and client metrics subscriptions are listed by
-    their znodes, so those without a config have none.
+    Conflict if another broker has changed it since. Groups, users and client metrics subscriptions are listed
+    by their znodes, so those without a config have none.
     """
-    is_unset = config.kind in {"groups", "client-metrics"} and not config.values
+    is_unset = config.kind in {"groups", "users", "client-metrics"} and not config.values
     if version is not None and is_unset:
         await session.delete(config.path, version)
     elif version is not None:

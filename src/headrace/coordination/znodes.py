@@ -236,7 +236,7 @@ class PartitionState:
 class Config:
     """The settings of a topic, a broker, a group or a metrics subscription that differ from the defaults."""
 
-    kind: str  # "topics", "brokers", "groups" or "client-metrics"
+    kind: str  # "topics", "brokers", "groups", "users" or "client-metrics"
     name: str  # a topic, a broker id, "<default>", a group or a subscription
     values: Mapping[str, str]
 

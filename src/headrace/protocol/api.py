@@ -14,6 +14,7 @@ from headrace.protocol import (
     fetch,
     metadata,
     produce,
+    scram_credentials,
     step_down,
     update_metadata,
 )
@@ -39,6 +40,7 @@ _BY_HAND: Final[dict[int, Any]] = {
     ApiKey.FETCH: fetch,
     ApiKey.METADATA: metadata,
     ApiKey.API_VERSIONS: api_versions,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: scram_credentials,
 }
 
 _OF_BROKERS: Final[dict[int, tuple[Any, str]]] = {

@@ -35,7 +35,7 @@ class FrameBuffer:
     """
 
     def __init__(self, max_frame_bytes: int, pool: BufferPool | None = None) -> None:
-        self._max_frame_bytes = max_frame_bytes
+        self.max_frame_bytes = max_frame_bytes
         self._pool = pool or BufferPool()
         self._proven = CHUNK_BYTES
         self._buffer: mmap | None = None
@@ -77,8 +77,8 @@ class FrameBuffer:
 
     def _size_at(self, position: int) -> int:
         (size,) = _SIZE.unpack_from(self._view, position)
-        if not 0 <= size <= self._max_frame_bytes:
-            raise ProtocolError(f"a frame of {size} bytes exceeds the limit of {self._max_frame_bytes}")
+        if not 0 <= size <= self.max_frame_bytes:
+            raise ProtocolError(f"a frame of {size} bytes exceeds the limit of {self.max_frame_bytes}")
         return int(size)
 
     def _needed(self) -> int:

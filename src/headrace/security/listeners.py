@@ -14,6 +14,14 @@ class SecurityProtocol(IntEnum):
     SASL_PLAINTEXT = 2
     SASL_SSL = 3
 
+    @property
+    def uses_tls(self) -> bool:
+        return self in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

@@ -1,9 +1,6 @@
 """SASL authentication: PLAIN, SCRAM and OAUTHBEARER."""
 
-import base64
-import hashlib
 import hmac
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,11 +10,10 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from headrace.security.sasl.jaas import jaas_options
+from headrace.security.sasl.scram_client import ScramClient
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
-_FEWEST_ROUNDS: Final = 4096  # RFC 7677; fewer would make a stolen exchange cheap to search
-_MOST_ROUNDS: Final = 1_000_000
 _JAAS_SYNTAX: Final = 'MODULE required username="..." password="...";'
 
 Ask = Callable[[Any], Any]
@@ -74,7 +70,7 @@ class Sasl:
             self._scram(ask, address)
 
     def _scram(self, ask: Ask, address: str) -> None:
-        scram = Scram(self, secrets.token_urlsafe(24))
+        scram = ScramClient(self.mechanism, self.username, self.password)
         try:
             last = scram.prove(self._say(ask, address, scram.first().encode()).decode())
         except (ValueError, KeyError) as error:
@@ -88,42 +84,6 @@ class Sasl:
             why = (answer.error_message or "authentication failed").rstrip(".")
             raise Refused(f"{address} refuses {self.username}: {why}; are user name and password right?")
         return bytes(answer.auth_bytes)
-
-
-class Scram:
-    """RFC 5802: both sides prove that they know the password, without sending it."""
-
-    def __init__(self, sasl: Sasl, nonce: str) -> None:
-        self._algorithm = sasl.mechanism.removeprefix("SCRAM-").replace("-", "").lower()
-        self._password = sasl.password.encode()
-        self._nonce = nonce
-        name = sasl.username.replace("=", "=3D").replace(",", "=2C")
-        self._first = f"n={name},r={nonce}"
-        self.expected = b""  # the server's proof, which takes the password as well
-
-    def first(self) -> str:
-        return f"n,,{self._first}"
-
-    def prove(self, challenge: str) -> str:
-        """Return our proof; ValueError or KeyError if the challenge is invalid."""
-        parts = dict(part.split("=", 1) for part in challenge.split(","))
-        nonce, rounds = parts["r"], int(parts["i"])
-        if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise ValueError("the nonce does not continue ours")
-        if not _FEWEST_ROUNDS <= rounds <= _MOST_ROUNDS:
-            raise ValueError(f"{rounds} rounds")
-        salt = base64.b64decode(parts["s"], validate=True)
-        salted = hashlib.pbkdf2_hmac(self._algorithm, self._password, salt, rounds)
-        last = f"c=biws,r={nonce}"
-        agreed = f"{self._first},{challenge},{last}".encode()
-        client_key = self._mac(salted, b"Client Key")
-        signature = self._mac(hashlib.new(self._algorithm, client_key).digest(), agreed)
-        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        self.expected = b"v=" + base64.b64encode(self._mac(self._mac(salted, b"Server Key"), agreed))
-        return f"{last},p={base64.b64encode(proof).decode()}"
-
-    def _mac(self, key: bytes, said: bytes) -> bytes:
-        return hmac.digest(key, said, self._algorithm)
 
 
 def no_sasl(address: str) -> Refused:

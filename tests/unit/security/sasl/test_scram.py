@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.client.wire.sasl import Sasl, Scram
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512, AuthenticationFailed, User
 from headrace.security.sasl.scram import ScramCredential, ScramExchange
+from headrace.security.sasl.scram_client import ScramClient
 
 SALT: Final = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 SERVER_NONCE: Final = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
@@ -50,7 +50,7 @@ def test_the_example_of_rfc_7677() -> None:
 )
 def test_our_client_proves_its_password_and_checks_ours(mechanism: str, name: str, password: str) -> None:
     server = exchange(mechanism, {name: password}, nonce=None)
-    client = Scram(Sasl(mechanism=mechanism, username=name, password=password), "client-nonce")
+    client = ScramClient(mechanism, name, password)
 
     challenge = server.respond(client.first().encode())
     signature = server.respond(client.prove(challenge.decode()).encode())
@@ -65,7 +65,7 @@ def test_an_unknown_user_is_refused_as_late_and_in_the_same_words_as_a_wrong_pas
     mechanism: str, name: str, password: str
 ) -> None:
     server = exchange(mechanism)
-    client = Scram(Sasl(mechanism=mechanism, username=name, password=password), "client-nonce")
+    client = ScramClient(mechanism, name, password)
     proof = client.prove(server.respond(client.first().encode()).decode())
 
     with pytest.raises(

@@ -1,0 +1,87 @@
+"""Authentication by SASL: the mechanisms of each listener, from the settings and the users in ZooKeeper."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from headrace.broker.config import BrokerConfig
+from headrace.broker.image import ClusterImage
+from headrace.broker.settings import InvalidSetting
+from headrace.security.listeners import Listener
+from headrace.security.sasl.exchange import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
+from headrace.security.sasl.jaas import jaas_options
+from headrace.security.sasl.plain import PlainExchange, passwords
+from headrace.security.sasl.scram import ScramCredential, ScramExchange
+from headrace.security.sasl.session import Mechanism, SaslSession
+
+SUPPORTED: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+
+
+class Authentication:
+    """Creates the SASL session of every connection to a listener that requires one."""
+
+    def __init__(self, config: BrokerConfig, image: ClusterImage, now_ms: Callable[[], int]) -> None:
+        self._image = image
+        self._now_ms = now_ms
+        self._secret = secrets.token_bytes(32)
+        self._mechanisms: dict[str, dict[str, Mechanism]] = {}
+        self.use_config(config)
+
+    def use_config(self, config: BrokerConfig) -> None:
+        """Apply changed settings to the next connections; InvalidSetting if they are contradictory."""
+        self._mechanisms = {
+            endpoint.name: self._of_listener(config, endpoint.name)
+            for endpoint in config.listeners
+            if endpoint.security_protocol.uses_sasl
+        }
+
+    def session(self, listener: Listener) -> SaslSession | None:
+        """Return the session of a new connection; None if the listener does not use SASL."""
+        if not listener.security_protocol.uses_sasl:
+            return None
+        return SaslSession(self._mechanisms[listener.name], self._now_ms)
+
+    def _of_listener(self, config: BrokerConfig, listener: str) -> dict[str, Mechanism]:
+        enabled = config.of_listener(listener, "sasl.enabled.mechanisms")
+        assert isinstance(enabled, tuple), enabled
+        found = {name: self._mechanism(config, listener, name) for name in enabled}
+        if not found:
+            raise InvalidSetting(
+                f"sasl.enabled.mechanisms: listener {listener} needs one of {', '.join(SUPPORTED)}"
+            )
+        return found
+
+    def _mechanism(self, config: BrokerConfig, listener: str, name: str) -> Mechanism:
+        if name not in SUPPORTED:
+            raise InvalidSetting(
+                f"sasl.enabled.mechanisms: {name} is not supported, only {', '.join(SUPPORTED)}"
+            )
+        limit_ms = config.of_listener(listener, "connections.max.reauth.ms", mechanism=name)
+        assert isinstance(limit_ms, int), limit_ms
+        if name == PLAIN:
+            known = plain_users(config, listener)
+            return Mechanism(lambda: PlainExchange(known.get), limit_ms)
+        begin = partial(ScramExchange, name, partial(self._credential, name), secret=self._secret)
+        return Mechanism(begin, limit_ms)
+
+    def _credential(self, mechanism: str, user: str) -> ScramCredential | None:
+        text = self._image.users.get(user, {}).get(mechanism)
+        if text is None:
+            return None
+        try:
+            return ScramCredential.decode(text)
+        except ValueError:
+            return None  # written by another program; nobody can authenticate with it
+
+
+def plain_users(config: BrokerConfig, listener: str) -> Mapping[str, str]:
+    """Return the passwords of a listener's users for PLAIN, from its sasl.jaas.config."""
+    jaas = config.of_listener(listener, "sasl.jaas.config", mechanism=PLAIN)
+    found = passwords(jaas_options(str(jaas or "")))
+    if not found:
+        raise InvalidSetting(
+            f"listener.name.{listener.lower()}.plain.sasl.jaas.config: PLAIN needs users, as in "
+            'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="...";'
+        )
+    return found

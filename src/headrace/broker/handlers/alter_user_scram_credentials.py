@@ -1,0 +1,96 @@
+"""AlterUserScramCredentials (key 51), v0.
+
+Behaviour: stores and deletes SCRAM credentials in ZooKeeper, in Kafka's form. The client salts the password,
+           so the broker never sees it. All changes to one user are made, or none. They are in force on this
+           broker when it answers, and on the others when they have read the change.
+"""
+
+from collections import Counter
+from typing import Final
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_cluster
+from headrace.broker.slices import Turns
+from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.controller.errors import (
+    DuplicateResource,
+    ResourceNotFound,
+    UnacceptableCredential,
+    UnsupportedSaslMechanism,
+)
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
+from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512
+from headrace.security.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential
+
+MECHANISMS: Final = {1: SCRAM_SHA_256, 2: SCRAM_SHA_512}
+"""The mechanisms by their numbers in the protocol."""
+
+Change = ScramCredentialUpsertion | ScramCredentialDeletion
+
+
+@handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, range(1), requires=on_cluster(Operation.ALTER))
+async def alter_user_scram_credentials(
+    request: AlterUserScramCredentialsRequest, context: Context
+) -> AlterUserScramCredentialsResponse:
+    by_user: dict[str, list[Change]] = {}
+    changes: list[Change] = [*request.deletions, *request.upsertions]
+    for each in changes:
+        by_user.setdefault(each.name, []).append(each)
+    await context.broker.session.reconnected()
+    results, turns = [], Turns()
+    for user, of_user in by_user.items():
+        results.append(await _alter(user, of_user, context))
+        await turns.next()
+    return AlterUserScramCredentialsResponse(results=results)
+
+
+async def _alter(user: str, changes: list[Change], context: Context) -> AlterUserScramCredentialsResult:
+    def changed(values: dict[str, str]) -> dict[str, str]:
+        for each in changes:
+            mechanism = MECHANISMS[each.mechanism]
+            if isinstance(each, ScramCredentialUpsertion):
+                values[mechanism] = _credential(mechanism, each).encode()
+            elif values.pop(mechanism, None) is None:
+                raise ResourceNotFound("Attempt to delete a user credential that does not exist")
+        return values
+
+    try:
+        _check(user, changes)
+        await context.broker.config_admin.change_user(user, changed)
+    except FAILURES as error:
+        return AlterUserScramCredentialsResult(
+            user=user, error_code=error_code(error), error_message=error_message(error)
+        )
+    return AlterUserScramCredentialsResult(user=user, error_code=ErrorCode.NONE)
+
+
+def _check(user: str, changes: list[Change]) -> None:
+    if not user:
+        raise UnacceptableCredential("Username must not be empty")
+    for each in changes:
+        if each.mechanism not in MECHANISMS:
+            raise UnsupportedSaslMechanism(f"Unknown SCRAM mechanism {each.mechanism}")
+        if isinstance(each, ScramCredentialUpsertion):
+            if not MIN_ITERATIONS <= each.iterations <= MAX_ITERATIONS:
+                raise UnacceptableCredential(
+                    f"{each.iterations} iterations, expected {MIN_ITERATIONS} to {MAX_ITERATIONS}"
+                )
+            if not each.salt or not each.salted_password:
+                raise UnacceptableCredential("salt and salted password must not be empty")
+    if max(Counter(each.mechanism for each in changes).values()) > 1:
+        raise DuplicateResource("A user credential cannot be altered twice in the same request")
+
+
+def _credential(mechanism: str, given: ScramCredentialUpsertion) -> ScramCredential:
+    return ScramCredential.of_salted(
+        mechanism, bytes(given.salted_password), bytes(given.salt), given.iterations
+    )

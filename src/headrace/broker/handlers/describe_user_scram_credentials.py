@@ -1,0 +1,63 @@
+"""DescribeUserScramCredentials (key 50), v0.
+
+Behaviour: returns the mechanisms and iterations of users with SCRAM credentials, of all users if none is
+           named. Nothing of a credential itself is returned.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.handlers.alter_user_scram_credentials import MECHANISMS
+from headrace.broker.requirements import on_cluster
+from headrace.broker.slices import Steps, each
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
+from headrace.security.sasl.scram import ScramCredential
+
+NUMBERS: Final = {name: number for number, name in MECHANISMS.items()}
+
+
+@handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, range(1), requires=on_cluster(Operation.DESCRIBE))
+def describe_user_scram_credentials(
+    request: DescribeUserScramCredentialsRequest, context: Context
+) -> Steps[DescribeUserScramCredentialsResponse]:
+    users = context.broker.image.users
+    named = Counter(user.name for user in request.users or ())
+
+    def describe(name: str) -> DescribeUserScramCredentialsResult:
+        infos = [] if named[name] > 1 else _infos(users.get(name, {}))
+        code, why = ErrorCode.NONE, None
+        if named[name] > 1:
+            code = ErrorCode.DUPLICATE_RESOURCE
+            why = "Cannot describe SCRAM credentials for the same user twice in a single request"
+        elif not infos:
+            code = ErrorCode.RESOURCE_NOT_FOUND
+            why = "Attempt to describe a user credential that does not exist"
+        return DescribeUserScramCredentialsResult(
+            user=name, error_code=code, error_message=why, credential_infos=infos
+        )
+
+    results = yield from each(describe, named or list(users))
+    if not named:  # users with quotas and without credentials
+        results = [result for result in results if result.credential_infos]
+    return DescribeUserScramCredentialsResponse(results=results)
+
+
+def _infos(values: Mapping[str, str]) -> list[CredentialInfo]:
+    infos = []
+    for mechanism, number in NUMBERS.items():
+        if mechanism in values:
+            with suppress(ValueError):  # written by another program: nobody can authenticate with it
+                iterations = ScramCredential.decode(values[mechanism]).iterations
+                infos.append(CredentialInfo(mechanism=number, iterations=iterations))
+    return infos

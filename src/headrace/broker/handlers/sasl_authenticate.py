@@ -1,0 +1,49 @@
+"""SaslAuthenticate (key 36), v0-v2.
+
+Behaviour: carries one message of the mechanism that SaslHandshake has chosen. A failure is answered with
+           SASL_AUTHENTICATION_FAILED after connection.failed.authentication.delay.ms, and the connection is
+           closed. A client that has authenticated may do so again, as the same user, before its session ends
+           (KIP-368).
+Versions:  v1 session lifetime; v2 flexible.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+
+from headrace.broker.dispatch import Context, handles
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from headrace.security.sasl.exchange import AuthenticationFailed
+
+logger = logging.getLogger(__name__)
+
+
+@handles(ApiKey.SASL_AUTHENTICATE, range(3), requires=(), when_ready=False)
+def sasl_authenticate(
+    request: SaslAuthenticateRequest, context: Context
+) -> SaslAuthenticateResponse | Awaitable[SaslAuthenticateResponse]:
+    session = context.sasl
+    if session is None:
+        return SaslAuthenticateResponse(
+            error_code=ErrorCode.ILLEGAL_SASL_STATE,
+            error_message="this listener does not use SASL",
+            auth_bytes=b"",
+        )
+    try:
+        answer = session.respond(bytes(request.auth_bytes))
+    except AuthenticationFailed as error:
+        return _refuse(error, context)
+    return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=session.lifetime_ms)
+
+
+async def _refuse(error: AuthenticationFailed, context: Context) -> SaslAuthenticateResponse:
+    """Answer late, so that passwords cannot be tried quickly."""
+    broker = context.broker
+    broker.meters.failed_authentications += 1
+    logger.warning("%s from %s failed to authenticate: %s", error.user[:100], context.address, error)
+    await asyncio.sleep(broker.config.integer("connection.failed.authentication.delay.ms") / 1000)
+    return SaslAuthenticateResponse(
+        error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(error), auth_bytes=b""
+    )

@@ -1,0 +1,75 @@
+"""Brokers with listeners that require authentication, and the users who may enter."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from headrace.testing.process import ServerProcess
+
+LOGIN: Final = (
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username="broker" password="inside" '
+    'user_broker="inside" user_alice="wonderland";'
+)
+ALICE: Final = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "alice",
+    "sasl.password": "wonderland",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SecuredCluster:
+    brokers: list[ServerProcess]
+
+    @property
+    def bootstrap(self) -> str:
+        """The listener CLIENTS of every broker."""
+        return ",".join(each.address.split(",")[1] for each in self.brokers)
+
+    def settings(self, user: Mapping[str, Any] = ALICE, **more: Any) -> dict[str, Any]:
+        """The settings of librdkafka; underscores stand for dots."""
+        dotted = {name.replace("_", "."): value for name, value in more.items()}
+        quiet = {"log_level": 0, "reconnect.backoff.max.ms": 100}
+        return {"bootstrap.servers": self.bootstrap, **quiet, **user, **dotted}
+
+
+@contextmanager
+def sasl_cluster(root: Path, brokers: int = 2, **more: str) -> Iterator[SecuredCluster]:
+    """Brokers that authenticate to each other with PLAIN, and whose clients may also use SCRAM."""
+    with ExitStack() as running:
+        coordinator = ServerProcess(
+            ["coordinator", f"--data={root / 'coordinator'}", "--port=0", "--no-sync"],
+            root / "coordinator.log",
+        )
+        running.enter_context(coordinator)
+        settings = {
+            "zookeeper.connect": coordinator.address,
+            "listeners": "INSIDE://127.0.0.1:0,CLIENTS://127.0.0.1:0",
+            "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
+            "inter.broker.listener.name": "INSIDE",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "sasl.jaas.config": LOGIN,
+            "offsets.topic.replication.factor": str(brokers),
+            "transaction.state.log.replication.factor": str(brokers),
+            "default.replication.factor": str(brokers),
+        } | {name.replace("_", "."): value for name, value in more.items()}
+        yield SecuredCluster(
+            [
+                running.enter_context(
+                    ServerProcess(
+                        [
+                            "broker",
+                            f"--set=broker.id={broker_id}",
+                            f"--set=log.dirs={root / f'broker-{broker_id}'}",
+                            *(f"--set={name}={value}" for name, value in settings.items()),
+                        ],
+                        root / f"broker-{broker_id}.log",
+                    )
+                )
+                for broker_id in range(1, brokers + 1)
+            ]
+        )
