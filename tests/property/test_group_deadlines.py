@@ -35,7 +35,7 @@ def test_whatever_is_set_moved_and_cleared_everything_is_due_once_and_in_time(
         else:
             now_ms += ms
             due = {each for each, at_ms in expected.items() if at_ms <= now_ms}
-            found = deadlines.due(now_ms)
+            found = list(deadlines.due(now_ms))
             assert sorted(found) == sorted(due)
             expected = {each: at_ms for each, at_ms in expected.items() if each not in due}
         assert len(deadlines) == len(expected)

@@ -19,7 +19,7 @@ from headrace.protocol.records import keys_and_values
 from headrace.storage.log import Log
 
 SLICE_BYTES: Final = 128 * 1024  # read at a time: a few milliseconds
-SLICE_RECORDS: Final = 1000  # decoded at a time
+SLICE_RECORDS: Final = 250  # decoded at a time: 2 to 3 milliseconds
 
 KeyAndValue = tuple[bytes | None, bytes | None]
 

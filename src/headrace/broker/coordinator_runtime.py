@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from headrace.broker.coordinator_shard import CoordinatorShard
+from headrace.broker.coordinator_shard import CoordinatorShard, Expirations
 from headrace.broker.errors import NotLeader
 from headrace.broker.image import ClusterImage, Node, TopicImage
 from headrace.broker.partition import Partition
@@ -47,6 +47,7 @@ class CoordinatorRuntime(Generic[Machine]):
         self.prepare = prepare
         self.applied = applied
         self.loading = asyncio.Lock()  # one partition at a time, so that slices of many do not add up
+        self.expirations = Expirations(host.loop)
         self._host = host
         self._shards: dict[int, CoordinatorShard[Machine]] = {}
 

@@ -9,6 +9,7 @@ and to requests that have been waiting, is sent when all records that it may dep
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -17,6 +18,7 @@ from headrace.broker.coordinator_loading import load
 from headrace.broker.errors import LeadershipInterrupted, NotEnoughReplicas, NotEnoughReplicasAfterAppend
 from headrace.broker.partition import Partition, Verification
 from headrace.broker.purgatory import Commit
+from headrace.broker.slices import Steps
 from headrace.broker.translate import FAILURES
 from headrace.coordinator.decision import Decision, Producer, Waiter
 from headrace.coordinator.errors import (
@@ -33,6 +35,7 @@ from headrace.protocol.records import Record, encode_batch
 from headrace.storage.errors import InvalidProducerEpoch, InvalidTxnState
 
 COMMIT_TIMEOUT_S: Final = 5.0  # Kafka's offsets.commit.timeout.ms
+EXPIRED_TOGETHER: Final = 16  # decisions about deadlines in one turn of the event loop
 _PART: Final = 500  # records that are appended together where nothing requires more
 _CLOCK_SET_MS: Final = 1_000  # a clock that differs by more than this from the event loop's was set
 _STALL_MS: Final = 1_000  # a timer that is later than this shows that the broker itself has stalled
@@ -47,10 +50,45 @@ T = TypeVar("T")
 Replies = Iterable[tuple[Waiter, Any]]
 
 
+class Expirations:
+    """Carries out what is due in all coordinators of a runtime, a few decisions in each turn of the loop.
+
+    Thousands of transactions may have the same timeout, and thousands of members the same session timeout.
+    """
+
+    def __init__(self, loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+        self._loop = loop
+        self._waiting: deque[Steps[None]] = deque()
+        self._has_had_turn = False  # in this turn of the loop
+
+    def add(self, steps: Steps[None]) -> None:
+        """Run `steps` now, as far as this turn allows, and the others later."""
+        self._waiting.append(steps)
+        if not self._has_had_turn:
+            self._run()
+
+    def _run(self) -> None:
+        for _ in range(EXPIRED_TOGETHER):
+            if not self._waiting:
+                break
+            try:
+                next(self._waiting[0])
+            except StopIteration:
+                self._waiting.popleft()
+        self._has_had_turn = True
+        self._loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._has_had_turn = False
+        if self._waiting:
+            self._run()
+
+
 class ShardOwner(Protocol[Machine]):
     """What a coordinator needs from the runtime that owns it."""
 
     loading: asyncio.Lock
+    expirations: Expirations
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop: ...
@@ -83,6 +121,7 @@ class CoordinatorShard(Generic[Machine]):
         self._not_before = 0.0  # when deadlines may next be looked at
         self._timer: asyncio.Handle | None = None
         self._timer_at = 0.0  # uvloop's handle does not tell the time of a timer that is due at once
+        self._is_expiring = False
         self._failed: str | None = None
         self._when_loaded: list[Callable[[], None]] = []
         self._loading: asyncio.Task[None] | None = None
@@ -307,7 +346,7 @@ class CoordinatorShard(Generic[Machine]):
 
     def _set_timer(self) -> None:
         due_ms = self.machine.deadlines.next_ms()
-        if due_ms is None:
+        if due_ms is None or self._is_expiring:
             return
         at = max((due_ms - self._clock_offset_ms) / 1000, self._not_before)
         if self._timer is not None:
@@ -327,18 +366,30 @@ class CoordinatorShard(Generic[Machine]):
             logger.warning("coordinator: the broker stalled for %d ms, deadlines get a second more", late_ms)
             self._retry_after(_STALL_MS / 1000)
             return
+        self._is_expiring = True
+        self._owner.expirations.add(self._expire_in_steps())
+
+    def _expire_in_steps(self) -> Steps[None]:
+        """Carry out what is due, one decision in each step; others are served in between."""
         try:
-            self._ensure_writable()
-            self._owner.prepare(self.machine)
-            for decision in self.machine.expire(self.now_ms):
+            decisions = self.machine.expire(self.now_ms)
+            while self.is_current:  # it may have been stopped since the last step
+                self._ensure_writable()
+                self._owner.prepare(self.machine)
+                decision = next(decisions, None)
+                if decision is None:
+                    break
                 self._carry_out_due(decision)
-                if not self.is_ready:
-                    return  # the append failed: the next coordinator loads what is in the log
+                yield
+            else:
+                return  # the next coordinator loads what is in the log
         except CoordinatorError as error:
             logger.warning("coordinator: deadlines of %s are retried: %s", self.partition.id, error)
             self._retry_after(_STALL_MS / 1000)
         except Exception:  # otherwise no deadline of this coordinator would ever expire again
             logger.exception("coordinator: a deadline of %s failed", self.partition.id)
+        finally:
+            self._is_expiring = False
         self._set_timer()
 
     def _carry_out_due(self, decision: Decision[Any]) -> None:

@@ -30,6 +30,7 @@ from headrace.transaction.state import Transaction
 
 WRITE_MARKERS_VERSION: Final = 2
 MAX_MARKERS: Final = 500  # of one request; more would hold the leader's event loop for too long
+_COMPLETED_TOGETHER: Final = 16  # transactions in one turn of the event loop: each writes a record
 _TIMEOUT_S: Final = 30.0  # for the leader's response: it waits for its replicas
 _RETRY_S: Final = 0.05
 
@@ -174,8 +175,10 @@ class TransactionMarkers:
             for topic in marker.topics
             for each in topic.partitions
         }
-        for ending, partitions in sent.items():
+        for number, (ending, partitions) in enumerate(sent.items(), start=1):
             self._note(ending, partitions, codes)
+            if number % _COMPLETED_TOGETHER == 0:
+                await asyncio.sleep(0)
 
     def _note(
         self,

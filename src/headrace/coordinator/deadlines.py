@@ -1,8 +1,7 @@
 """Deadlines of a coordinator: many, and most of them are moved long before they are due."""
 
 import heapq
-from collections.abc import Hashable
-from operator import itemgetter
+from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -39,24 +38,29 @@ class Deadlines(Generic[Key]):
         """Remove the deadline of `key`, if there is one."""
         self._at.pop(key, None)
 
-    def due(self, now_ms: int) -> list[Key]:
-        """Remove and return the keys whose deadline has passed, earliest first."""
-        found: list[tuple[int, Key]] = []
-        while self._heap and self._heap[0][0] <= now_ms:
-            queued_ms, _, key = heapq.heappop(self._heap)
+    def due(self, now_ms: int) -> Iterator[Key]:
+        """Remove and yield the keys whose deadline has passed, earliest first, each when it is asked for.
+
+        Deadlines may be moved and cleared in between. One that is pushed meanwhile is left to the next call,
+        so that a deadline which is set again and again to a time that has passed does not make this endless.
+        """
+        last = self._order
+        while self._heap:
+            queued_ms, order, key = self._heap[0]
+            if queued_ms > now_ms or order > last:
+                return
+            heapq.heappop(self._heap)
             if self._queued.get(key) != queued_ms:
                 continue  # the deadline was moved to an earlier time, which has an entry of its own
             del self._queued[key]
             at_ms = self._at.get(key)
             if at_ms is None:
                 continue
-            if at_ms > now_ms:
-                self._push(key, at_ms)
+            if at_ms > queued_ms:
+                self._queue(key, at_ms, order)
             else:
                 del self._at[key]
-                found.append((at_ms, key))
-        found.sort(key=itemgetter(0))  # heap entries may be earlier than the deadlines they stand for
-        return [key for _, key in found]
+                yield key
 
     def shift(self, by_ms: int) -> None:
         """Move every deadline, because the clock was set."""
@@ -70,6 +74,9 @@ class Deadlines(Generic[Key]):
         return self._heap[0][0] if self._heap else None
 
     def _push(self, key: Key, at_ms: int) -> None:
-        self._queued[key] = at_ms
         self._order += 1
-        heapq.heappush(self._heap, (at_ms, self._order, key))
+        self._queue(key, at_ms, self._order)
+
+    def _queue(self, key: Key, at_ms: int, order: int) -> None:
+        self._queued[key] = at_ms
+        heapq.heappush(self._heap, (at_ms, order, key))

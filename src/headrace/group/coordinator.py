@@ -391,8 +391,6 @@ class GroupCoordinator:
     def expire(self, now_ms: int) -> Iterator[Decision]:
         """Yield one decision for each passed deadline. Apply each decision before requesting the next."""
         for timer in self.deadlines.due(now_ms):
-            if timer in self.deadlines:
-                continue  # an earlier decision of this loop has extended the deadline
             decision = Decision(now_ms)
             group = self.groups.get(timer.group_id)
             if isinstance(group, ClassicGroup):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -255,3 +256,18 @@ def test_markers_of_many_transactions_share_requests_of_a_bounded_size(stage: St
     stage.run_until(lambda: len(stage.shard.completed) == 1200)
 
     assert sizes == [500, 500, 200]
+
+
+def test_transactions_whose_markers_are_written_together_are_completed_a_few_at_a_time(stage: Stage) -> None:
+    """Each completion writes a record: the event loop serves others in between."""
+    seen: list[int] = []
+    for number in range(500):
+        stage.write(A, name=f"t{number}", id_=number)
+
+    def all_completed() -> bool:
+        seen.append(len(stage.shard.completed))
+        return seen[-1] == 500
+
+    stage.run_until(all_completed)
+    steps = [after - before for before, after in pairwise(seen)]
+    assert max(steps) <= transaction_markers._COMPLETED_TOGETHER
