@@ -123,6 +123,7 @@ class _Runner:
     async def serve(self) -> None:
         with self._http_socket() as http:
             await self._broker.start()
+            process.exempt_from_collections()
             try:
                 self._serving = True
                 hosts = self._broker.config.items("http.hosts")

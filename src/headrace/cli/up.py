@@ -115,6 +115,7 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
         await check_left_out_brokers(layout.directory, layout.brokers, zookeeper)
         broker = Broker(BrokerConfig.of(layout.broker(1, layout.port, zookeeper)))
         await broker.start()
+        process.exempt_from_collections()
         stack.push_async_callback(broker.stop)
         log = None if http is None else layout.directory.log("gateway")
         gateway = on_demand(http, broker.bootstrap, log=log, holds=[hold], hosts=layout.http_hosts)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headrace.cli.machine.member import READY, report
+from headrace.cli.process import exempt_from_collections
 
 logger = logging.getLogger("headrace")
 
@@ -33,6 +34,7 @@ async def broker(**settings: str) -> None:
     _log_warnings_to_parent()
     served = Broker(BrokerConfig.of(settings))
     await served.start()
+    exempt_from_collections()
     try:
         logger.info("broker %d serves at %s", served.broker_id, served.bootstrap)
         report(f"{READY}bootstrap={served.bootstrap}")
