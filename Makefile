@@ -9,10 +9,10 @@ PYTEST = $(BIN)/pytest -q $(RERUNS)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long schema docs site bench compare spark-compare groups lock clean
+.PHONY: help install demo test lint format unit simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare spark-compare groups lock clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP)  ## create .venv with .venv/bin/headrace
 
@@ -96,6 +96,9 @@ compat: install  ## other people's programs: client encoders, Apache Kafka's own
 
 compat-long: install  ## the same, and what has to be compiled first: Go's registry client
 	$(PYTEST) -n 2 --dist loadfile tests/compat
+
+transactions-long: install  ## Kafka Streams, Kafka Connect, franz-go and kafka-transactions.sh, exactly once while brokers are killed
+	PYTHONPATH=bench $(PYTEST) tests/transactions
 
 schema: install  ## regenerate src/headrace/protocol/schema from kio's field metadata
 	$(BIN)/python tools/generate_schema.py

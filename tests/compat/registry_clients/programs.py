@@ -78,9 +78,9 @@ def node_program(name: str) -> Program:
     def install(directory: Path) -> None:
         for each in lists:
             shutil.copy(each, directory)
-        _fetch([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], directory)
+        fetch([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], directory)
 
-    packages = _kept(lists, install) / "node_modules"
+    packages = kept(lists, install) / "node_modules"
     return Program(node, str(source / f"{name}.js"), NODE_PATH=str(packages))
 
 
@@ -92,23 +92,25 @@ def go_program() -> Program:
     source = HERE / "go"
 
     def build(directory: Path) -> None:
-        _fetch([go, "mod", "download"], source)
-        made = _run([go, "build", "-o", str(directory / "client"), "."], source)
+        fetch([go, "mod", "download"], source)
+        made = run_in([go, "build", "-o", str(directory / "client"), "."], source)
         assert made.returncode == 0, made.stderr
 
-    return Program(str(_kept(sorted(source.iterdir()), build) / "client"))
+    return Program(str(kept(sorted(source.iterdir()), build) / "client"))
 
 
-def _fetch(command: Sequence[str], directory: Path) -> None:
+def fetch(command: Sequence[str], directory: Path) -> None:
+    """Run a command that downloads; ClientUnavailable if it fails or takes too long."""
     try:
-        ran = _run(command, directory)
+        ran = run_in(command, directory)
     except subprocess.TimeoutExpired as late:
         raise ClientUnavailable(f"{' '.join(command)} was not done in {FETCH_TIMEOUT_S} s.") from late
     if ran.returncode:
         raise ClientUnavailable(f"{' '.join(command)} failed, which needs a network: {ran.stderr[-500:]}")
 
 
-def _run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+def run_in(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in a directory, and return its exit status and output."""
     return subprocess.run(
         command,
         cwd=directory,
@@ -120,15 +122,15 @@ def _run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess
     )
 
 
-def _kept(inputs: Sequence[Path], make: Callable[[Path], None]) -> Path:
+def kept(inputs: Sequence[Path], make: Callable[[Path], None]) -> Path:
     """The directory that `make` fills, made anew when the inputs change."""
     digest = hashlib.sha256(b"".join(each.read_bytes() for each in inputs)).hexdigest()[:12]
-    kept = CACHE / digest
+    target = CACHE / digest
     with only_one_process(CACHE):
-        if not kept.is_dir():
+        if not target.is_dir():
             with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
                 filled = Path(scratch) / "filled"
                 filled.mkdir()
                 make(filled)
-                filled.rename(kept)  # all of it or none
-    return kept
+                filled.rename(target)  # all of it or none
+    return target

@@ -17,6 +17,8 @@ GENERATED = {"apis.md", "cli.md", "config.md"}
 PAGES = [DOCS.parent / "README.md", *sorted(page for page in DOCS.glob("*.md") if page.name not in GENERATED)]
 OF_CLIENTS = {
     "auto.offset.reset",
+    "exactly.once.source.support",
+    "group.protocol",
     "isolation.level",
     "linger.ms",
     "max.poll.interval.ms",
