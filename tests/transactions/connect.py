@@ -9,7 +9,7 @@ import requests
 from ports import free_port
 from transactions.java_programs import JavaPrograms, Process
 
-REQUEST_TIMEOUT_S: Final = 60  # a worker may wait for a rebalance before it answers
+REQUEST_TIMEOUT_S: Final = 20  # a worker may wait for a rebalance before it answers, or be paused
 SETTINGS: Final = {
     "group.id": "connect",
     "exactly.once.source.support": "enabled",
@@ -48,6 +48,11 @@ class Connect:
         """Create a connector or change its settings; False if no worker can do that just now."""
         return self._ask("PUT", f"/connectors/{name}/config", settings) is not None
 
+    def restart_failed(self, name: str) -> bool:
+        """Restart the failed tasks of a connector; False if no worker can do that just now."""
+        path = f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true"
+        return self._ask("POST", path) is not None
+
     def failures(self, name: str) -> list[str]:
         """Return the stack traces of failed tasks, as far as a worker knows them."""
         status = self._ask("GET", f"/connectors/{name}/status") or {"tasks": []}
@@ -66,9 +71,9 @@ class Connect:
         for worker in self._workers:
             try:
                 answer = requests.request(method, worker.url + path, json=body, timeout=REQUEST_TIMEOUT_S)
-            except requests.ConnectionError:
+            except (requests.ConnectionError, requests.Timeout):
                 continue
             if answer.ok:
-                return answer.json()
+                return answer.json() if answer.content else {}
             assert answer.status_code in {404, 409, 500, 503}, answer.text  # starting, or rebalancing
         return None

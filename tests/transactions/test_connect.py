@@ -22,7 +22,8 @@ TASKS: Final = 3
 COUNT: Final = 9000
 GROUP: Final = 10  # numbers in a transaction of one task, as in NumbersSource.java
 START_S: Final = 180
-STUCK_S: Final = 180  # without a new record
+STUCK_S: Final = 240  # without a new record of some task
+RESTART_S: Final = 10  # after which failed tasks are restarted, as an operator would: Connect does not
 TRANSACTIONAL_IDS: Final = f"connect-{NAME}-"
 
 
@@ -46,10 +47,16 @@ class Story:
 
     def wait_for(self, count: int) -> None:
         """Wait until a read_committed reader has seen so many records of each task."""
-        seen, since = self.reader.read(), time.monotonic()
+        seen, since = self._fewest(), time.monotonic()
+        restart_at = since + RESTART_S
         while self._fewest() < count:
-            if self.reader.read() > seen:
-                seen, since = self.reader.count, time.monotonic()
+            self.reader.read()
+            if self._fewest() > seen:
+                seen, since = self._fewest(), time.monotonic()
+                restart_at = since + RESTART_S
+            elif time.monotonic() > restart_at:
+                self.connect.restart_failed(NAME)
+                restart_at = time.monotonic() + RESTART_S
             assert time.monotonic() < since + STUCK_S, self._describe()
 
     def _fewest(self) -> int:
@@ -58,7 +65,7 @@ class Story:
     def _describe(self) -> str:
         logs = "\n".join(worker.end_of_log() for worker in self.workers)
         failures = "\n".join(self.connect.failures(NAME))
-        return f"no record after {self.reader.count} for {STUCK_S} s: {failures}\n{logs}"
+        return f"no record after {self._fewest()} of a task for {STUCK_S} s: {failures}\n{logs}"
 
     def busy_worker(self) -> Worker:
         """Return the worker that has the most tasks."""
