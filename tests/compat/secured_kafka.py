@@ -5,10 +5,10 @@ from typing import Final
 
 from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
-from compat.certificates import Authority
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.server import KafkaServer
 from ports import free_ports
+from support.certificates import Authority
 
 USER: Final = "ann=a,b"  # SCRAM has words of its own for both signs
 PASSWORD: Final = r'so "very" se\cret;'

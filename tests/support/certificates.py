@@ -34,6 +34,14 @@ class Identity:
         return self.signed.public_bytes(Encoding.PEM).decode()
 
     @cached_property
+    def der(self) -> bytes:
+        return self.signed.public_bytes(Encoding.DER)
+
+    @cached_property
+    def key_der(self) -> bytes:
+        return self.private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+
+    @cached_property
     def key(self) -> str:
         return self._key(NoEncryption())
 
@@ -50,11 +58,11 @@ class Authority:
     def __init__(self, name: str) -> None:
         self._name = _name(name)
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._identity = self._sign(self._name, self._key, (), is_authority=True)
+        self.identity = self._sign(self._name, self._key, (), is_authority=True)
 
     @property
     def certificate(self) -> str:
-        return self._identity.certificate
+        return self.identity.certificate
 
     @property
     def file_name(self) -> str:
