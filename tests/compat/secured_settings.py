@@ -47,11 +47,11 @@ WAYS: Final = {
 
 _SIGNED: Final = (
     "the certificate of {at} cannot be trusted: unable to get local issuer certificate; "
-    "name who signed it with ssl.ca.location, or ssl.truststore.type=PEM and its location"
+    "name who signed it with ssl.ca.location or ssl.truststore.location"
 )
 _OURS: Final = (
     "{at} wants a certificate of ours: name it with ssl.certificate.location and ssl.key.location, "
-    "or with ssl.keystore.type=PEM and ssl.keystore.location"
+    "or with ssl.keystore.location"
 )
 _CREDENTIALS: Final = (
     "Authentication failed during authentication due to invalid credentials with SASL mechanism"
@@ -132,7 +132,7 @@ MISTAKES: Final = {
         f"{TLS} ssl.ca.location=$missing",
         "ssl.ca.location is {missing}, where there is no file",
     ),
-    "empty_ca": ("TLS", f"{TLS} ssl.ca.location=$empty", "ssl.ca.location holds no certificate in PEM"),
+    "empty_ca": ("TLS", f"{TLS} ssl.ca.location=$empty", "ssl.ca.location is {empty}, which is empty"),
     "missing_certificate": (
         "MUTUAL",
         f"{_FILES} ssl.certificate.location=$missing ssl.key.password=$key_password",

@@ -2,7 +2,7 @@
 
     Security.of({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "alice", ...})
 
-Settings of the Java client and of librdkafka are both understood, except Java's keystores.
+Settings of the Java client and of librdkafka are both understood.
 """
 
 import socket
@@ -66,7 +66,7 @@ class Security:
 
     def doubt(self, *, connected: bool) -> str:
         """Return a likely cause of a connection that the broker closes before its first response."""
-        if connected and self.tls is not None and self.tls.certificate is None:
+        if connected and self.tls is not None and self.tls.keystore is None:
             return f"is security.protocol={self.protocol} right? Perhaps it {WANTS_OURS}"
         return f"is security.protocol={self.protocol} right?"
 
