@@ -8,7 +8,7 @@ Versions:  v1 filter by duration; v2 filter by a regular expression, in RE2's sy
 from collections.abc import Callable
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.dispatch import Context, Encoded, encoded_list, handles
 from headrace.broker.requirements import on_transactional_ids
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, error_code
@@ -31,7 +31,9 @@ _OTHERS: Final = frozenset({"Dead", "PrepareEpochFence"})  # Kafka's, in which n
     range(3),
     requires=on_transactional_ids(Operation.DESCRIBE, lambda _request: ()),
 )
-def list_transactions(request: ListTransactionsRequest, context: Context) -> Steps[ListTransactionsResponse]:
+def list_transactions(
+    request: ListTransactionsRequest, context: Context
+) -> Steps[ListTransactionsResponse | Encoded]:
     runtime = context.broker.transactions.runtime
     unknown = [name for name in request.state_filters if name not in _STATES and name not in _OTHERS]
     try:
@@ -54,7 +56,8 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ste
                         transaction_state=transaction.state.kafka_name,
                     )
                 )
-    return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
+    response = ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
+    return (yield from encoded_list(response, listed, context.version))
 
 
 def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
