@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NoReturn
@@ -24,6 +24,10 @@ from headrace.event_loop import loop_factory
 # A thread that runs Python code (compaction, decoding of records) makes the event loop wait this long for the
 # GIL each time. Python's default is 5 ms.
 SWITCH_INTERVAL_S = 0.001
+
+COMPLETE_EVERY: Final = 100  # full garbage collections
+_FULL_AFTER: Final = 2  # collections of the middle generation: more often means fewer new objects each time
+_OLDEST_GENERATION: Final = 2
 
 # An environment variable, so that the processes of a cluster inherit it from their parent.
 LOG_FORMAT: Final = "HEADRACE_LOG_FORMAT"
@@ -51,11 +55,32 @@ def run(service: Coroutine[object, object, None], *, on_hup: Callable[[], None] 
 
 
 def exempt_from_collections() -> None:
-    """Keep the garbage collector from traversing what exists now, which is modules and the broker itself.
+    """Keep full garbage collections from traversing objects that have survived one, and what exists now.
 
-    A full collection traverses every object, and holds the event loop for 30 ms with the modules alone.
+    A full collection traverses every object and holds the event loop: 28 ms with the modules alone, and 60 ms
+    more with 100,000 transactional ids. Nearly all garbage is freed without it. Reference cycles among the
+    exempted objects are found by every COMPLETE_EVERY-th full collection, which traverses all of them.
     """
     gc.freeze()
+    gc.set_threshold(*gc.get_threshold()[:2], _FULL_AFTER)
+    gc.callbacks.append(_ExemptSurvivors())
+
+
+class _ExemptSurvivors:
+    """A callback of the garbage collector."""
+
+    def __init__(self) -> None:
+        self._collections = 0
+
+    def __call__(self, phase: str, info: Mapping[str, int]) -> None:
+        if info["generation"] < _OLDEST_GENERATION:
+            return
+        if phase == "start":
+            self._collections += 1
+            if self._collections % COMPLETE_EVERY == 0:
+                gc.unfreeze()
+        else:
+            gc.freeze()
 
 
 async def _until_signal(service: Coroutine[object, object, None], on_hup: Callable[[], None] | None) -> None:
