@@ -11,8 +11,9 @@ NOT_REQUESTED: Final = -(2**31)  # authorized operations in a response to a requ
 
 
 class Operation(IntEnum):
-    """Kafka's operations, by their numbers in the protocol."""
+    """Kafka's operations, by their numbers in the protocol. Only ACLs have ALL; no request asks for it."""
 
+    ALL = 2
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -23,6 +24,9 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
 
 
 class ResourceType(IntEnum):
@@ -32,6 +36,8 @@ class ResourceType(IntEnum):
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
 
 
 OPERATIONS: Final = {
@@ -61,9 +67,16 @@ OPERATIONS: Final = {
         Operation.ALTER_CONFIGS,
         Operation.IDEMPOTENT_WRITE,
     ),
-    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE, Operation.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
 """The operations that exist for each type of resource."""
+
+OPERATION_BITS: Final = {
+    resource: sum(1 << operation for operation in operations) for resource, operations in OPERATIONS.items()
+}
+"""The same operations as bit sets, which is what responses carry."""
 
 
 class Action(NamedTuple):
@@ -91,14 +104,17 @@ class Authorizer(Protocol):
     ) -> int:
         """Return a bit set of the operations that the principal may perform on a resource."""
 
+    def may_on_any_resource(
+        self, principal: Principal, host: str, operation: Operation, resource: ResourceType
+    ) -> bool:
+        """Return whether the principal may perform `operation` on at least one resource of the type.
+
+        Kafka calls it authorizeByResourceType (KIP-679): who may write to any topic may have a producer id.
+        """
+
 
 class AllowAll:
     """The authorizer of a cluster without ACLs: everybody may do everything."""
-
-    _ALL: Final = {
-        resource: sum(1 << operation for operation in operations)
-        for resource, operations in OPERATIONS.items()
-    }
 
     def denied(self, _principal: Principal, _host: str, _actions: Sequence[Action]) -> Collection[Action]:
         return ()
@@ -109,7 +125,12 @@ class AllowAll:
     def authorized_operations(
         self, _principal: Principal, _host: str, resource: ResourceType, _name: str
     ) -> int:
-        return self._ALL[resource]
+        return OPERATION_BITS[resource]
+
+    def may_on_any_resource(
+        self, _principal: Principal, _host: str, _operation: Operation, _resource: ResourceType
+    ) -> bool:
+        return True
 
 
 ALLOW_ALL: Final = AllowAll()

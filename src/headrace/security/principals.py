@@ -18,6 +18,14 @@ class Principal(NamedTuple):
     def __str__(self) -> str:
         return f"{self.type}:{self.name}"
 
+    @classmethod
+    def parse(cls, text: str) -> "Principal":
+        """Return the principal in `TYPE:NAME`; the name may contain colons. ValueError says what is wrong."""
+        type_, colon, name = text.partition(":")
+        if not colon:
+            raise ValueError(f"principal {text!r} has no type: expected TYPE:NAME, such as User:alice")
+        return cls(name, type_)
+
     def encode(self) -> bytes:
         """Return the principal as Kafka's Envelope carries it: two bytes of version, then the fields."""
         data = DefaultPrincipalData(type=self.type, name=self.name, token_authenticated=False)
