@@ -1,0 +1,192 @@
+"""The authorizer of a cluster with ACLs: the rules of Kafka's StandardAuthorizer.
+
+A super user may do everything. Otherwise a DENY that matches wins over every ALLOW, and without an ALLOW the
+answer is no. If no ACL at all matches the resource, `allow.everyone.if.no.acl.found` decides.
+
+ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE, and ALLOW of ALTER_CONFIGS implies DESCRIBE_CONFIGS.
+DENY implies nothing.
+"""
+
+from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from headrace.security.acl_index import (
+    EVERY_OPERATION,
+    AclIndex,
+    Permissions,
+    canonical_host,
+    subjects_of,
+)
+from headrace.security.acls import WILDCARD, PatternType, PermissionType, ResourcePattern
+from headrace.security.authorization import OPERATION_BITS, Action, Operation, ResourceType
+from headrace.security.principals import Principal
+
+MAX_CACHED_DECISIONS: Final = 65_536
+MAX_CACHED_NAME: Final = 249  # the longest name of a topic: longer names of groups are not worth their memory
+_SUPER_USER: Final = "super user"
+# Kafka asks about the resource of this name first. The name has to be Kafka's for the same answers.
+_PROBE: Final = "hardcode"
+
+
+def _bits(*operations: Operation) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+_DESCRIBE: Final = _bits(Operation.DESCRIBE)
+_DESCRIBE_CONFIGS: Final = _bits(Operation.DESCRIBE_CONFIGS)
+_IMPLY_DESCRIBE: Final = _bits(Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
+_IMPLY_DESCRIBE_CONFIGS: Final = _bits(Operation.ALTER_CONFIGS)
+
+_CacheKey = tuple[Principal, str, ResourceType, str | Operation]
+
+
+class AclAuthorizer:
+    """Decides by the ACLs of an index. Decisions are cached until the index changes."""
+
+    def __init__(
+        self,
+        acls: AclIndex,
+        *,
+        super_users: Collection[Principal] = (),
+        allow_everyone_if_no_acl_found: bool = False,
+        max_cached_decisions: int = MAX_CACHED_DECISIONS,
+    ) -> None:
+        self._acls = acls
+        self._super_users = frozenset(super_users)
+        self._without_acl = EVERY_OPERATION if allow_everyone_if_no_acl_found else 0
+        self._decisions = _DecisionCache(max_cached_decisions)
+
+    def denied(self, principal: Principal, host: str, actions: Sequence[Action]) -> Collection[Action]:
+        if principal in self._super_users:
+            return ()
+        return [
+            action
+            for action in actions
+            if not self._allowed(principal, host, action.resource_type, action.resource_name)
+            >> action.operation
+            & 1
+        ]
+
+    def view(self, principal: Principal, host: str) -> Hashable:
+        """Return a key that is the same for all principals, and all hosts, that no ACL names."""
+        if principal in self._super_users:
+            return _SUPER_USER
+        name, address = str(principal), canonical_host(host)
+        return (
+            self._acls.version,
+            name if self._acls.names_principal(name) else None,
+            address if self._acls.names_host(address) else None,
+        )
+
+    def authorized_operations(
+        self, principal: Principal, host: str, resource: ResourceType, name: str
+    ) -> int:
+        existing = OPERATION_BITS[resource]
+        if principal in self._super_users:
+            return existing
+        return self._allowed(principal, host, resource, name) & existing
+
+    def may_on_any_resource(
+        self, principal: Principal, host: str, operation: Operation, resource: ResourceType
+    ) -> bool:
+        if principal in self._super_users:
+            return True
+        key = principal, host, resource, operation
+        known = self._decisions.get(key, self._acls.version)
+        if known is None:
+            known = self._decide_on_any(principal, host, operation, resource)
+            self._decisions.put(key, known)
+        return bool(known)
+
+    def _allowed(self, principal: Principal, host: str, resource: ResourceType, name: str) -> int:
+        """Return a bit set of the operations that a principal, which is no super user, may perform."""
+        key = principal, host, resource, name
+        known = self._decisions.get(key, self._acls.version)
+        if known is None:
+            known = self._decide(principal, host, resource, name)
+            if len(name) <= MAX_CACHED_NAME:
+                self._decisions.put(key, known)
+        return known
+
+    def _decide(self, principal: Principal, host: str, resource: ResourceType, name: str) -> int:
+        subjects = subjects_of(str(principal), host)
+        permissions = self._acls.permissions(subjects, resource, name)
+        return self._without_acl if permissions is None else _effective(permissions)
+
+    def _decide_on_any(
+        self, principal: Principal, host: str, operation: Operation, resource: ResourceType
+    ) -> bool:
+        """Return whether a pattern allows the operation, and no pattern that covers it denies the operation.
+
+        As in Kafka, an operation is not implied by others here, and several DENY patterns that cover an
+        ALLOW pattern together are not recognized.
+        """
+        if self._allowed(principal, host, resource, _PROBE) >> operation & 1:
+            return True
+        subjects = subjects_of(str(principal), host)
+        denied = self._acls.patterns(subjects, resource, PermissionType.DENY, operation)
+        every_resource = ResourcePattern(resource, WILDCARD)
+        if any(every_resource in patterns for patterns in denied):
+            return False
+        return any(
+            pattern == every_resource or not self._is_covered(pattern, denied)
+            for patterns in self._acls.patterns(subjects, resource, PermissionType.ALLOW, operation)
+            for pattern in patterns
+        )
+
+    def _is_covered(self, pattern: ResourcePattern, denied: Sequence[AbstractSet[ResourcePattern]]) -> bool:
+        """Return whether one of the `denied` patterns matches all that `pattern` matches."""
+        if not denied:
+            return False
+        type_, name = pattern.resource_type, pattern.name
+        prefixes = (
+            ResourcePattern(type_, prefix, PatternType.PREFIXED)
+            for prefix in self._acls.prefixes(type_, name)
+        )
+        return any(wider in patterns for wider in (pattern, *prefixes) for patterns in denied)
+
+
+def parse_super_users(text: str) -> frozenset[Principal]:
+    """Return the principals in `super.users`, which are separated by `;`. ValueError says what is wrong."""
+    return frozenset(Principal.parse(user.strip()) for user in text.split(";") if user.strip())
+
+
+def _effective(permissions: Permissions) -> int:
+    allowed, denied = permissions
+    if allowed & _IMPLY_DESCRIBE:
+        allowed |= _DESCRIBE
+    if allowed & _IMPLY_DESCRIBE_CONFIGS:
+        allowed |= _DESCRIBE_CONFIGS
+    return allowed & ~denied
+
+
+class _DecisionCache:
+    """Decisions of one version of the ACLs, at most `limit`. Those that are not used are dropped first.
+
+    New decisions go to one dictionary. When it has half of the limit it becomes the old one, whose entries
+    move back when they are used; what is left in the old one then is dropped at the next turn.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._half = limit // 2
+        self._version = -1
+        self._new: dict[_CacheKey, int] = {}
+        self._old: dict[_CacheKey, int] = {}
+
+    def get(self, key: _CacheKey, version: int) -> int | None:
+        if version != self._version:
+            self._new, self._old, self._version = {}, {}, version
+        found = self._new.get(key)
+        if found is None and (found := self._old.get(key)) is not None:
+            self.put(key, found)
+        return found
+
+    def put(self, key: _CacheKey, decision: int) -> None:
+        """Keep a decision for the version of the last `get`."""
+        if len(self._new) >= self._half:
+            self._new, self._old = {}, self._new
+        self._new[key] = decision
+
+    def __len__(self) -> int:
+        return len(self._new) + len(self._old)
