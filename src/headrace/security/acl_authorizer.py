@@ -5,6 +5,9 @@ answer is no. If no ACL at all matches the resource, `allow.everyone.if.no.acl.f
 
 ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE, and ALLOW of ALTER_CONFIGS implies DESCRIBE_CONFIGS.
 DENY implies nothing.
+
+Two things differ from Kafka 4.3. ACLs for `*` apply to every resource; in Kafka, not to a group or a
+transactional id whose name begins with an asterisk. And an ACL may write an IPv6 address in any way.
 """
 
 from collections.abc import Collection, Hashable, Sequence

@@ -104,9 +104,9 @@ class AclIndex:
 
     def replace_all(self, acls: Mapping[ResourcePattern, Iterable[AclEntry]]) -> None:
         """Replace the ACLs of the whole cluster; patterns whose entries are the same stay as they are."""
-        removed = [pattern for pattern, _ in self._all() if pattern not in acls]
-        for pattern in removed:
-            self.replace(pattern, ())
+        for pattern, _ in self._all():
+            if pattern not in acls:
+                self.replace(pattern, ())
         for pattern, entries in acls.items():
             self.replace(pattern, entries)
 
@@ -156,23 +156,23 @@ class AclIndex:
 
     def find(self, wanted: AclFilter) -> Iterator[AclBinding]:
         """Yield the ACLs that a filter selects. Changes during the search do not disturb it."""
-        for pattern, acls in self._selected(wanted):
-            for entry in acls.entries:
-                if wanted.matches_entry(entry):
-                    yield AclBinding(pattern, entry)
+        patterns = self._all() if wanted.name is None else self._named(wanted.resource_type, wanted.name)
+        for pattern, acls in patterns:
+            if wanted.matches_pattern(pattern):
+                for entry in acls.entries:
+                    if wanted.matches_entry(entry):
+                        yield AclBinding(pattern, entry)
 
-    def _selected(self, wanted: AclFilter) -> list[tuple[ResourcePattern, _PatternAcls]]:
-        """Return the patterns that a filter selects; a filter with a name does not look at all of them."""
-        if wanted.name is None:
-            candidates: Iterable[ResourcePattern] = [pattern for pattern, _ in self._all()]
-        else:
-            types = ResourceType if wanted.resource_type is None else (wanted.resource_type,)
-            candidates = [pattern for each in types for pattern in self._candidates(each, wanted.name)]
+    def _named(
+        self, resource_type: ResourceType | None, name: str
+    ) -> list[tuple[ResourcePattern, _PatternAcls]]:
+        """Return the patterns that a filter with this name can select, and maybe others."""
+        types = ResourceType if resource_type is None else (resource_type,)
+        candidates = [pattern for each in types for pattern in self._candidates(each, name)]
         found = ((pattern, self._like(pattern).get(pattern.name)) for pattern in candidates)
-        return [(pattern, acls) for pattern, acls in found if acls and wanted.matches_pattern(pattern)]
+        return [(pattern, acls) for pattern, acls in found if acls]
 
-    def _candidates(self, resource_type: ResourceType, name: str) -> Iterable[ResourcePattern]:
-        """Return every pattern that a filter with this name can select, and maybe others."""
+    def _candidates(self, resource_type: ResourceType, name: str) -> Iterator[ResourcePattern]:
         for literal in dict.fromkeys((name, WILDCARD)):
             yield ResourcePattern(resource_type, literal)
         for prefix in self.prefixes(resource_type, name):
@@ -192,10 +192,15 @@ class AclIndex:
         return (self._prefixed if prefixed else self._literal)[pattern.resource_type]
 
     def _all(self) -> Iterator[tuple[ResourcePattern, _PatternAcls]]:
-        for kind, types in ((PatternType.LITERAL, self._literal), (PatternType.PREFIXED, self._prefixed)):
-            for resource_type, by_name in types.items():
-                for name, acls in by_name.items():
-                    yield ResourcePattern(resource_type, name, kind), acls
+        """Yield every pattern that there is when the first one is asked for."""
+        snapshot = [
+            (kind, resource_type, list(by_name.items()))
+            for kind, types in ((PatternType.LITERAL, self._literal), (PatternType.PREFIXED, self._prefixed))
+            for resource_type, by_name in types.items()
+        ]
+        for kind, resource_type, patterns in snapshot:
+            for name, acls in patterns:
+                yield ResourcePattern(resource_type, name, kind), acls
 
     def _remember(self, pattern: ResourcePattern, acls: _PatternAcls) -> None:
         if pattern.pattern_type is PatternType.PREFIXED:

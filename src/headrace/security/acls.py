@@ -102,10 +102,10 @@ class AclFilter(NamedTuple):
 
     def matches_entry(self, entry: AclEntry) -> bool:
         return (
-            self.principal in {None, entry.principal}
-            and self.host in {None, entry.host}
-            and self.operation in {None, entry.operation}
-            and self.permission_type in {None, entry.permission_type}
+            (self.principal is None or self.principal == entry.principal)
+            and (self.host is None or self.host == entry.host)
+            and (self.operation is None or self.operation is entry.operation)
+            and (self.permission_type is None or self.permission_type is entry.permission_type)
         )
 
 

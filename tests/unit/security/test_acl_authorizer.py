@@ -89,6 +89,13 @@ def test_the_literal_asterisk_is_for_all_names() -> None:
     assert not may({EVERY_TOPIC: [allow(Operation.READ)]}, Operation.READ, resource=GROUP)
 
 
+def test_the_literal_asterisk_is_for_names_that_begin_with_an_asterisk_too() -> None:
+    acls = {ResourcePattern(GROUP, "*"): [deny(Operation.READ)], prefixed("*", GROUP): [allow(Operation.ALL)]}
+
+    assert may(acls, Operation.DELETE, "*x", resource=GROUP)
+    assert not may(acls, Operation.READ, "*x", resource=GROUP)
+
+
 def test_the_prefixed_asterisk_is_for_names_that_begin_with_an_asterisk() -> None:
     acls = {prefixed("*", GROUP): [allow(Operation.READ)]}
 
