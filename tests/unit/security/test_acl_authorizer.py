@@ -355,6 +355,13 @@ def test_a_denial_counts_if_it_covers_all_that_is_allowed(
     assert may_on_any(acls, Operation.WRITE) is expected
 
 
+def test_a_denied_prefix_does_not_cover_all_resources_even_if_it_is_an_asterisk() -> None:
+    """The resource that is asked about first is denied, so that the answer depends on the patterns."""
+    denied = {prefixed("*"): [deny(Operation.WRITE)], prefixed("hard"): [deny(Operation.WRITE)]}
+
+    assert may_on_any({EVERY_TOPIC: [allow(Operation.WRITE)], **denied}, Operation.WRITE)
+
+
 def test_a_denial_of_another_operation_or_to_somebody_else_does_not_count() -> None:
     others = [deny(Operation.READ), deny(Operation.WRITE, "User:bob"), deny(Operation.WRITE, host=OTHER_HOST)]
 
