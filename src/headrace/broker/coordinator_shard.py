@@ -348,7 +348,7 @@ class CoordinatorShard(Generic[Machine]):
         due_ms = self.machine.deadlines.next_ms()
         if due_ms is None or self._is_expiring:
             return
-        at = max((due_ms - self._clock_offset_ms) / 1000, self._not_before)
+        at = max(timer_at(due_ms - self._clock_offset_ms), self._not_before)
         if self._timer is not None:
             if self._timer_at <= at:
                 return
@@ -415,6 +415,15 @@ class CoordinatorShard(Generic[Machine]):
         self._failed = "the coordinator has stopped"
         decision = self.machine.stop(self.now_ms)
         _refuse(decision.replies, why or NotCoordinator("the coordinator has moved (NOT_COORDINATOR)"))
+
+
+def timer_at(due_ms: int) -> float:
+    """Return the time of the event loop for a deadline: the middle of its millisecond.
+
+    A float may be a little less than the deadline. The timer would find nothing due, and be set again and
+    again until the next millisecond.
+    """
+    return (due_ms + 0.5) / 1000
 
 
 def _time_out(commit: Commit) -> None:

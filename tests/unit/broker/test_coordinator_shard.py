@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headrace.broker.coordinator_shard import timer_at
 from headrace.broker.errors import LeadershipInterrupted
 from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.partition import Verification
@@ -60,6 +61,11 @@ def test_members_are_removed_by_the_clock(office: Office) -> None:
     office.pass_time(1_000)
 
     assert office.group().state is State.EMPTY
+
+
+def test_a_timer_is_never_a_fraction_before_its_deadline() -> None:
+    """1001 / 1000 * 1000 is less than 1001: a timer at that time would find nothing due."""
+    assert [due_ms for due_ms in range(1_000, 20_000) if int(timer_at(due_ms) * 1000) != due_ms] == []
 
 
 def test_members_of_a_log_that_was_read_are_removed_by_the_clock(open_office: Callable[..., Office]) -> None:
