@@ -11,7 +11,7 @@ from collections import deque
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.broker.dispatch import HANDLERS, Context, Handler, can_answer
+from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, can_answer
 from headrace.broker.slices import at_once, completed
 from headrace.controller.channel import PeerGone
 from headrace.protocol.schema.list_offsets import ListOffsetsResponse
@@ -43,7 +43,9 @@ class Peer:
         end.receive, end.lost = self._receive, self._lost
 
     @classmethod
-    async def connect(cls, endpoint: Endpoint, _client_id: str = "", _pool: object = None) -> "Peer":
+    async def connect(
+        cls, endpoint: Endpoint, _client_id: str = "", _pool: object = None, _credentials: object = None
+    ) -> "Peer":
         """Return a connection from the process that runs this."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimLoop), loop
@@ -110,7 +112,11 @@ class Served:
     def _receive(self, message: tuple[Any, int]) -> None:
         slot: list[Any] = []
         self._slots.append(slot)
-        result = self._handle(*message)
+        try:
+            result = self._handle(*message)
+        except HangUp:
+            self._hang_up()
+            return
         if inspect.isawaitable(result):
             task = self._end.process.loop.create_task(self._fill(slot, result))
             self._tasks[task] = None
@@ -136,8 +142,16 @@ class Served:
         return await completed(handler.function(request, context))
 
     async def _fill(self, slot: list[Any], result: Any) -> None:
-        slot.append(await result)
-        self._send_ready()
+        try:
+            slot.append(await result)
+        except HangUp:
+            self._hang_up()
+        else:
+            self._send_ready()
+
+    def _hang_up(self) -> None:
+        self._end.close()
+        self._lost()
 
     def _send_ready(self) -> None:
         while self._slots and self._slots[0]:
@@ -145,4 +159,5 @@ class Served:
 
     def _lost(self) -> None:
         for task in tuple(self._tasks):
-            task.cancel()
+            if task is not asyncio.current_task():
+                task.cancel()
