@@ -6,12 +6,13 @@ from random import Random
 from headrace.coordination.znodes import Controller as ControllerZnode
 from headrace.coordination.znodes import TopicAssignment, topic_path
 from headrace.protocol.ids import TopicPartition
-from simulation.bank import TIMEOUT_MS, Worker
+from simulation.bank import TIMEOUT_MS, Bank
 from simulation.checks import Checks
 from simulation.machine import Machine
 from simulation.network import Network
 from simulation.operators import REPLICAS
 from simulation.producer import Producer
+from simulation.worker import Worker
 from simulation.world import Violation, World
 from simulation.zookeeper import ZooKeeper
 
@@ -69,6 +70,12 @@ class Aftermath:
             worker.is_stopped = True
         self._wait("workers end", lambda: all(worker.is_done for worker in workers))
         self._world.run_for(2 * TIMEOUT_MS / 1000)  # transactions that nobody ends are aborted
+
+    def offsets_are_read(self, bank: Bank) -> None:
+        """Every group is told its offset once more."""
+        groups = set(bank.last_offsets)
+        bank.last_offsets.clear()
+        self._wait("groups get their offsets", lambda: groups <= bank.last_offsets.keys())
 
     def all_is_whole(self, producers: Sequence[Producer]) -> None:
         """Nobody writes any more: every broker is there, and every replica has every record."""

@@ -31,18 +31,18 @@ class Client:
             found = self._connections[broker] = await Peer.connect(Endpoint("PLAINTEXT", broker, 9092))
         return found
 
-    async def leader(self) -> str:
+    async def leader(self, id_: TopicPartition | None = None) -> str:
         """The leader's name, as any broker knows it; asks one after another until one does."""
         while True:
-            found = await self._ask_for_leader(self.world.random.choice(self.brokers))
+            found = await self._ask_for_leader(self.world.random.choice(self.brokers), id_ or self.id)
             if found is not None:
                 return found
             await asyncio.sleep(0.05 + self.world.random.random() * 0.2)
 
-    async def _ask_for_leader(self, broker: str) -> str | None:
+    async def _ask_for_leader(self, broker: str, id_: TopicPartition) -> str | None:
         try:
             peer = await self.connection(broker)
-            found = await peer.ask(WhoLeads(*self.id), 0, timeout_s=PATIENCE_S)
+            found = await peer.ask(WhoLeads(*id_), 0, timeout_s=PATIENCE_S)
         except PeerGone:
             return None
         return None if found == -1 else f"b{found}"

@@ -3,19 +3,20 @@
 A mutation is a context in which one rule is not in force. What is said of it is what then goes wrong.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from headrace.broker.coordinator_loading import Loader
 from headrace.broker.coordinator_shard import CoordinatorShard
 from headrace.broker.isr_changes import IsrChanges
 from headrace.broker.lease import Lease
-from headrace.broker.partition import ANY_EPOCH, Partition
+from headrace.broker.partition import ANY_EPOCH, Partition, Write
 from headrace.broker.replicas import Replicas
-from headrace.broker.transaction_markers import TransactionShard
+from headrace.broker.transaction_markers import TransactionMarkers, TransactionShard
 from headrace.broker.transaction_verification import TransactionVerifier
 from headrace.broker.transactions import Transactions
 from headrace.controller import model, runner, store
@@ -25,21 +26,34 @@ from headrace.controller.runner import Controller
 from headrace.controller.transactions import ElectedEpoch
 from headrace.coordination.session import ANY_VERSION, Check
 from headrace.coordination.znodes import ControllerEpoch, PartitionState
+from headrace.coordinator.decision import Producer
+from headrace.group.coordinator import GroupCoordinator
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.update_metadata import UpdateMetadataRequest
 from headrace.replication import election, follower
 from headrace.replication.leader import Leader
+from headrace.storage.log import Appended
 from headrace.storage.producer_state import ProducerState
 from headrace.storage.producers import Producers
+from headrace.transaction.coordinator import EndTransaction, TransactionCoordinator, TransactionDecision
+from headrace.transaction.state import NO_PRODUCER_EPOCH, Transaction
+from simulation.log import SimLog
 
 Mutation = Callable[[], AbstractContextManager[object]]
 MUTATIONS: dict[str, Mutation] = {}
+OF_TRANSACTIONS: set[str] = set()
+"""Mutations that only stories with transactions can notice."""
 
 
 def _mutation(function: Callable[[], Iterator[None]]) -> Mutation:
     mutation = contextmanager(function)
     MUTATIONS[function.__name__] = mutation
     return mutation
+
+
+def _transaction_mutation(function: Callable[[], Iterator[None]]) -> Mutation:
+    OF_TRANSACTIONS.add(function.__name__)
+    return _mutation(function)
 
 
 # -- what is committed -------------------------------------------------------------------------
@@ -322,7 +336,7 @@ def a_producer_that_repeats_itself_is_not_noticed() -> Iterator[None]:
 # -- transactions ------------------------------------------------------------------------------
 
 
-@_mutation
+@_transaction_mutation
 def a_batch_is_accepted_without_its_transaction_coordinator() -> Iterator[None]:
     """Nobody ever writes a marker for it."""
     with (
@@ -332,7 +346,7 @@ def a_batch_is_accepted_without_its_transaction_coordinator() -> Iterator[None]:
         yield
 
 
-@_mutation
+@_transaction_mutation
 def a_coordinator_forgets_what_was_prepared_before_it_was_loaded() -> Iterator[None]:
     applied = Transactions._applied
 
@@ -354,7 +368,170 @@ def a_coordinator_forgets_what_was_prepared_before_it_was_loaded() -> Iterator[N
         yield
 
 
-@_mutation
+@_transaction_mutation
 def readers_see_records_of_open_transactions() -> Iterator[None]:
     with patch.object(Producers, "first_unstable_offset", lambda _self, _high_watermark: None):
+        yield
+
+
+@_transaction_mutation
+def aborted_transactions_are_left_out_of_what_is_fetched() -> Iterator[None]:
+    with patch.object(SimLog, "aborted_transactions", lambda *_arguments: []):
+        yield
+
+
+@_transaction_mutation
+def a_follower_does_not_remember_aborted_transactions() -> Iterator[None]:
+    """When it leads, or is read from, its readers take aborted records for committed ones."""
+    append = SimLog.append_as_follower
+
+    def append_and_forget(self: SimLog, data: Any) -> Appended:
+        appended = append(self, data)
+        self._aborted.clear()
+        return appended
+
+    with patch.object(SimLog, "append_as_follower", append_and_forget):
+        yield
+
+
+@_transaction_mutation
+def markers_are_written_before_the_outcome_is_committed() -> Iterator[None]:
+    """The next coordinator may not know of the outcome, and decides otherwise."""
+
+    def write_at_once(self: Transactions, shard: TransactionShard, prepared: list[Transaction]) -> None:
+        for transaction in prepared:
+            self.markers.write(shard, transaction)
+
+    with patch.object(Transactions, "_write_when_committed", write_at_once):
+        yield
+
+
+@_transaction_mutation
+def a_transaction_is_complete_before_all_its_markers_are_written() -> Iterator[None]:
+    """If the coordinator fails then, nobody writes the others."""
+
+    def complete(self: TransactionMarkers, ending: Any, partitions: Iterable[TopicPartition]) -> None:
+        ending.remaining.difference_update(partitions)
+        self._complete(ending)
+
+    with patch.object(TransactionMarkers, "_written", complete):
+        yield
+
+
+@_transaction_mutation
+def a_new_instance_of_a_producer_keeps_the_epoch() -> Iterator[None]:
+    """It fences nobody: both instances write into the same transactions."""
+
+    def keep(found: Transaction, _expected: object) -> tuple[Producer, int]:
+        return Producer(found.producer_id, max(found.producer_epoch, 0)), NO_PRODUCER_EPOCH
+
+    with patch("headrace.transaction.coordinator._next_epoch", keep):
+        yield
+
+
+@_transaction_mutation
+def a_leader_accepts_older_epochs_of_a_producer() -> Iterator[None]:
+    """A marker that arrives late ends a later transaction."""
+    with patch.object(ProducerState, "check_epoch", lambda _self, _batch: None):
+        yield
+
+
+@_transaction_mutation
+def a_coordinator_accepts_older_epochs_of_a_producer() -> Iterator[None]:
+    """A fenced instance, or a request that arrives late, ends or joins a transaction that is not its own."""
+    end, of_producer = TransactionCoordinator.end, TransactionCoordinator._of_producer
+
+    def as_current(self: TransactionCoordinator, name: str, producer: Producer) -> Producer:
+        found = self.transactions.get(name)
+        is_known = found is not None and found.producer_id == producer.producer_id
+        return found.producer if found is not None and is_known else producer
+
+    def end_any(
+        self: TransactionCoordinator, request: EndTransaction, *arguments: Any, **named: Any
+    ) -> TransactionDecision:
+        producer = as_current(self, request.transactional_id, request.producer)
+        return end(self, request._replace(producer=producer), *arguments, **named)
+
+    def of_any(self: TransactionCoordinator, name: str, producer: Producer) -> Transaction:
+        return of_producer(self, name, as_current(self, name, producer))
+
+    with (
+        patch.object(TransactionCoordinator, "end", end_any),
+        patch.object(TransactionCoordinator, "_of_producer", of_any),
+    ):
+        yield
+
+
+@_transaction_mutation
+def a_producer_keeps_its_epoch_from_one_transaction_to_the_next() -> Iterator[None]:
+    """As before transaction version 2: a request that arrives late belongs to the next transaction."""
+    prepared = Transaction.prepared
+
+    def without_bump(self: Transaction, **named: Any) -> Transaction:
+        return prepared(self, **named | {"client_version": 0})
+
+    with patch.object(Transaction, "prepared", without_bump):
+        yield
+
+
+@_transaction_mutation
+def a_verification_outlives_its_transaction() -> Iterator[None]:
+    """A batch whose verification was on its way when the transaction ended has no transaction."""
+    append = Partition.append_marker
+
+    def append_and_keep(self: Partition, producer: Producer, **named: Any) -> Write:
+        kept = self.verifications.get(producer.producer_id)
+        write = append(self, producer, **named)
+        if kept is not None:
+            self.verifications[producer.producer_id] = kept
+        return write
+
+    with (
+        patch.object(Partition, "append_marker", append_and_keep),
+        patch.object(ProducerState, "check_epoch", lambda _self, _batch: None),  # it would refuse the batch
+    ):
+        yield
+
+
+@_transaction_mutation
+def a_transaction_never_times_out() -> Iterator[None]:
+    """If its worker has crashed, it stays open."""
+
+    def expire(self: TransactionCoordinator, now_ms: int) -> Iterator[TransactionDecision]:
+        self.deadlines.due(now_ms)
+        return iter(())
+
+    with patch.object(TransactionCoordinator, "expire", expire):
+        yield
+
+
+@_transaction_mutation
+def groups_get_offsets_of_open_transactions() -> Iterator[None]:
+    apply = GroupCoordinator.apply
+    with patch.object(GroupCoordinator, "apply", lambda self, record, _producer_id=-1: apply(self, record)):
+        yield
+
+
+@_transaction_mutation
+def offsets_are_lost_when_their_transaction_is_committed() -> Iterator[None]:
+    end = GroupCoordinator.end_transaction
+
+    def abort(self: GroupCoordinator, producer_id: int, *, committed: bool) -> None:
+        del committed
+        end(self, producer_id, committed=False)
+
+    with patch.object(GroupCoordinator, "end_transaction", abort):
+        yield
+
+
+@_transaction_mutation
+def a_group_coordinator_does_not_load_offsets_of_open_transactions() -> Iterator[None]:
+    """They are lost if the transaction is committed afterwards."""
+    finish = Loader.finish
+
+    def without_open(self: Loader) -> Iterator[None]:
+        self._open.clear()
+        yield from finish(self)
+
+    with patch.object(Loader, "finish", without_open):
         yield

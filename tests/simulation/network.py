@@ -16,6 +16,7 @@ from simulation.world import World
 
 CONNECT_TIMEOUT_S = 3.0
 _STALLED_S = 0.7  # how long a message takes at most that takes long
+_LATE_S = 4.0  # how long a request takes at most that arrives after its connection has broken
 _REMEMBERED = 64  # connections, before those that are over are forgotten
 
 Way = tuple[str, str]
@@ -77,6 +78,7 @@ class Network:
         self.slownesses: tuple[float, ...] = (1.0,)  # one of which a new connection has
         self.stalls = 0.0  # how likely a message is to take long
         self.breaks = 0.0  # how likely a message is to break its connection
+        self.late: dict[type, float] = {}  # how likely requests are to arrive after their connection broke
         self._near: list[End] = []  # the asking ends of connections
 
     def host(self, name: str) -> Host:
@@ -92,6 +94,7 @@ class Network:
     def calm_down(self) -> None:
         """Nothing is blocked, slow or breaks from now on."""
         self.stalls = self.breaks = 0.0
+        self.late = {}
         self.slownesses = (1.0,)
         for end in self._ends():
             end.slowness = 1.0
@@ -129,10 +132,20 @@ class Network:
         """Bring `message` to `end`, after everything that was sent to it before."""
         if end.is_cut:
             return
-        if self.breaks and self._world.random.random() < self.breaks:
+        if self.late and self._is_late(message):
+            end.arrives_s = max(end.arrives_s, self._world.now) + self._world.random.random() * _LATE_S
+            end.process.call_at(end.arrives_s, self._arrive, end, message)
+            self._break(end, drops=False)
+        elif self.breaks and self._world.random.random() < self.breaks:
             self._break(end)
         else:
             self._bring(end, message)
+
+    def _is_late(self, message: object) -> bool:
+        """Whether a request arrives much later, when its sender believes that the connection has broken."""
+        request = message[0] if isinstance(message, tuple) and message else None
+        likelihood = self.late.get(type(request), 0.0)
+        return bool(likelihood) and self._world.random.random() < likelihood
 
     def _bring(self, end: End, message: object) -> None:
         end.arrives_s = max(end.arrives_s, self._world.now + self.delay_s() * end.slowness)
@@ -156,14 +169,16 @@ class Network:
         if end.other.is_open:
             self._bring(end.other, _END)
 
-    def _break(self, end: End) -> None:
+    def _break(self, end: End, *, drops: bool | None = None) -> None:
         """The connection is reset: both ends learn of it, each in its own time.
 
         What is under way is lost, or it arrives, when whoever sent it may be talking on another connection.
+        `drops` says which, for what is under way to `end`.
         """
         for each in (end, end.other):
             each.is_cut = True
-            each.is_dropping = self._world.random.random() < 0.5
+            is_known = drops is not None and each is end
+            each.is_dropping = bool(drops) if is_known else self._world.random.random() < 0.5
             last_s = self._world.now if each.is_dropping else max(self._world.now, each.arrives_s)
             each.process.call_at(last_s + self.delay_s(), self._reset, each)
 

@@ -7,6 +7,7 @@ from headrace.controller.runner import Controller
 from headrace.coordination.errors import CoordinationError
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
+from headrace.storage.topics import INTERNAL_TOPICS
 from simulation.broker import SimBroker
 from simulation.machine import Machine
 from simulation.process import Process
@@ -51,6 +52,8 @@ class Operators:
     def delete_records(self) -> None:
         """Have a leader drop some of what is committed."""
         id_, share = self._world.random.choice(self._ids), self._world.random.random()
+        if id_.topic in INTERNAL_TOPICS:
+            return  # they are compacted, and brokers refuse DeleteRecords for them
         for machine in self._machines:
             if machine.broker is not None and machine.process is not None:
                 machine.process.call(_delete_records, machine.broker, id_, share)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from headrace.coordination.session import Conflict, Delete
 from headrace.coordination.znodes import Controller as ControllerZnode
+from simulation.bank import STATES
 from simulation.broker import SESSION_TIMEOUT_MS
 from simulation.checks import Checks
 from simulation.machine import Machine
@@ -55,6 +56,8 @@ class Storm:
             (1, operators.prefer),
             (1, operators.delete_records),
         ]
+        if STATES in checks.ledgers:
+            usual.append((4, self._strand_transaction_coordinator))
         # Every storm has its own mind: some things happen often in it, others not at all.
         self._blows = [(weight * world.random.choice((0, 1, 1, 5)), blow) for weight, blow in usual]
         self._blows.append((1, self._kill))
@@ -153,6 +156,21 @@ class Storm:
         self._world.say("", "connections are refused: %s", ways)
         self._network.refuse(ways)
         self._later(self._network.accept, ways)
+
+    def _strand_transaction_coordinator(self) -> None:
+        """The coordinator reaches everybody, and nobody can fetch what it appends; then it is killed."""
+        state = self._checks.states.get(STATES)
+        machine = next((each for each in self._machines if state and each.broker_id == state.leader), None)
+        if machine is not None:
+            ways = [(other.name, machine.name) for other in self._machines if other is not machine]
+            self._world.say("", "connections are refused: %s", ways)
+            self._network.refuse(ways)
+            self._process.call(self._kill_stranded, machine, ways, after_s=self._world.random.random() * 1.5)
+
+    def _kill_stranded(self, machine: Machine, ways: list[Way]) -> None:
+        machine.kill()
+        self._network.accept(ways)
+        self._later(machine.start)
 
     def _part_from_zookeeper(self) -> None:
         self._block(self._ways(self._any().name, HOST))

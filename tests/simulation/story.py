@@ -7,25 +7,39 @@ from random import Random
 from headrace.coordination.session import Create
 from headrace.coordination.znodes import PERSISTENT_PATHS, Config, TopicAssignment
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.schema.add_partitions_to_txn import AddPartitionsToTxnRequest
+from headrace.protocol.schema.write_txn_markers import WriteTxnMarkersRequest
 from simulation.aftermath import Aftermath
 from simulation.alarm import heard
-from simulation.bank import STATES, Bank, CommittedReader, Worker
+from simulation.bank import OFFSETS, STATES, Bank
 from simulation.broker import simulated
 from simulation.checks import Checks
+from simulation.committed import CommittedReader, OffsetReader
 from simulation.machine import Machine
 from simulation.network import Network
 from simulation.operators import REPLICAS
 from simulation.producer import ALL, LEADER, Producer
 from simulation.reader import Reader
 from simulation.storm import Storm
+from simulation.worker import Worker
 from simulation.world import World
 from simulation.zookeeper import ZooKeeper
 
 TOPIC = "t"
-BANKS = 0.12  # how many stories have transactions
+BANKS = 0.08  # how many stories have transactions; they take several times as long as others
 _TOPIC_ID = bytes(range(1, 17))
-_STATES_ID = bytes(range(21, 37))
+_STATES_ID, _OFFSETS_ID = bytes(range(21, 37)), bytes(range(41, 57))
 _CALM_S = 1.0  # before the storm
+
+
+def _bank_chance(seed: int) -> Random:
+    """The chance of what concerns transactions: stories without them are what they were before."""
+    return Random(seed * 104729 + 7)
+
+
+def has_bank(seed: int) -> bool:
+    """Return whether the story of a seed has transactions."""
+    return _bank_chance(seed).random() < BANKS
 
 
 class Story:
@@ -45,15 +59,14 @@ class Story:
             machine.is_silent = are_silent
             machine.exits_are_provable = exits_are_provable
         self.ids = [TopicPartition(TOPIC, index) for index in range(chance.choice((1, 1, 2)))]
-        # Its own chance: stories without transactions are what they were before there were any.
-        self._bank_chance = Random(seed * 104729 + 7)
+        self._bank_chance = _bank_chance(seed)
         self.bank = Bank() if self._bank_chance.random() < BANKS else None
         if self.bank is not None:
             self.ids = [TopicPartition(TOPIC, index) for index in range(2)]
         self.unclean_allowed = chance.random() < 0.1
         if self.bank is not None:
             self.unclean_allowed = False
-        everything = self.ids if self.bank is None else [*self.ids, STATES]
+        everything = self.ids if self.bank is None else [*self.ids, STATES, OFFSETS]
         self.checks = Checks(
             world, self.zookeeper, self.machines, everything, unclean_allowed=self.unclean_allowed
         )
@@ -62,6 +75,9 @@ class Story:
             self.network.slownesses = (1.0, 1.0, 10.0, 60.0)
         self.network.stalls = chance.choice((0, 0.001, 0.02))
         self.network.breaks = chance.choice((0, 0.001, 0.01))
+        if self.bank is not None:
+            self.network.breaks = self._bank_chance.choice((0.0, 0.003, 0.03))
+            self.network.late = {WriteTxnMarkersRequest: 0.2, AddPartitionsToTxnRequest: 0.05}
         self.storm = Storm(
             world,
             self.network,
@@ -88,9 +104,14 @@ class Story:
                 aftermath.writes_go_on_without_a_follower(self.producers, self._chance)
             aftermath.transactions_go_on(self.workers)
             aftermath.all_is_whole(self.producers)
-            ledgers = self.checks.ledgers
-            if self.bank is not None and not any(ledger.has_lost for ledger in ledgers.values()):
-                self.bank.check({id_: ledgers[id_].committed for id_ in self.ids})
+            if self.bank is not None:
+                aftermath.offsets_are_read(self.bank)
+                self._check_bank(self.bank)
+
+    def _check_bank(self, bank: Bank) -> None:
+        ledgers = self.checks.ledgers
+        if not any(ledger.has_lost for ledger in ledgers.values()):
+            bank.check({id_: ledger.committed for id_, ledger in ledgers.items()})
 
     def _begin(self) -> None:
         self._make_topic()
@@ -107,6 +128,7 @@ class Story:
         self._put_topic(TOPIC, _TOPIC_ID, self.ids, self._chance, settings)
         if self.bank is not None:
             self._put_topic(STATES.topic, _STATES_ID, [STATES], self._bank_chance, {})
+            self._put_topic(OFFSETS.topic, _OFFSETS_ID, [OFFSETS], self._bank_chance, {})
 
     def _put_topic(
         self, name: str, topic_id: bytes, ids: list[TopicPartition], chance: Random, settings: dict[str, str]
@@ -169,3 +191,5 @@ class Story:
             CommittedReader(
                 self.world, self.network, f"c{id_.partition}", names, id_, ledger=ledger, bank=bank
             )
+        for number, group in enumerate(sorted({worker.transactional_id for worker in self.workers})):
+            OffsetReader(self.world, self.network, f"o{number}", names, self.ids[0], group=group, bank=bank)
