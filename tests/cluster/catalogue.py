@@ -19,6 +19,7 @@ from cluster import (
     returns,
     stories,
     topics,
+    transactions,
 )
 from cluster.stage import EMBEDDED, ENSEMBLE, Outcome, Story, play, play_in_network
 
@@ -106,6 +107,12 @@ MATRIX: Final = [
     Entry(disks.a_disk_is_full, why_not=disks.why_not),
     Entry(exactly_once.workers_are_killed_in_turn),
     Entry(exactly_once.workers_and_brokers_are_killed),
+    Entry(transactions.a_transaction_coordinator_is_killed),
+    Entry(transactions.a_transaction_coordinator_sleeps),
+    _cut(transactions.a_transaction_coordinator_is_cut_off_and_killed),
+    Entry(transactions.a_leader_is_killed_that_markers_wait_for),
+    Entry(transactions.all_are_killed_with_open_transactions),
+    Entry(transactions.a_transaction_coordinator_is_drained),
     Entry(others.kafka_python_writes_while_a_leader_is_killed),
     Entry(others.aiokafka_writes_while_a_leader_is_killed),
     Entry(others.java_writes_while_a_leader_is_killed, why_not=others.why_no_java),

@@ -24,17 +24,15 @@ SEED: Final = 23
 
 def a_leader_is_cut_from_the_other_brokers(scene: Scene) -> None:
     """It keeps its session, and with it what it leads: nothing can be promised there until it is mended."""
-    leader = scene.cluster.leader(TOPIC, 0)
-    _network(scene).cut([_place(scene, leader)], _other_brokers(scene, leader))
-    _wait(LONG_S)
-    _network(scene).mend()
+    cut_from_brokers(scene, scene.cluster.leader(TOPIC, 0))
+    wait(LONG_S)
+    mend(scene)
 
 
 def the_controller_is_cut_from_the_other_brokers(scene: Scene) -> None:
-    controller = scene.cluster.controller()
-    _network(scene).cut([_place(scene, controller)], _other_brokers(scene, controller))
-    _wait(LONG_S)
-    _network(scene).mend()
+    cut_from_brokers(scene, scene.cluster.controller())
+    wait(LONG_S)
+    mend(scene)
 
 
 def the_controller_is_refused_by_a_leader(scene: Scene) -> None:
@@ -54,7 +52,7 @@ def the_controller_is_refused_by_a_leader(scene: Scene) -> None:
         scene.problem(f"broker {leader.id} was replaced although it was alive: {state}")
     if scene.cluster.controller_id() != controller.id:
         scene.problem(f"controller {controller.id} was replaced although it was alive")
-    _network(scene).mend()
+    mend(scene)
     scene.cluster.heal()
     probe.close()
     check_kept(scene, probe.accepted)
@@ -72,7 +70,7 @@ def a_leader_is_cut_from_zookeeper(scene: Scene) -> None:
     _network(scene).cut([_place(scene, leader)], [_zookeeper(scene)])
     scene.cluster.await_other_leader(TOPIC, 0, leader)
     scene.workload.progress()
-    _network(scene).mend()
+    mend(scene)
     scene.cluster.heal()
 
 
@@ -81,7 +79,7 @@ def the_controller_is_cut_from_zookeeper(scene: Scene) -> None:
     _network(scene).cut([_place(scene, controller)], [_zookeeper(scene)])
     until("another is the controller", lambda: scene.cluster.controller_id() not in {0, controller.id})
     scene.workload.progress()
-    _network(scene).mend()
+    mend(scene)
     scene.cluster.heal()
 
 
@@ -98,7 +96,7 @@ def a_leader_is_cut_from_all_but_its_clients(scene: Scene) -> None:
         scene.problem(f"a broker that was replaced acknowledged {probe.accepted[len(before) :]}")
     probe.close()
     scene.workload.progress()
-    _network(scene).mend()
+    mend(scene)
     scene.cluster.heal()
     check_kept(scene, probe.accepted + meanwhile)
 
@@ -108,7 +106,7 @@ def the_coordinator_of_a_group_is_cut_from_all_but_its_clients(scene: Scene) -> 
     _isolate(scene, scene.cluster.brokers[broker_id])
     until("its session is over", lambda: broker_id not in scene.cluster.registered())
     scene.workload.progress()
-    _network(scene).mend()
+    mend(scene)
     scene.cluster.heal()
 
 
@@ -116,8 +114,8 @@ def everybody_is_cut_from_zookeeper(scene: Scene) -> None:
     """All sessions run out at once; nobody may promise anything, and all come back."""
     _network(scene).cut([_place(scene, each) for each in scene.cluster.brokers.values()], [_zookeeper(scene)])
     until("all sessions are over", lambda: not scene.cluster.registered())
-    _wait(SESSION_S)
-    _network(scene).mend()
+    wait(SESSION_S)
+    mend(scene)
     scene.cluster.heal()
 
 
@@ -125,8 +123,8 @@ def all_brokers_are_cut_from_one_another(scene: Scene) -> None:
     places = [_place(scene, each) for each in scene.cluster.brokers.values()]
     for number, place in enumerate(places):
         _network(scene).cut([place], places[number + 1 :])
-    _wait(LONG_S)
-    _network(scene).mend()
+    wait(LONG_S)
+    mend(scene)
 
 
 def the_network_is_cut_at_random(scene: Scene) -> None:
@@ -137,10 +135,19 @@ def the_network_is_cut_at_random(scene: Scene) -> None:
         for _ in range(dice.choice((1, 2))):
             one, other = dice.sample(places, 2)
             _network(scene).cut([one], [other])
-        _wait(dice.uniform(0.5, 1.5 * SESSION_S))
-        _network(scene).mend()
+        wait(dice.uniform(0.5, 1.5 * SESSION_S))
+        mend(scene)
         if dice.random() < 0.5:
             scene.workload.progress()
+
+
+def cut_from_brokers(scene: Scene, broker: BrokerProcess) -> None:
+    """Cut a broker from the others; it still reaches ZooKeeper, and clients still reach it."""
+    _network(scene).cut([_place(scene, broker)], _other_brokers(scene, broker))
+
+
+def mend(scene: Scene) -> None:
+    _network(scene).mend()
 
 
 def _isolate(scene: Scene, broker: BrokerProcess) -> None:
@@ -165,6 +172,6 @@ def _zookeeper(scene: Scene) -> Place:
     return _network(scene).places[-1]
 
 
-def _wait(seconds: float) -> None:
+def wait(seconds: float) -> None:
     """Let a cut last: what happens meanwhile, or does not, cannot be asked for."""
     threading.Event().wait(seconds)
