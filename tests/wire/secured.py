@@ -1,7 +1,7 @@
 """Brokers with listeners that require authentication, and the users who may enter."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -36,27 +36,36 @@ class SecuredCluster:
         return {"bootstrap.servers": self.bootstrap, **quiet, **user, **dotted}
 
 
-@contextmanager
-def sasl_cluster(root: Path, brokers: int = 2, **more: str) -> Iterator[SecuredCluster]:
+def sasl_cluster(root: Path, brokers: int = 2, **more: str) -> AbstractContextManager[SecuredCluster]:
     """Brokers that authenticate to each other with PLAIN, and whose clients may also use SCRAM."""
+    dotted = {name.replace("_", "."): value for name, value in more.items()}
+    settings = {
+        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "sasl.jaas.config": LOGIN,
+    }
+    return secured_cluster(root, settings | dotted, brokers)
+
+
+@contextmanager
+def secured_cluster(root: Path, more: Mapping[str, str], brokers: int = 2) -> Iterator[SecuredCluster]:
+    """Brokers with the listeners INSIDE, for each other, and CLIENTS."""
     with ExitStack() as running:
+        data = root / "coordinator"
         coordinator = ServerProcess(
-            ["coordinator", f"--data={root / 'coordinator'}", "--port=0", "--no-sync"],
-            root / "coordinator.log",
+            ["coordinator", f"--data={data}", "--port=0", "--no-sync"], root / "coordinator.log"
         )
         running.enter_context(coordinator)
         settings = {
             "zookeeper.connect": coordinator.address,
             "listeners": "INSIDE://127.0.0.1:0,CLIENTS://127.0.0.1:0",
-            "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
             "inter.broker.listener.name": "INSIDE",
-            "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-            "sasl.jaas.config": LOGIN,
             "offsets.topic.replication.factor": str(brokers),
             "transaction.state.log.replication.factor": str(brokers),
             "default.replication.factor": str(brokers),
-        } | {name.replace("_", "."): value for name, value in more.items()}
+            **more,
+        }
         yield SecuredCluster(
             [
                 running.enter_context(

@@ -157,7 +157,7 @@ BROKER_SETTINGS: Final = BrokerSettings(
             "listener.security.protocol.map",
             Kind.STRING,
             "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-            "The security protocol of each listener name: NAME:PROTOCOL. TLS is not supported yet.",
+            "The security protocol of each listener name: NAME:PROTOCOL.",
             scope=Scope.PER_BROKER,
         ),
         _static(

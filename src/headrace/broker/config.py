@@ -200,9 +200,6 @@ class BrokerConfig:
                 endpoint = Endpoint.parse(text, protocols)
             except ValueError as error:
                 raise InvalidSetting(f"{setting}={text}: {error}") from None
-            protocol = endpoint.security_protocol
-            if protocol.uses_tls:
-                raise InvalidSetting(f"{setting}={text}: {protocol.name} is not supported yet")
             endpoints.append(endpoint)
         return tuple(endpoints)
 

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import logging
+import ssl
 from collections import deque
 from collections.abc import Awaitable, Mapping
 from time import perf_counter
@@ -22,7 +23,8 @@ from headrace.protocol.headers import decode_request_header, encode_response_hea
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
-from headrace.security.listeners import Listener
+from headrace.security.listeners import Listener, SecurityProtocol
+from headrace.security.principal_mapping import NoMatchingRule
 from headrace.security.principals import ANONYMOUS
 from headrace.security.sasl.exchange import AuthenticationFailed
 
@@ -99,6 +101,17 @@ class Connection(asyncio.BufferedProtocol):
         self.address = str(peer[0]) if peer else "local"
         if not self._connections.admit(self):
             self._transport.abort()
+        elif self._listener.security_protocol is SecurityProtocol.SSL:
+            self._name_principal(transport.get_extra_info("ssl_object"))
+
+    def _name_principal(self, tls: ssl.SSLObject) -> None:
+        """Name the client after its certificate; without one it is ANONYMOUS."""
+        certificate = tls.getpeercert(binary_form=True)
+        try:
+            self.principal = self._broker.tls.principals(self._listener).principal(certificate)
+        except NoMatchingRule as error:
+            logger.warning("closing the connection of %s: %s", self.address, error)
+            self.abort()
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._transport = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -61,16 +62,18 @@ class Peer(asyncio.BufferedProtocol):
         client_id: str,
         pool: BufferPool | None = None,
         credentials: PeerCredentials | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> "Peer":
         """Return an authenticated connection to the broker at `endpoint`, or raise PeerGone."""
-        if endpoint.security_protocol.uses_tls:
-            raise PeerGone(f"{endpoint}: {endpoint.security_protocol.name} is not supported yet")
         loop = asyncio.get_running_loop()
         try:
             # Not `wait_for`: in Python 3.11 it may swallow the cancellation of its caller.
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 _, peer = await loop.create_connection(
-                    lambda: cls(client_id, pool), endpoint.host, endpoint.port
+                    lambda: cls(client_id, pool),
+                    endpoint.host,
+                    endpoint.port,
+                    ssl=tls if endpoint.security_protocol.uses_tls else None,
                 )
                 if credentials is not None and endpoint.security_protocol.uses_sasl:
                     await peer.authenticate(credentials)
@@ -181,11 +184,17 @@ class Peers:
     """Connects this broker to the inter-broker listeners of others."""
 
     def __init__(
-        self, client_id: str, listener: str, pool: BufferPool, credentials: PeerCredentials | None = None
+        self,
+        client_id: str,
+        listener: str,
+        pool: BufferPool,
+        credentials: PeerCredentials | None = None,
+        tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     ) -> None:
         self._client_id = client_id
         self._listener = listener
         self._pool = pool
+        self._tls = tls
         self.credentials = credentials
 
     async def connect(self, registration: BrokerRegistration) -> Peer:
@@ -193,7 +202,7 @@ class Peers:
         endpoint = registration.endpoint(self._listener)
         if endpoint is None:
             raise PeerGone(f"broker {registration.broker_id} has no listener {self._listener}")
-        return await Peer.connect(endpoint, self._client_id, self._pool, self.credentials)
+        return await Peer.connect(endpoint, self._client_id, self._pool, self.credentials, self._tls())
 
 
 class PeerPool:

@@ -43,6 +43,7 @@ from headrace.broker.schemas import Schemas
 from headrace.broker.services import BrokerServices
 from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.slices import completed
+from headrace.broker.tls import HANDSHAKE_TIMEOUT_S, BrokerTls
 from headrace.broker.transaction_verification import TransactionVerifier
 from headrace.broker.transactions import TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS, Transactions
 from headrace.controller.channel import Link, PeerGone
@@ -64,6 +65,7 @@ _PROGRESS_INTERVAL_S = 2.0
 _FINISHING_S = 2.0  # for changes to topics that are in progress when the broker stops
 
 _IDLE_INTERVAL_S = 5.0  # between two checks for idle connections
+_CERTIFICATES_INTERVAL_S = 5.0  # between two checks for files of certificates that have changed
 _QUIET_INTERVAL_S = 1.0  # between two checks for connections that give their receive buffers back
 
 logger = logging.getLogger(__name__)
@@ -88,6 +90,7 @@ class Broker(BrokerServices):
         self.endpoints = []
         self._servers: list[asyncio.Server] = []
         self.connections = Connections(config, lambda: len(self.logs.logs))
+        self.tls = BrokerTls(config)
         self.authentication = Authentication(config, self.image, self.now_ms)
         self.lease = Lease()
         self._inter_broker_listener = config.listener(config.inter_broker_listener)
@@ -96,6 +99,7 @@ class Broker(BrokerServices):
             self._inter_broker_listener.name,
             self.buffers,
             PeerCredentials.of(config),
+            tls=lambda: self.tls.of_peers,
         )
         self.election = None  # until `start`
         self.controller_client = ControllerClient(
@@ -286,6 +290,7 @@ class Broker(BrokerServices):
         return [
             Job(self.connections.close_idle, _IDLE_INTERVAL_S),
             Job(self.connections.rest_quiet, _QUIET_INTERVAL_S),
+            Job(self.tls.refresh, _CERTIFICATES_INTERVAL_S),
             Job(self.replicas.isr_changes.look_at_all, config.integer("replica.lag.time.max.ms") / 2000),
             Job(self._balance_leaders, config.integer("leader.imbalance.check.interval.seconds")),
             Job(self.groups.expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),
@@ -355,13 +360,17 @@ class Broker(BrokerServices):
     async def _listen(self) -> None:
         advertised = {endpoint.name: endpoint for endpoint in self.config.advertised}
         for listener in self.config.listeners:
+            accepting = self.config.listener(listener.name)
+            context = self.tls.of_listener(accepting)
             try:
                 server = await self._loop.create_server(
-                    partial(Connection, self, self.handlers, self.config.listener(listener.name)),
+                    partial(Connection, self, self.handlers, accepting),
                     listener.host or ("0.0.0.0" if listener.port == 0 else None),  # noqa: S104  asked for
                     listener.port,
                     start_serving=False,
                     reuse_address=True,
+                    ssl=context,
+                    ssl_handshake_timeout=None if context is None else HANDSHAKE_TIMEOUT_S,
                 )
             except OSError as error:
                 raise StartRefused(f"cannot listen on {listener}: {_why(error)}") from error
@@ -431,6 +440,7 @@ class Broker(BrokerServices):
             self.controller.configure_topic(name, values)
 
     def _use(self, config: BrokerConfig) -> None:
+        self.tls.use_config(config)
         self.authentication.use_config(config)
         self.peers.credentials = PeerCredentials.of(config)
         self.config = config

@@ -23,6 +23,7 @@ from headrace.broker.partition import Partition
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.replicas import Replicas
 from headrace.broker.schemas import Schemas
+from headrace.broker.tls import BrokerTls
 from headrace.broker.transaction_verification import TransactionVerifier
 from headrace.broker.transactions import Transactions
 from headrace.controller.config_admin import ConfigAdmin
@@ -48,6 +49,7 @@ class BrokerServices:
     """What clients are told to connect to, with the ports that are really bound."""
     ready: asyncio.Event
     """Set once the controller has sent the cluster's metadata."""
+    tls: BrokerTls
     authentication: Authentication
     authorizer: Authorizer
     image: ClusterImage

@@ -109,11 +109,14 @@ class Stage:
         return staged
 
     def _open_topic(self) -> BatchProducer:
-        with contextlib.suppress(TopicExists):
-            self._cluster.admin.create(self._topic, partitions=PARTITIONS, configs=CONFIGS)
+        self._cluster.retry(self._create_topic)
         count = self._cluster.partition_count(self._topic)
         self._partition = TopicPartition(self._topic, self._task % count)
         return BatchProducer(self._cluster, compression=self._compression)
+
+    def _create_topic(self) -> None:
+        with contextlib.suppress(TopicExists):  # another task has created it
+            self._cluster.admin.create(self._topic, partitions=PARTITIONS, configs=CONFIGS)
 
     def _spill(self, producer: BatchProducer, batch: EncodedBatch) -> None:
         producer.add_compressed(self._partition, batch.body, batch.records, batch.timestamp_ms)

@@ -27,7 +27,6 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
         ("log.cleaner.min.cleanable.ratio", "1.5", "a number from 0 to 1"),
         ("listeners", "9092", "NAME://HOST:PORT"),
         ("listeners", "PLAINTEXT://host:99999", "NAME://HOST:PORT"),
-        ("listeners", "SSL://:9093", "SSL is not supported yet"),
         ("num.partitions", "1_000", "a whole number"),
         ("num.partitions", "3000000000", "a whole number"),
         ("offsets.topic.replication.factor", "40000", "a whole number"),
@@ -100,7 +99,7 @@ def test_listeners_have_names_and_brokers_use_one_of_them() -> None:
     ("given", "why"),
     [
         ({"listeners": "EXTERNAL://:9092"}, "no security protocol for listener EXTERNAL"),
-        ({"listeners": "SSL://:9092"}, "SSL is not supported yet"),
+        ({"listeners": "SSL://:9092"}, "no listener with security.inter.broker.protocol=PLAINTEXT"),
         ({"listener.security.protocol.map": "A:TLS"}, "expected NAME:PROTOCOL"),
         ({"inter.broker.listener.name": "INTERNAL"}, "is not one of PLAINTEXT"),
     ],
