@@ -4,15 +4,18 @@ from pathlib import Path
 from typing import Final
 
 from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.server import KafkaServer
 from ports import free_ports
-from support.certificates import Authority
+from support import jks
+from support.certificates import Authority, Identity
 
 USER: Final = "ann=a,b"  # SCRAM has words of its own for both signs
 PASSWORD: Final = r'so "very" se\cret;'
 KEY_PASSWORD: Final = "opens the key"
+STORE_PASSWORD: Final = "opens the store"
 LISTENERS: Final = {
     "TLS": "SSL",
     "MUTUAL": "SSL",  # wants a certificate from clients, too
@@ -47,7 +50,18 @@ class Files:
         self._write(f"trusted/{authority.file_name}", authority.certificate)
         self.server = self._write("server.pem", server.key + server.certificate)
         self.elsewhere = self._write("elsewhere.pem", elsewhere.key + elsewhere.certificate)
+        self.truststore = self._write_bytes(
+            "ca.jks", jks.store([jks.trusted(authority.identity.der)], STORE_PASSWORD)
+        )
+        chain = [client.der, authority.identity.der]
         self.words: Final = {
+            "ca_jks": self.truststore,
+            "jks": self._write_bytes(
+                "client.jks",
+                jks.store([jks.private_key(client.key_der, KEY_PASSWORD, chain)], STORE_PASSWORD),
+            ),
+            "pkcs12": self._write_bytes("client.p12", _pkcs12(client)),
+            "store_password": STORE_PASSWORD,
             "ca": self._write("ca.pem", authority.certificate),
             "ca_text": authority.certificate,
             "ca_directory": str(root / "trusted"),
@@ -76,10 +90,18 @@ class Files:
         return found
 
     def _write(self, name: str, text: str) -> str:
+        return self._write_bytes(name, text.encode())
+
+    def _write_bytes(self, name: str, data: bytes) -> str:
         path = self._root / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(data)
         return str(path)
+
+
+def _pkcs12(identity: Identity) -> bytes:
+    encryption = BestAvailableEncryption(STORE_PASSWORD.encode())
+    return pkcs12.serialize_key_and_certificates(b"a", identity.private, identity.signed, None, encryption)
 
 
 class SecuredKafka(KafkaServer):
@@ -114,8 +136,9 @@ def _settings(files: Files) -> dict[str, str]:
         "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in kinds.items()),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": files.server,
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": files.words["ca"],
+        "ssl.truststore.type": "JKS",  # of our own making: Java's verdict on the writer of our tests
+        "ssl.truststore.location": files.truststore,
+        "ssl.truststore.password": STORE_PASSWORD,
         "listener.name.mutual.ssl.client.auth": "required",
         "listener.name.elsewhere.ssl.keystore.type": "PEM",
         "listener.name.elsewhere.ssl.keystore.location": files.elsewhere,
