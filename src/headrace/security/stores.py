@@ -118,6 +118,9 @@ class Keystore:
 
     def _unusable(self, error: Exception, identity: Identity) -> InvalidTlsSetting:
         if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+            if self.key == self.certificate:
+                why = f"is {self.key.path}, whose private key does not belong to its first certificate"
+                return InvalidTlsSetting(self.key.setting, why)
             return InvalidTlsSetting(self.key.setting, f"is not the key of {self.certificate.setting}")
         if "ENCRYPTED" in identity.key:
             said = "wrong" if self.key_password else "missing"

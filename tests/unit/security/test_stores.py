@@ -224,7 +224,24 @@ def test_the_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
         lambda: keystore(tmp_path / "store.pem").load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
     )
 
-    assert said == "ssl.keystore.location is not the key of ssl.keystore.location"
+    assert said == (
+        f"ssl.keystore.location is {tmp_path / 'store.pem'}, whose private key does not belong to its first "
+        "certificate"
+    )
+
+
+def test_a_chain_that_does_not_begin_with_the_certificate_of_the_key_is_refused() -> None:
+    store = Keystore.of(
+        {
+            "ssl.keystore.key": SERVER.key,
+            "ssl.keystore.certificate.chain": AUTHORITY.certificate + SERVER.certificate,
+        }
+    )
+    assert store is not None
+
+    said = refusal(lambda: store.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)))
+
+    assert said == "ssl.keystore.key is not the key of ssl.keystore.certificate.chain"
 
 
 def test_a_pkcs12_truststore_by_keytool_needs_no_password_if_it_is_not_encrypted(tmp_path: Path) -> None:
