@@ -29,7 +29,7 @@ from headrace.transaction.coordinator import TransactionCoordinator
 from headrace.transaction.state import Transaction
 
 WRITE_MARKERS_VERSION: Final = 2
-MAX_MARKERS: Final = 500  # of one request; more would hold the leader's event loop for too long
+MAX_MARKERS: Final = 100  # of one request; more would hold the event loops of both brokers for too long
 _COMPLETED_TOGETHER: Final = 16  # transactions in one turn of the event loop: each writes a record
 _TIMEOUT_S: Final = 30.0  # for the leader's response: it waits for its replicas
 _RETRY_S: Final = 0.05

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.broker import transaction_markers
-from headrace.broker.transaction_markers import TransactionMarkers
+from headrace.broker.transaction_markers import MAX_MARKERS, TransactionMarkers
 from headrace.controller.channel import PeerGone
 from headrace.coordinator.errors import CoordinatorNotAvailable
 from headrace.protocol.errors import ErrorCode
@@ -255,18 +255,18 @@ def test_markers_of_many_transactions_share_requests_of_a_bounded_size(stage: St
         stage.write(A, name=f"t{number}", id_=number)
     stage.run_until(lambda: len(stage.shard.completed) == 1200)
 
-    assert sizes == [500, 500, 200]
+    assert sizes == [100] * 12
 
 
 def test_transactions_whose_markers_are_written_together_are_completed_a_few_at_a_time(stage: Stage) -> None:
     """Each completion writes a record: the event loop serves others in between."""
     seen: list[int] = []
-    for number in range(500):
+    for number in range(MAX_MARKERS):
         stage.write(A, name=f"t{number}", id_=number)
 
     def all_completed() -> bool:
         seen.append(len(stage.shard.completed))
-        return seen[-1] == 500
+        return seen[-1] == MAX_MARKERS
 
     stage.run_until(all_completed)
     steps = [after - before for before, after in pairwise(seen)]
