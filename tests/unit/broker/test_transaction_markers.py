@@ -168,11 +168,16 @@ def test_a_transaction_without_partitions_is_complete_at_once(stage: Stage) -> N
 
 def test_a_marker_is_sent_again_to_whoever_leads_then(stage: Stage) -> None:
     stage.brokers.codes = {A: [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS]}
+    ask = stage.brokers.ask
+
+    async def ask_and_move(broker_id: int, request: Any, version: int, *, timeout_s: float) -> Any:
+        response = await ask(broker_id, request, version, timeout_s=timeout_s)
+        stage.brokers.leaders[A] = 2  # before the coordinator sees that the marker was refused
+        stage.markers._image = stage.brokers.image
+        return response
+
+    stage.markers._ask = ask_and_move
     stage.write(A, B)
-    stage.run_until(lambda: len(stage.brokers.asked) == 2)
-    stage.brokers.leaders[A] = 2
-    stage.markers._image = stage.brokers.image
-    assert stage.shard.completed == []
     stage.run_until(lambda: stage.shard.completed == ["t"])
 
     assert [broker for broker, partition, _ in stage.brokers.asked if partition == A] == [1, 2, 2]
