@@ -3,13 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 # RERUNS: how often a test that starts processes is run again if it fails; .ci/run says why.
-PYTEST = $(BIN)/pytest -q $(RERUNS)
+PYTEST_ALL = $(BIN)/pytest -q $(RERUNS)
+# Every suite of `make test` leaves out the tests that are marked `long`; `make test-long` runs them.
+PYTEST = $(PYTEST_ALL) -m "not long"
 
 # Tests start hundreds of processes: what Python has compiled for one of them is there for the next.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare spark-compare groups lock clean
+.PHONY: help install demo test test-long lint format unit simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare spark-compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,13 +29,17 @@ demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: n
 	$(BIN)/headrace demo
 
 # Long suites come first, and those that mostly wait (for timeouts, elections, a browser) between those that work.
-SUITES := lint unit spark compat cli wire cluster console http kazoo coordination
-# How many of them run at a time; JOBS=1 shows the progress of each.
-JOBS ?= 2
+SUITES := lint spark unit compat cluster wire console cli http kazoo coordination
+# How many of them run at a time: with two, a third of two cores is idle. JOBS=1 shows the progress of each.
+JOBS ?= 3
 
-test: install  ## everything CI runs, two suites at a time
+test: install  ## everything CI runs, three suites at a time
 	@echo "$(words $(SUITES)) suites, $(JOBS) at a time; each prints its output when it is done (JOBS=1: as it runs)"
 	+$(MAKE) --no-print-directory --jobs=$(JOBS) $(if $(filter-out 1,$(JOBS)),--output-sync=target) $(SUITES)
+
+test-long: install simulate transactions-long  ## what `make test` leaves out: tests marked `long`, longer searches, 2,000 simulated clusters
+	HEADRACE_EXAMPLES=$(or $(EXAMPLES),20) $(BIN)/pytest -q -n 2 tests/property
+	$(PYTEST_ALL) -m long --ignore=tests/transactions tests
 
 lint: install  ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
@@ -45,8 +51,8 @@ format: install  ## rewrite the code the way `make lint` wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-unit: install  ## unit and property tests, and a thousand simulated clusters
-	$(BIN)/pytest -q -n 2 tests/unit tests/property tests/simulation tests/scenarios
+unit: install  ## unit and property tests, and 800 simulated clusters
+	$(BIN)/pytest -q -n 2 -m "not long" tests/unit tests/property tests/simulation tests/scenarios
 
 simulate: install  ## the brokers' own code in simulated clusters that go wrong: SEEDS=10000, or SEED=17 in full (ARGS=--mutations)
 	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)
@@ -71,7 +77,7 @@ console: install  ## the web console in a real Chromium (which is installed if i
 	$(PYTEST) -n 2 tests/console
 
 cli: install  ## every command, as a process of its own, against a real broker
-	$(PYTEST) -n 4 --dist worksteal -m "not long" tests/cli
+	$(PYTEST) -n 4 --dist worksteal tests/cli
 
 coordination: install  ## the embedded coordinator and Apache ZooKeeper, through kazoo: one suite for both
 	$(PYTEST) -n 2 --ignore=tests/coordination/test_kazoo_suite.py tests/coordination
@@ -86,19 +92,19 @@ cluster-matrix: install  ## every such story, with the embedded coordinator and 
 	PYTHONPATH=tests $(BIN)/python -m cluster $(ARGS)
 
 spark: install  ## a real Spark session: format("headrace") beside Spark's own Kafka connector
-	$(PYTEST) -n 2 --dist loadfile -m "not long" tests/spark
+	$(PYTEST) -n 2 --dist loadfile tests/spark
 
 spark-long: install  ## the same, and what takes long: clusters of Spark's, triggered runs, every table
-	$(PYTEST) tests/spark tests/cli/test_pipeline_run.py
+	$(PYTEST_ALL) tests/spark tests/cli/test_pipeline_run.py
 
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools
-	$(PYTEST) -n 2 --dist loadfile -m "not long" tests/compat
-
-compat-long: install  ## the same, and what has to be compiled first: Go's registry client
 	$(PYTEST) -n 2 --dist loadfile tests/compat
 
+compat-long: install  ## the same, and what takes long: every case, and Go's registry client, which is compiled first
+	$(PYTEST_ALL) -n 2 --dist loadfile tests/compat
+
 transactions-long: install  ## Kafka Streams, Kafka Connect, franz-go and kafka-transactions.sh, exactly once while brokers are killed
-	PYTHONPATH=bench $(PYTEST) tests/transactions
+	PYTHONPATH=bench $(PYTEST_ALL) tests/transactions
 
 schema: install  ## regenerate src/headrace/protocol/schema from kio's field metadata
 	$(BIN)/python tools/generate_schema.py
