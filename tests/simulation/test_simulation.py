@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-SEEDS = 2000
+SEEDS = 800
 SEEDS_UNTIL_NOTICED = 200
 REPRESENTATIVE = (  # soon noticed; `make simulate ARGS=--mutations` takes longer, and has them all
     "the_high_watermark_ignores_what_is_proposed",
