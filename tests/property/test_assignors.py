@@ -19,7 +19,7 @@ from headrace.group.assignors import (
     assign_uniform,
 )
 
-EXAMPLES = 20 * int(os.environ.get("HEADRACE_EXAMPLES", "5"))
+EXAMPLES = 20 * int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 Group = dict[str, AssignorMember]
 Partitions = dict[bytes, int]
 TOPICS = [bytes([number]) * 16 for number in range(4)]

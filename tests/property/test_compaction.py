@@ -1,5 +1,6 @@
 """Any history, compacted in any number of passes, is what a naive compaction of a plain list leaves."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +22,7 @@ from support.clock import SettableClock
 from support.logs import memory_directory, read_all
 from support.records import make_marker
 
+EXAMPLES = 60 * int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 RETENTION_MS = 1000
 NO_PRODUCER = -1
 PLAIN_PRODUCERS = (1, 2)
@@ -234,7 +236,7 @@ def _history(timestamp_type: TimestampType) -> Iterator[History]:
             history.log.release()
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(steps, min_size=5, max_size=60), timestamp_type=st.sampled_from(TimestampType))
 def test_compaction_leaves_what_a_naive_one_leaves(
     steps: list[tuple[object, ...]], timestamp_type: TimestampType

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headrace.coordinator.deadlines import Deadlines
 
-EXAMPLES = 40 * int(os.environ.get("HEADRACE_EXAMPLES", "5"))
+EXAMPLES = 40 * int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 
 keys = st.sampled_from("abc")
 moments = st.integers(0, 20)

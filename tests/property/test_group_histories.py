@@ -24,7 +24,7 @@ from property.group_clients.consumer import ConsumerClient
 from property.group_clients.world import Dies, World
 from support.groups import beat_request, commit_request, join_request, sync_request
 
-EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "5"))
+EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 TOPICS = ("orders", "people", "places")
 INSTANCES = {"i1": frozenset({"orders"}), "i2": frozenset({"orders", "people"})}
 MOST_CLIENTS = 5

@@ -34,7 +34,7 @@ from headrace.group.records import (
 )
 from headrace.protocol.errors import ProtocolError
 
-EXAMPLES = 20 * int(os.environ.get("HEADRACE_EXAMPLES", "5"))
+EXAMPLES = 20 * int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 searched = settings(max_examples=EXAMPLES, deadline=None)
 
 texts = st.text(max_size=8)

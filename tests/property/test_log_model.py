@@ -32,7 +32,7 @@ from support.clock import SettableClock
 from support.logs import memory_directory, open_test_log, read_all
 from support.records import make_batch, make_marker, split_batches
 
-EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "5"))
+EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 PRODUCERS = (1, 2, 3)
 REMEMBERED = 5
 NOW = 1_000_000

@@ -15,7 +15,7 @@ from oracles.kio_messages import kio_bytes
 from oracles.messages import filled, messages
 from oracles.schemas import Case, every_case, hand_coded_cases
 
-EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "5"))
+EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 EVERY_CASE = pytest.mark.parametrize("case", every_case(), ids=str)
 
 

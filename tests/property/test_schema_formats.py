@@ -19,7 +19,7 @@ from property.schemas import protobuf as protos
 from unit.registry.formats.given import avro, json_schema, kinds, parsed, proto
 from unit.registry.formats.test_protobuf_schemas import ALL_OF_IT
 
-EXAMPLES = 20 * int(os.environ.get("HEADRACE_EXAMPLES", "5"))
+EXAMPLES = 20 * int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 searched = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -4,6 +4,7 @@ The partitions are modelled as Kafka's leaders are: they accept a record if its 
 open there, and markers by the rules of `ProducerState`. Whatever the order, a transaction is all or nothing.
 """
 
+import os
 from dataclasses import dataclass, field
 
 from hypothesis import settings
@@ -24,6 +25,7 @@ from headrace.transaction.limits import TransactionLimits
 from headrace.transaction.records import TransactionRecord
 from headrace.transaction.state import EPOCH_BUMP_VERSION, Transaction, TransactionState
 
+EXAMPLES = 30 * int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 NAME = "t"
 PARTITIONS = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)]
 TIMEOUT_MS = 1_000
@@ -229,5 +231,7 @@ class TransactionHistories(RuleBasedStateMachine):
         assert self.machine.counts == counted
 
 
-TransactionHistories.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TransactionHistories.TestCase.settings = settings(
+    max_examples=EXAMPLES, stateful_step_count=40, deadline=None
+)
 TestTransactionHistories = TransactionHistories.TestCase
