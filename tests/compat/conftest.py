@@ -1,6 +1,8 @@
 """Apache Kafka's own programs, for tests that want its opinion; the tests skip where it cannot be had."""
 
-from collections.abc import Iterator
+import os
+import pickle
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from compat.kafka_tools.java import KafkaJava, KafkaUnavailableError, find_kafka
 from compat.kafka_tools.server import KafkaServer
 from compat.kafka_tools.tools import KafkaTools
 from compat.kafka_tools.written import SETTINGS, WrittenDirectory, write_directory
+from compat.locking import only_one_process
 from compat.secured_kafka import Files, SecuredKafka
 
 
@@ -37,10 +40,7 @@ def kafka_written_directory(
     kafka_java: KafkaJava, tmp_path_factory: pytest.TempPathFactory
 ) -> WrittenDirectory:
     """What Apache Kafka left after a clean stop."""
-    with KafkaServer(kafka_java, tmp_path_factory.mktemp("kafka-written"), SETTINGS) as kafka:
-        written = write_directory(kafka)
-        kafka.stop()
-    return written
+    return _written_once(kafka_java, tmp_path_factory, "kafka-written", KafkaServer.stop)
 
 
 @pytest.fixture(scope="session")
@@ -48,10 +48,24 @@ def kafka_killed_directory(
     kafka_java: KafkaJava, tmp_path_factory: pytest.TempPathFactory
 ) -> WrittenDirectory:
     """What Apache Kafka left after SIGKILL: stale checkpoints, padded indexes, no clean-shutdown mark."""
-    with KafkaServer(kafka_java, tmp_path_factory.mktemp("kafka-killed"), SETTINGS) as kafka:
-        written = write_directory(kafka)
-        kafka.kill()
-    return written
+    return _written_once(kafka_java, tmp_path_factory, "kafka-killed", KafkaServer.kill)
+
+
+def _written_once(
+    java: KafkaJava, factory: pytest.TempPathFactory, name: str, end: Callable[[KafkaServer], None]
+) -> WrittenDirectory:
+    """Return the directory that Kafka left: one pytest process has it written for all of them."""
+    base = factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"{name}-by-one"
+    description = shared / "written.pickle"
+    with only_one_process(shared):
+        if not description.exists():
+            with KafkaServer(java, factory.mktemp(name), SETTINGS) as kafka:
+                written = write_directory(kafka)
+                end(kafka)
+            description.write_bytes(pickle.dumps(written))
+        found: WrittenDirectory = pickle.loads(description.read_bytes())
+    return found
 
 
 @pytest.fixture(scope="session")

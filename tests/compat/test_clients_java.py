@@ -106,7 +106,11 @@ def test_kafka_topics_creates_lists_describes_alters_and_deletes(shell: Shell) -
     assert name not in shell.topics("--list").splitlines()
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    "codec",
+    # tests/compat/test_record_batches.py and test_kafka_reads_our_logs.py have all codecs.
+    ["none", "zstd", *(pytest.param(codec, marks=pytest.mark.long) for codec in ("gzip", "snappy", "lz4"))],
+)
 def test_what_the_console_producer_sends_the_console_consumer_prints(shell: Shell, codec: str) -> None:
     name = fresh_name("console")
     shell.topics("--create", "--topic", name)

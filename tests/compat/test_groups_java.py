@@ -77,7 +77,14 @@ def test_the_console_consumer_reads_what_a_pattern_matches(
     assert Groups(tools.bootstrap).committed(group) == {Place(first, 0): 3, Place(second, 0): 4}
 
 
-@pytest.mark.parametrize("options", PROTOCOLS.values(), ids=PROTOCOLS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        # Headrace's range assignor is compared with Kafka's in test_assignors_against_kafka.py.
+        pytest.param(options, id=name, marks=pytest.mark.long if name == "consumer-range" else [])
+        for name, options in PROTOCOLS.items()
+    ],
+)
 def test_verifiable_consumers_share_hand_over_and_resume(
     tools: GroupTools, group: str, options: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -177,12 +184,12 @@ def test_kafka_consumer_groups_describes_a_group_at_work(
     ("wish", "expected"),
     [
         (("--to-earliest",), (0, 0)),
-        (("--to-latest",), (20, 20)),
-        (("--to-offset", "7"), (7, 7)),
+        pytest.param(("--to-latest",), (20, 20), marks=pytest.mark.long),
+        pytest.param(("--to-offset", "7"), (7, 7), marks=pytest.mark.long),
         (("--to-offset", "700"), (20, 20)),
-        (("--shift-by", "3"), (13, 13)),
+        pytest.param(("--shift-by", "3"), (13, 13), marks=pytest.mark.long),
         (("--shift-by", "-4"), (6, 6)),
-        (("--to-current",), (10, 10)),
+        pytest.param(("--to-current",), (10, 10), marks=pytest.mark.long),
         (("--by-duration", "P1D"), (0, 0)),
         (("--to-datetime", "2100-01-01T00:00:00.000"), (20, 20)),
     ],
