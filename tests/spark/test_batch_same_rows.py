@@ -96,8 +96,30 @@ QUERIES: Final[dict[str, tuple[int, dict[str, Any]]]] = {
     "options in other letters": (SHAPES, {"SUBSCRIBE": "shapes", "startingoffsets": "EARLIEST"}),
 }
 
+LONG: Final = {
+    # test_both_see_the_nulls_the_headers_and_the_types_of_timestamps reads the same two topics with headers.
+    "with headers",
+    "timestamps of the broker",
+    # A pattern also reads two topics, and the empty topic is read without headers.
+    "two topics",
+    "an empty topic with headers",
+    # tests/unit/spark/test_options.py has what these options mean, and which of them counts.
+    "earliest to latest, said aloud",
+    "up to a timestamp that is still to come",
+    "a timestamp to begin with, offsets to end with",
+    "a timestamp counts more than offsets",
+    "options in other letters",
+}
+"""Queries whose subject a shorter test covers."""
 
-@pytest.mark.parametrize(("count", "options"), QUERIES.values(), ids=QUERIES.keys())
+
+@pytest.mark.parametrize(
+    ("count", "options"),
+    [
+        pytest.param(*case, id=name, marks=pytest.mark.long if name in LONG else [])
+        for name, case in QUERIES.items()
+    ],
+)
 def test_both_return_the_same_rows(queries: Queries, count: int, options: dict[str, Any]) -> None:
     assert len(queries.same(**options)) == count
 

@@ -38,6 +38,17 @@ FILTERS: Final[dict[str, tuple[int, int]]] = {
     "offset IN (3, 1999)": (3, 4),
 }
 """Conditions; how many partitions are left to read of three with records, how many rows there are."""
+QUICK: Final = {
+    "partition IN (1, 3)",
+    "topic = 'shapes'",
+    "partition = 1 AND offset <= 20",
+    f"timestamp > '{MOMENT}'",
+    f"timestamp < '{MOMENT}'",
+    "value = 'value 5'",
+    "NOT partition = 0",
+    "offset IN (3, 1999)",
+}
+"""One condition of each kind; tests/unit/spark/test_filters.py has every operator on every column."""
 
 
 @pytest.fixture
@@ -52,7 +63,13 @@ def planned(table: DataFrame) -> int:
 
 
 @pytest.mark.usefixtures("push_down")
-@pytest.mark.parametrize(("condition", "expected"), FILTERS.items())
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        pytest.param(condition, expected, marks=[] if condition in QUICK else pytest.mark.long)
+        for condition, expected in FILTERS.items()
+    ],
+)
 def test_a_filter_that_is_pushed_down_shortens_the_plan_and_not_the_rows(
     queries: Queries, condition: str, expected: tuple[int, int]
 ) -> None:
