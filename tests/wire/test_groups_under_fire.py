@@ -1,6 +1,6 @@
 """Groups whose members and whose broker are killed at random while records come in: nothing is lost.
 
-The seed is in the name of the test: the same one kills the same workers.
+The seed is in the name of the test, with the number of kills and starts: the same one kills the same workers.
 """
 
 from pathlib import Path
@@ -17,13 +17,13 @@ CLASSIC: Final = [Kind(client, HASTY) for client in ("confluent", "kafka-python"
 CONSUMER: Final = [Kind("confluent", {"group_protocol": "consumer"})]
 
 
-@pytest.mark.parametrize("seed", [11])
-def test_three_clients_in_one_classic_group_read_every_record(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "steps"), [(11, 8), pytest.param(11, 14, marks=pytest.mark.long)])
+def test_three_clients_in_one_classic_group_read_every_record(tmp_path: Path, seed: int, steps: int) -> None:
     with quick_broker(tmp_path / "broker") as broker:
-        nothing_is_lost_under_fire(broker, CLASSIC, tmp_path, seed)
+        nothing_is_lost_under_fire(broker, CLASSIC, tmp_path, seed, steps)
 
 
-@pytest.mark.parametrize("seed", [12])
-def test_a_group_of_the_new_protocol_reads_every_record(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "steps"), [(12, 8), pytest.param(12, 14, marks=pytest.mark.long)])
+def test_a_group_of_the_new_protocol_reads_every_record(tmp_path: Path, seed: int, steps: int) -> None:
     with quick_broker(tmp_path / "broker", group_consumer_session_timeout_ms="3000") as broker:
-        nothing_is_lost_under_fire(broker, CONSUMER, tmp_path, seed)
+        nothing_is_lost_under_fire(broker, CONSUMER, tmp_path, seed, steps)

@@ -113,13 +113,13 @@ def test_gateways_that_make_the_topic_at_once_do_not_harm_each_other(broker: Bro
 def test_two_gateways_that_write_at_once_give_out_every_id_and_version_once(broker: Broker) -> None:
     with gateway(broker.bootstrap) as one, gateway(broker.bootstrap) as two, ThreadPoolExecutor(8) as pool:
         one.put("/config", {"compatibility": "NONE"})
-        made = list(pool.map(lambda n: (one, two)[n % 2].register("s", schema(n)), range(200)))
+        made = list(pool.map(lambda n: (one, two)[n % 2].register("s", schema(n)), range(100)))
 
         assert {each.status for each in made} == {200}
-        assert sorted(each.body["id"] for each in made) == list(range(1, 201))
-        assert sorted(each.body["version"] for each in made) == list(range(1, 201))
+        assert sorted(each.body["id"] for each in made) == list(range(1, 101))
+        assert sorted(each.body["version"] for each in made) == list(range(1, 101))
         for registry in (one, two):
-            assert registry.get("/subjects/s/versions").body == list(range(1, 201))
+            assert registry.get("/subjects/s/versions").body == list(range(1, 101))
     with gateway(broker.bootstrap) as later:
         for number, each in enumerate(made):
             assert later.get(f"/schemas/ids/{each.body['id']}/schema").body == schema(number)

@@ -19,7 +19,6 @@ from wire.requests import fresh_name
 
 PARTITIONS: Final = 6
 MOST_WORKERS: Final = 4
-STEPS: Final = 14
 PROGRESS: Final = 300  # records that must be read for the first time between two steps
 PATIENCE_S: Final = 60
 
@@ -65,7 +64,7 @@ class Crew:
 
 
 def nothing_is_lost_under_fire(
-    broker: BrokerProcess, kinds: Sequence[Kind], directory: Path, seed: int
+    broker: BrokerProcess, kinds: Sequence[Kind], directory: Path, seed: int, steps: int
 ) -> None:
     topic = new_topic(broker.bootstrap, partitions=PARTITIONS)
     crew = Crew(broker.bootstrap, topic, kinds, directory)
@@ -73,7 +72,7 @@ def nothing_is_lost_under_fire(
         with Load(broker.bootstrap, topic, PARTITIONS) as load:
             for _ in range(MOST_WORKERS):
                 crew.start()
-            _disturb(crew, broker, random.Random(seed))
+            _disturb(crew, broker, random.Random(seed), steps)
         groups = Groups(broker.bootstrap)
         eventually(
             lambda: groups.committed(crew.group) == load.ends(),
@@ -85,16 +84,16 @@ def nothing_is_lost_under_fire(
 
     assert crew.seen() == load.acknowledged
     assert observer.steps_back == []
-    assert observer.looks > STEPS
+    assert observer.looks > steps
     for worker in crew.everybody:
         must_be_in_order(worker)
 
 
-def _disturb(crew: Crew, broker: BrokerProcess, chance: random.Random) -> None:
+def _disturb(crew: Crew, broker: BrokerProcess, chance: random.Random, steps: int) -> None:
     """Each step waits until work has gone on, so that every one hits a group that lives."""
-    for step in range(STEPS):
+    for step in range(steps):
         crew.wait_for_progress()
-        if step == STEPS // 2:
+        if step == steps // 2:
             broker.kill()
             broker.start()
         elif len(crew.present) < 2 or (len(crew.present) < MOST_WORKERS and chance.random() < 0.5):
