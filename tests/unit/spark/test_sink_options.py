@@ -180,7 +180,7 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
     ),
     "an application without a version": (
         {"exactlyOnce": "true", "txnAppId": "a"},
-        "option 'txnAppId': identifies a write together with txnVersion: set both",
+        "option 'txnAppId': txnAppId and txnVersion identify a write together: set both",
     ),
     "a version below zero": (
         {"exactlyOnce": "true", "txnAppId": "a", "txnVersion": "-1"},
