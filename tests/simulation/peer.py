@@ -44,7 +44,12 @@ class Peer:
 
     @classmethod
     async def connect(
-        cls, endpoint: Endpoint, _client_id: str = "", _pool: object = None, _credentials: object = None
+        cls,
+        endpoint: Endpoint,
+        _client_id: str = "",
+        _pool: object = None,
+        _credentials: object = None,
+        _tls: object = None,
     ) -> "Peer":
         """Return a connection from the process that runs this."""
         loop = asyncio.get_running_loop()
