@@ -48,10 +48,9 @@ class Connect:
         """Create a connector or change its settings; False if no worker can do that just now."""
         return self._ask("PUT", f"/connectors/{name}/config", settings) is not None
 
-    def restart_failed(self, name: str) -> bool:
-        """Restart the failed tasks of a connector; False if no worker can do that just now."""
-        path = f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true"
-        return self._ask("POST", path) is not None
+    def restart_tasks(self, name: str) -> bool:
+        """Restart a connector and its tasks; False if no worker can do that just now."""
+        return self._ask("POST", f"/connectors/{name}/restart?includeTasks=true") is not None
 
     def failures(self, name: str) -> list[str]:
         """Return the stack traces of failed tasks, as far as a worker knows them."""

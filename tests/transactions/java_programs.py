@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM, Signals
+from signal import SIGCONT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM, Signals
 from typing import Final
 
 from compat.kafka_tools.assignors import can_compile
@@ -108,9 +108,9 @@ class Process:
     def resume(self) -> None:
         self._signal(SIGCONT)
 
-    def printed(self, text: str) -> int:
-        """Return how many lines of the log have `text` in them."""
-        return sum(text in line for line in self.log.read_text(errors="replace").splitlines())
+    def dump_threads(self) -> None:
+        """Have Java print the stacks of its threads to the log."""
+        self._signal(SIGQUIT)
 
     def end_of_log(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])

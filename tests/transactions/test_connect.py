@@ -1,6 +1,7 @@
 """Kafka Connect writes every record of a source exactly once, on three brokers, whoever is killed."""
 
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,8 @@ from transactions.java_programs import JavaPrograms
 from wire.confluent import read
 from wire.group_stories.waiting import eventually
 
-pytestmark = pytest.mark.long
+# Restarts of tasks are shown at the end of the run, and do not fail it.
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("always:no record after")]
 
 TOPIC, NAME, PARTITIONS = "numbers", "numbers", 3
 TASKS: Final = 3
@@ -23,7 +25,7 @@ COUNT: Final = 9000
 GROUP: Final = 10  # numbers in a transaction of one task, as in NumbersSource.java
 START_S: Final = 180
 STUCK_S: Final = 240  # without a new record of some task
-RESTART_S: Final = 10  # after which failed tasks are restarted, as an operator would: Connect does not
+RESTART_S: Final = 45  # after which tasks are restarted, as an operator would: see FINDINGS.md
 TRANSACTIONAL_IDS: Final = f"connect-{NAME}-"
 
 
@@ -55,12 +57,24 @@ class Story:
                 seen, since = self._fewest(), time.monotonic()
                 restart_at = since + RESTART_S
             elif time.monotonic() > restart_at:
-                self.connect.restart_failed(NAME)
+                self._restart_tasks()
                 restart_at = time.monotonic() + RESTART_S
             assert time.monotonic() < since + STUCK_S, self._describe()
 
     def _fewest(self) -> int:
         return min(len(self.reader.values[f"task-{index}"]) for index in range(TASKS))
+
+    def _restart_tasks(self) -> None:
+        """Restart all tasks, with a warning and the stacks of their threads in the workers' logs."""
+        for worker in self.workers:
+            worker.dump_threads()
+        causes = [trace.partition("\n")[0] for trace in self.connect.failures(NAME)]
+        is_restarted = self.connect.restart_tasks(NAME)
+        warnings.warn(
+            f"no record after {self._fewest()} of a task for {RESTART_S} s; its tasks "
+            f"{'were' if is_restarted else 'could not be'} restarted: {causes}",
+            stacklevel=3,
+        )
 
     def _describe(self) -> str:
         logs = "\n".join(worker.end_of_log() for worker in self.workers)
