@@ -38,7 +38,7 @@ test: install  ## everything CI runs, three suites at a time
 	+$(MAKE) --no-print-directory --jobs=$(JOBS) $(if $(filter-out 1,$(JOBS)),--output-sync=target) $(SUITES)
 
 test-long: install simulate transactions-long  ## what `make test` leaves out: tests marked `long`, longer searches, 2,000 simulated clusters
-	HEADRACE_EXAMPLES=$(or $(EXAMPLES),20) $(BIN)/pytest -q -n 2 tests/property
+	HEADRACE_EXAMPLES=$(or $(EXAMPLES),20) $(BIN)/pytest -q -n 2 tests/property tests/http/test_openapi.py
 	$(PYTEST_ALL) -m long --ignore=tests/transactions tests
 
 lint: install  ## format, lint, strict types, import contracts
