@@ -23,6 +23,9 @@ SETTINGS: Final = {
     "session.timeout.ms": "6000",  # the tasks of a worker that was killed are assigned anew after it
     "heartbeat.interval.ms": "1000",
     "scheduled.rebalance.max.delay.ms": "0",
+    # A worker that starts reads the committed offsets to their end, so that it waits for open transactions of
+    # workers that were killed.
+    "producer.transaction.timeout.ms": "15000",
 }
 
 
