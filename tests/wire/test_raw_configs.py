@@ -1,5 +1,6 @@
 """Settings of topics, brokers, groups and client metrics subscriptions, request by request."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -125,8 +126,9 @@ def test_the_cleaner_and_the_memory_of_producers_change_while_the_broker_runs(tm
         create_topic(
             client, "compacted", cleanup_policy="compact", min_cleanable_dirty_ratio="0", segment_bytes="100"
         )
+        now_ms = int(time.time() * 1000)  # a producer expires by the time of its last record
         for sequence in range(5):
-            batch = make_batch(1, producer_id=7, producer_epoch=0, base_sequence=sequence)
+            batch = make_batch(1, timestamps=now_ms, producer_id=7, producer_epoch=0, base_sequence=sequence)
             assert produce(client, "compacted", batch).error_code == ErrorCode.NONE
         assert [each.producer_id for each in producers(client, "compacted")] == [7]
 
