@@ -133,3 +133,8 @@ SHORT: Final = [
     (Entry(disks.a_disk_is_full, why_not=disks.why_not), EMBEDDED),
     (Entry(exactly_once.workers_are_killed_in_turn), EMBEDDED),
 ]
+LONG: Final = {  # of those; a file of tests/scenarios has the rule, and other stories play it with processes
+    stories.all_are_killed_at_once,  # power_cut.txt; each_is_killed_in_turn
+    pauses.a_follower_sleeps,  # follower_leaves_the_isr.txt; the_event_loop_of_a_leader_is_stuck
+    cuts.the_controller_is_refused_by_a_leader,  # refused_connections.txt; the other cut
+}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.catalogue import SHORT, Entry
+from cluster.catalogue import LONG, SHORT, Entry
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,16 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "coordination"), SHORT, ids=[f"{entry.name}-{coordination}" for entry, coordination in SHORT]
+    ("entry", "coordination"),
+    [
+        pytest.param(
+            entry,
+            coordination,
+            id=f"{entry.name}-{coordination}",
+            marks=pytest.mark.long if entry.story in LONG else [],
+        )
+        for entry, coordination in SHORT
+    ],
 )
 def test_nothing_is_lost_when(entry: Entry, coordination: str, tmp_path: Path) -> None:
     reason = entry.why_not()
