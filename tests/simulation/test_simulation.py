@@ -43,7 +43,7 @@ def test_thousands_of_stories_end_well() -> None:
     assert f"{SEEDS} seeds from 0 on" in played.stdout
 
 
-@pytest.mark.parametrize("seed", ["3", "12", "17", "1371"])
+@pytest.mark.parametrize("seed", ["3", "22", "17", "1371"])
 def test_a_seed_tells_the_same_story_every_time(seed: str) -> None:
     first, second = (simulate("--seed", seed) for _ in range(2))
 
