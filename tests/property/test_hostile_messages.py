@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from headrace.protocol.api import ApiKey, api_schema, decode_request, request_class
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.headers import decode_request_header
+from headrace.protocol.schema.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from headrace.protocol.schema.metadata import MetadataRequest
 from oracles.messages import filled
 from oracles.schemas import Case, every_case, newest_cases
@@ -49,7 +50,10 @@ def test_a_message_cut_short_anywhere_is_refused(case: Case) -> None:
 
 @EVERY_CASE
 def test_bytes_after_the_end_are_refused(case: Case) -> None:
-    assert refused(case, sample(case) + b"\0")
+    # librdkafka sends it with a zero after its end, see headrace.protocol.scram_credentials.
+    accepts_zero = case.cls is AlterUserScramCredentialsRequest
+    assert refused(case, sample(case) + b"\1")
+    assert refused(case, sample(case) + b"\0") is not accepts_zero
 
 
 @EVERY_CASE
