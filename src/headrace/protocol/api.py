@@ -4,7 +4,7 @@ A schema module is imported when its API is first used, so a broker loads only w
 """
 
 from collections.abc import Callable, Generator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -14,7 +14,6 @@ from headrace.protocol import (
     fetch,
     metadata,
     produce,
-    scram_credentials,
     step_down,
     update_metadata,
 )
@@ -40,7 +39,6 @@ _BY_HAND: Final[dict[int, Any]] = {
     ApiKey.FETCH: fetch,
     ApiKey.METADATA: metadata,
     ApiKey.API_VERSIONS: api_versions,
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: scram_credentials,
 }
 
 _OF_BROKERS: Final[dict[int, tuple[Any, str]]] = {
@@ -49,6 +47,10 @@ _OF_BROKERS: Final[dict[int, tuple[Any, str]]] = {
     step_down.STEP_DOWN: (step_down, "StepDown"),
 }
 """Our own messages, and one that Kafka 4 no longer has."""
+
+
+_PADDED: Final = {ApiKey.ALTER_USER_SCRAM_CREDENTIALS}
+"""Requests that librdkafka sends with one zero byte after their end, which Kafka ignores."""
 
 
 def api_schema(key: int) -> ApiSchema:
@@ -93,7 +95,17 @@ def _decoder(key: int) -> Callable[[memoryview, int], Message]:
     decoder: Callable[[memoryview, int], Message] = (
         by_hand.decode_request if by_hand else request_class(key).decode
     )
-    return decoder
+    return partial(_decode_padded, decoder) if key in _PADDED else decoder
+
+
+def _decode_padded(decoder: Callable[[memoryview, int], Message], body: memoryview, version: int) -> Message:
+    """Decode a request that may have one more empty section of tagged fields at its end."""
+    try:
+        return decoder(body, version)
+    except ProtocolError:
+        if bytes(body[-1:]) != b"\0":
+            raise
+        return decoder(body[:-1], version)
 
 
 @cache
