@@ -285,6 +285,14 @@ def test_a_client_of_the_old_handshake_sends_its_messages_bare(raw: RawClient) -
     assert raw.ask(MetadataRequest(topics=[]), 12).brokers
 
 
+def test_a_wrong_password_of_an_old_client_ends_the_connection(raw: RawClient) -> None:
+    raw.ask(SaslHandshakeRequest(mechanism=PLAIN), 0)
+    message = b"\0alice\0wrong"
+    raw.socket.sendall(struct.pack(">i", len(message)) + message)
+
+    assert raw.is_closed_by_the_broker()
+
+
 def test_a_large_request_is_accepted_after_authentication_only(raw: RawClient) -> None:
     raw.socket.sendall(struct.pack(">i", 1_000_000))
     assert raw.is_closed_by_the_broker()

@@ -1,19 +1,23 @@
 """Authentication by SASL: the mechanisms of each listener, from the settings and the users in ZooKeeper."""
 
+import logging
 import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from headrace.broker.config import BrokerConfig
 from headrace.broker.image import ClusterImage
+from headrace.broker.meters import Meters
 from headrace.broker.settings import InvalidSetting
 from headrace.security.listeners import Listener
-from headrace.security.sasl.exchange import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
+from headrace.security.sasl.exchange import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, AuthenticationFailed
 from headrace.security.sasl.jaas import jaas_options
 from headrace.security.sasl.plain import PlainExchange, passwords
 from headrace.security.sasl.scram import ScramCredential, ScramExchange
 from headrace.security.sasl.session import Mechanism, SaslSession
+
+logger = logging.getLogger(__name__)
 
 SUPPORTED: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
 
@@ -73,6 +77,20 @@ class Authentication:
             return ScramCredential.decode(text)
         except ValueError:
             return None  # written by another program; nobody can authenticate with it
+
+
+class Refusing(Protocol):
+    """What `refuse` needs of a broker."""
+
+    config: BrokerConfig
+    meters: Meters
+
+
+def refuse(error: AuthenticationFailed, broker: Refusing, address: str) -> float:
+    """Count and log a failed authentication; return how many seconds later the client may know of it."""
+    broker.meters.failed_authentications += 1
+    logger.warning("%s from %s failed to authenticate: %s", error.user[:100], address, error)
+    return broker.config.integer("connection.failed.authentication.delay.ms") / 1000
 
 
 def plain_users(config: BrokerConfig, listener: str) -> Mapping[str, str]:

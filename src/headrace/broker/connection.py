@@ -10,6 +10,7 @@ from time import perf_counter
 from types import GeneratorType
 from typing import Any, Final, cast
 
+from headrace.broker.authentication import refuse
 from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, Reply, call, can_answer
 from headrace.broker.envelopes import forward
 from headrace.broker.services import BrokerServices
@@ -27,6 +28,7 @@ from headrace.security.listeners import Listener, SecurityProtocol
 from headrace.security.principal_mapping import NoMatchingRule
 from headrace.security.principals import ANONYMOUS
 from headrace.security.sasl.exchange import AuthenticationFailed
+from headrace.security.sasl.session import SaslSession
 
 MAX_IN_FLIGHT = 64  # requests of one connection without a response
 SENT_TOGETHER_BYTES = 256 * 1024  # smaller responses are sent together
@@ -194,7 +196,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle(self, frame: memoryview) -> None:
         if self._sasl is not None and self._sasl.is_raw:
-            self._put_out(encode_frame(b"", [self._sasl.respond(bytes(frame))]))
+            self._authenticate_raw(self._sasl, frame)
             return
         header, body = decode_request_header(frame)
         key, version = header.request_api_key, header.request_api_version
@@ -242,6 +244,15 @@ class Connection(asyncio.BufferedProtocol):
         if version not in handler.versions and key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"{handler.key.name} v{version} is not supported")
         return handler
+
+    def _authenticate_raw(self, sasl: SaslSession, frame: memoryview) -> None:
+        """Answer a message of a SASL mechanism that comes without a request around it."""
+        if sasl.has_failed:
+            return  # the connection is about to be closed
+        try:
+            self._put_out(encode_frame(b"", [sasl.respond(bytes(frame))]))
+        except AuthenticationFailed as error:
+            self._broker.loop.call_later(refuse(error, self._broker, self.address), self.close)
 
     def _ensure_authenticated(self, handler: Handler) -> None:
         """Raise HangUp if the client has not authenticated, or not again in time."""
@@ -365,7 +376,8 @@ class Connection(asyncio.BufferedProtocol):
             self._put_out(buffers)
 
     def _close_if_done(self) -> None:
-        is_over = self._half_closed or (self._sasl is not None and self._sasl.has_failed)
+        has_failed = self._sasl is not None and self._sasl.has_failed and not self._sasl.is_raw
+        is_over = self._half_closed or has_failed
         if is_over and not self._slots and not self._backlog:
             self.close()
 

@@ -76,7 +76,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         _discard(self._options, name, staged, for_good=False)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        logger.warning("batch %d failed; none of its records are visible", batchId)
+        logger.warning("batch %d failed; unless it is found committed, it is written when repeated", batchId)
         batch = batch_of(messages, batchId)
         if batch is not None:
             name = transactional_id(self._options, batch.query_id)

@@ -8,16 +8,14 @@ Versions:  v1 session lifetime; v2 flexible.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable
 
+from headrace.broker.authentication import refuse
 from headrace.broker.dispatch import Context, handles
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from headrace.security.sasl.exchange import AuthenticationFailed
-
-logger = logging.getLogger(__name__)
 
 
 @handles(ApiKey.SASL_AUTHENTICATE, range(3), requires=(), when_ready=False)
@@ -40,10 +38,7 @@ def sasl_authenticate(
 
 async def _refuse(error: AuthenticationFailed, context: Context) -> SaslAuthenticateResponse:
     """Answer late, so that passwords cannot be tried quickly."""
-    broker = context.broker
-    broker.meters.failed_authentications += 1
-    logger.warning("%s from %s failed to authenticate: %s", error.user[:100], context.address, error)
-    await asyncio.sleep(broker.config.integer("connection.failed.authentication.delay.ms") / 1000)
+    await asyncio.sleep(refuse(error, context.broker, context.address))
     return SaslAuthenticateResponse(
         error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(error), auth_bytes=b""
     )
