@@ -57,7 +57,15 @@ class Aftermath:
         leader, follower = (self._machines[each].name for each in (state.leader, chance.choice(others)))
         ways = [(leader, follower), (follower, leader)]
         self._network.block(ways)
-        self.writes_go_on(producers, "writes go on without a follower")
+        wanted = [(producer, producer.acknowledged + _WRITES) for producer in producers]
+        self._wait(
+            "writes go on without a follower",
+            # The session of the controller may end now, and one of the two be elected.
+            lambda: (
+                self._controller() != controller
+                or all(producer.acknowledged >= count for producer, count in wanted)
+            ),
+        )
         self._network.unblock(ways)
 
     def transactions_go_on(self, workers: Sequence[Worker]) -> None:

@@ -9,17 +9,27 @@ from typing import Final, Protocol
 from headrace.broker.config import BrokerConfig
 from headrace.broker.image import ClusterImage
 from headrace.broker.meters import Meters
-from headrace.broker.settings import InvalidSetting
+from headrace.broker.settings import InvalidSetting, show
+from headrace.broker.token_keys import SETTING as JWKS_URL
+from headrace.broker.token_keys import TokenKeys
 from headrace.security.listeners import Listener
-from headrace.security.sasl.exchange import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, AuthenticationFailed
+from headrace.security.sasl.exchange import (
+    OAUTHBEARER,
+    PLAIN,
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+    AuthenticationFailed,
+)
 from headrace.security.sasl.jaas import jaas_options
+from headrace.security.sasl.oauthbearer import OAuthBearerExchange
 from headrace.security.sasl.plain import PlainExchange, passwords
 from headrace.security.sasl.scram import ScramCredential, ScramExchange
 from headrace.security.sasl.session import Mechanism, SaslSession
+from headrace.security.sasl.tokens import TokenRules, TokenValidator
 
 logger = logging.getLogger(__name__)
 
-SUPPORTED: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+SUPPORTED: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 
 
 class Authentication:
@@ -29,6 +39,7 @@ class Authentication:
         self._image = image
         self._now_ms = now_ms
         self._secret = secrets.token_bytes(32)
+        self._token_keys: dict[str, TokenKeys] = {}  # by URL
         self._mechanisms: dict[str, dict[str, Mechanism]] = {}
         self.use_config(config)
 
@@ -63,11 +74,40 @@ class Authentication:
             )
         limit_ms = config.of_listener(listener, "connections.max.reauth.ms", mechanism=name)
         assert isinstance(limit_ms, int), limit_ms
+        if name == OAUTHBEARER:
+            validate = self._token_validator(config, listener)
+            return Mechanism(lambda: OAuthBearerExchange(validate), limit_ms)
         if name == PLAIN:
             known = plain_users(config, listener)
             return Mechanism(lambda: PlainExchange(known.get), limit_ms)
         begin = partial(ScramExchange, name, partial(self._credential, name), secret=self._secret)
         return Mechanism(begin, limit_ms)
+
+    def _token_validator(self, config: BrokerConfig, listener: str) -> TokenValidator:
+        def text(setting: str) -> str | None:
+            value = config.of_listener(listener, f"sasl.oauthbearer.{setting}", mechanism=OAUTHBEARER)
+            return show(value) or None
+
+        url = text("jwks.endpoint.url")
+        if url is None:
+            raise InvalidSetting(f"{JWKS_URL} is missing: OAUTHBEARER needs the keys that sign tokens")
+        keys = self._token_keys.get(url)
+        if keys is None:
+            keys = self._token_keys[url] = TokenKeys(url, int(text("jwks.endpoint.refresh.ms") or 0) / 1000)
+        rules = TokenRules(
+            audiences=tuple(filter(None, (text("expected.audience") or "").split(","))),
+            issuer=text("expected.issuer"),
+            scopes=tuple((text("scope") or "").split()),
+            scope_claim=text("scope.claim.name") or "scope",
+            subject_claim=text("sub.claim.name") or "sub",
+            clock_skew_s=float(text("clock.skew.seconds") or 0),
+        )
+        return TokenValidator(rules, lambda: keys.keys, keys.want, self._now_ms)
+
+    async def refresh(self) -> None:
+        """Load keys of tokens that are due."""
+        for keys in list(self._token_keys.values()):
+            await keys.refresh()
 
     def _credential(self, mechanism: str, user: str) -> ScramCredential | None:
         text = self._image.users.get(user, {}).get(mechanism)

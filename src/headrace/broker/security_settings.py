@@ -20,7 +20,7 @@ SECURITY_SETTINGS: Final = [
         name="sasl.enabled.mechanisms",
         kind=Kind.LIST,
         default=("GSSAPI",),
-        doc="The mechanisms that clients may use: PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. "
+        doc="The mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER. "
         "Kafka's default, GSSAPI, is not supported: a listener with SASL has to name others.",
         scope=Scope.PER_BROKER,
     ),
@@ -170,5 +170,54 @@ SECURITY_SETTINGS: Final = [
         kind=Kind.STRING,
         default="DEFAULT",
         doc="How the subject of a client's certificate becomes the name of its principal.",
+    ),
+    Setting(
+        name="sasl.oauthbearer.jwks.endpoint.url",
+        kind=Kind.STRING,
+        default=None,
+        doc="The keys that sign the tokens of OAUTHBEARER, a JWKS document: https://... or file:///...",
+    ),
+    Setting(
+        name="sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        kind=Kind.LONG,
+        default=3_600_000,
+        doc="How often these keys are loaded again.",
+        low=1,
+    ),
+    Setting(
+        name="sasl.oauthbearer.expected.audience",
+        kind=Kind.LIST,
+        default=(),
+        doc="Tokens must be for one of these audiences; empty: for any.",
+    ),
+    Setting(
+        name="sasl.oauthbearer.expected.issuer",
+        kind=Kind.STRING,
+        default=None,
+        doc="The issuer that tokens must name, if it is set.",
+    ),
+    Setting(
+        name="sasl.oauthbearer.scope",
+        kind=Kind.STRING,
+        default=None,
+        doc="The scopes that a token must have, separated by spaces, if it is set.",
+    ),
+    Setting(
+        name="sasl.oauthbearer.scope.claim.name",
+        kind=Kind.STRING,
+        default="scope",
+        doc="The claim of a token with its scopes.",
+    ),
+    Setting(
+        name="sasl.oauthbearer.sub.claim.name",
+        kind=Kind.STRING,
+        default="sub",
+        doc="The claim of a token with the name of the user.",
+    ),
+    Setting(
+        name="sasl.oauthbearer.clock.skew.seconds",
+        kind=Kind.INT,
+        default=30,
+        doc="By how much the clocks of the issuer and the broker may differ.",
     ),
 ]

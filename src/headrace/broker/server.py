@@ -65,7 +65,7 @@ _PROGRESS_INTERVAL_S = 2.0
 _FINISHING_S = 2.0  # for changes to topics that are in progress when the broker stops
 
 _IDLE_INTERVAL_S = 5.0  # between two checks for idle connections
-_CERTIFICATES_INTERVAL_S = 5.0  # between two checks for files of certificates that have changed
+_CERTIFICATES_INTERVAL_S = 5.0  # between two checks for certificates and keys of tokens that have changed
 _QUIET_INTERVAL_S = 1.0  # between two checks for connections that give their receive buffers back
 
 logger = logging.getLogger(__name__)
@@ -195,6 +195,7 @@ class Broker(BrokerServices):
             logger.warning("these settings have no effect: %s", ", ".join(self.config.without_effect))
         load_handlers()
         raise_limit()
+        await self.authentication.refresh()
         self.session = await ZooKeeperSession.connect(
             self.config.text("zookeeper.connect"),
             session_timeout_ms=self.config.integer("zookeeper.session.timeout.ms"),
@@ -291,6 +292,7 @@ class Broker(BrokerServices):
             Job(self.connections.close_idle, _IDLE_INTERVAL_S),
             Job(self.connections.rest_quiet, _QUIET_INTERVAL_S),
             Job(self.tls.refresh, _CERTIFICATES_INTERVAL_S),
+            Job(self.authentication.refresh, _CERTIFICATES_INTERVAL_S),
             Job(self.replicas.isr_changes.look_at_all, config.integer("replica.lag.time.max.ms") / 2000),
             Job(self._balance_leaders, config.integer("leader.imbalance.check.interval.seconds")),
             Job(self.groups.expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),

@@ -65,7 +65,10 @@ class Sasl:
         elif self.tokens is not None:
             token, _expires, *more = self.tokens(self.username)
             extensions = "".join(f"{key}={value}\x01" for key, value in (more[1] if more[1:] else {}).items())
-            self._say(ask, address, f"n,,\x01auth=Bearer {token}\x01{extensions}\x01".encode())
+            refusal = self._say(ask, address, f"n,,\x01auth=Bearer {token}\x01{extensions}\x01".encode())
+            if refusal:  # the reason comes after an acknowledgement
+                self._say(ask, address, b"\x01")
+                raise Refused(f"{address} refuses the token: {refusal[:200]!r}")
         else:
             self._scram(ask, address)
 

@@ -1,0 +1,130 @@
+"""A listener with OAUTHBEARER: clients bring tokens, and the broker follows the keys that sign them."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider
+from confluent_kafka import KafkaError, Producer
+from joserfc import jwt
+from joserfc.jwk import ECKey
+
+from cluster.waiting import until
+from headrace.client.admin.admin import Admin
+from headrace.client.errors import Refused
+from wire.requests import fresh_name
+from wire.secured import LOGIN, SecuredCluster, secured_cluster
+
+TIMEOUT_S: Final = 30
+ISSUER: Final = "https://login.example"
+
+
+class Issuer:
+    """Signs tokens, and publishes its keys in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._key = self.renew("first")
+
+    def renew(self, name: str) -> ECKey:
+        self._key = ECKey.generate_key("P-256", {"kid": name})
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps({"keys": [self._key.as_dict(private=False)]}))
+        new.rename(self.path)
+        return self._key
+
+    def token(self, user: str = "alice", **claims: Any) -> str:
+        said = {"sub": user, "iss": ISSUER, "aud": "headrace", "exp": int(time.time()) + 600} | claims
+        return jwt.encode({"alg": "ES256", "kid": self._key.kid}, said, self._key)
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
+    return Issuer(tmp_path_factory.mktemp("issuer") / "jwks.json")
+
+
+@pytest.fixture(scope="module")
+def cluster(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
+    settings = {
+        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.jaas.config": LOGIN,
+        "listener.name.inside.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.clients.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": issuer.path.as_uri(),
+        "sasl.oauthbearer.expected.audience": "headrace,kafka",
+        "sasl.oauthbearer.expected.issuer": ISSUER,
+    }
+    with secured_cluster(tmp_path_factory.mktemp("oauth"), settings, brokers=1) as made:
+        yield made
+
+
+def settings(cluster: SecuredCluster, token: str) -> dict[str, Any]:
+    user = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "oauth_cb": lambda _config: (token, time.time() + 300),
+    }
+    return cluster.settings(user)
+
+
+def test_confluent_kafka_and_our_admin_enter_with_a_token(cluster: SecuredCluster, issuer: Issuer) -> None:
+    topic = fresh_name("tokens")
+    with Admin(cluster.bootstrap, settings(cluster, issuer.token())) as admin:
+        admin.create_topic(topic, partitions=1, replicas=1)
+    errors: list[Any] = []
+    producer = Producer(settings(cluster, issuer.token()))
+    producer.produce(topic, b"1", on_delivery=lambda error, _: errors.append(error))
+
+    assert producer.flush(TIMEOUT_S) == 0
+    assert errors == [None]
+
+
+def test_aiokafka_enters_with_a_token(cluster: SecuredCluster, issuer: Issuer) -> None:
+    class Tokens(AbstractTokenProvider):  # type: ignore[misc]
+        async def token(self) -> str:
+            return issuer.token()
+
+    async def run() -> int:
+        async with AIOKafkaProducer(
+            bootstrap_servers=cluster.bootstrap,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauth_token_provider=Tokens(),
+        ) as producer:
+            return int((await producer.send_and_wait(fresh_name("tokens"), b"1")).offset)
+
+    assert asyncio.run(asyncio.wait_for(run(), TIMEOUT_S)) == 0
+
+
+@pytest.mark.parametrize("claims", [{"exp": 1}, {"aud": "billing"}, {"iss": "https://other.example"}])
+def test_a_token_that_is_not_valid_is_refused(
+    cluster: SecuredCluster, issuer: Issuer, claims: dict[str, Any]
+) -> None:
+    errors: list[KafkaError] = []
+    made = settings(cluster, issuer.token(**claims)) | {"error_cb": errors.append}
+    producer = Producer(made)
+
+    def is_refused() -> bool:
+        producer.poll(0.1)
+        return any(each.code() == KafkaError._AUTHENTICATION for each in errors)
+
+    until("the client is refused", is_refused)
+
+
+def test_a_new_key_of_the_issuer_is_learned(cluster: SecuredCluster, issuer: Issuer) -> None:
+    issuer.renew("second")
+
+    def is_accepted() -> bool:
+        with suppress(Refused), Admin(cluster.bootstrap, settings(cluster, issuer.token())) as admin:
+            admin.list_topics()
+            return True
+        return False
+
+    until("a token of the new key is accepted", is_accepted, timeout_s=60)
