@@ -12,7 +12,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 SEEDS = 800
-SEEDS_UNTIL_NOTICED = 200
+SEEDS_UNTIL_NOTICED = 400
 REPRESENTATIVE = (  # soon noticed; `make simulate ARGS=--mutations` takes longer, and has them all
     "the_high_watermark_ignores_what_is_proposed",
     "a_leader_commits_however_few_are_in_sync",

@@ -348,7 +348,7 @@ class CoordinatorShard(Generic[Machine]):
         due_ms = self.machine.deadlines.next_ms()
         if due_ms is None or self._is_expiring:
             return
-        at = max(timer_at(due_ms - self._clock_offset_ms), self._not_before)
+        at = max(timer_at(due_ms - self._clock_offset_ms, self._loop.time()), self._not_before)
         if self._timer is not None:
             if self._timer_at <= at:
                 return
@@ -417,13 +417,13 @@ class CoordinatorShard(Generic[Machine]):
         _refuse(decision.replies, why or NotCoordinator("the coordinator has moved (NOT_COORDINATOR)"))
 
 
-def timer_at(due_ms: int) -> float:
-    """Return the time of the event loop for a deadline: the middle of its millisecond.
+def timer_at(due_ms: int, now: float) -> float:
+    """Return the time of the event loop for a deadline: the middle of its millisecond, or `now` if it is due.
 
     A float may be a little less than the deadline. The timer would find nothing due, and be set again and
-    again until the next millisecond.
+    again until the next millisecond. What is due now, such as the rebalance after a downgrade, must not wait.
     """
-    return (due_ms + 0.5) / 1000
+    return now if due_ms <= int(now * 1000) else (due_ms + 0.5) / 1000
 
 
 def _time_out(commit: Commit) -> None:

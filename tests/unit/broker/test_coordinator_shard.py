@@ -65,7 +65,8 @@ def test_members_are_removed_by_the_clock(office: Office) -> None:
 
 def test_a_timer_is_never_a_fraction_before_its_deadline() -> None:
     """1001 / 1000 * 1000 is less than 1001: a timer at that time would find nothing due."""
-    assert [due_ms for due_ms in range(1_000, 20_000) if int(timer_at(due_ms) * 1000) != due_ms] == []
+    assert [due_ms for due_ms in range(1_000, 20_000) if int(timer_at(due_ms, 0.0) * 1000) != due_ms] == []
+    assert timer_at(1_000, 1.0001) == 1.0001, "what is due does not wait"
 
 
 def test_members_of_a_log_that_was_read_are_removed_by_the_clock(open_office: Callable[..., Office]) -> None:
