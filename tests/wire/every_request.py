@@ -17,6 +17,10 @@ from headrace.protocol.schema.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from headrace.protocol.schema.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
 from headrace.protocol.schema.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -36,6 +40,7 @@ from headrace.protocol.schema.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
 )
 from headrace.protocol.schema.describe_topic_partitions import TopicRequest as DescribedTopic
+from headrace.protocol.schema.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from headrace.protocol.schema.elect_leaders import ElectLeadersRequest, TopicPartitions
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.incremental_alter_configs import AlterableConfig as IncrementalConfig
@@ -52,6 +57,8 @@ from headrace.protocol.schema.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
+from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
 from wire.every_group_request import GROUP_REQUESTS, GroupRequest
 from wire.every_transaction_request import TRANSACTION_REQUESTS, TransactionRequest
@@ -186,6 +193,17 @@ REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
         topics=[CreatePartitionsTopic(name=t.name, count=3, assignments=None)],
         timeout_ms=5000,
         validate_only=False,
+    ),
+    ApiKey.SASL_HANDSHAKE: lambda *_: SaslHandshakeRequest(mechanism="PLAIN"),
+    ApiKey.SASL_AUTHENTICATE: lambda *_: SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda *_: DescribeUserScramCredentialsRequest(users=None),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda t, _: AlterUserScramCredentialsRequest(
+        deletions=(),
+        upsertions=[
+            ScramCredentialUpsertion(
+                name=t.name, mechanism=1, iterations=4096, salt=b"salt", salted_password=b"salted"
+            )
+        ],
     ),
     ApiKey.DESCRIBE_CLUSTER: lambda *_: DescribeClusterRequest(include_cluster_authorized_operations=True),
     ApiKey.DESCRIBE_PRODUCERS: lambda t, _: DescribeProducersRequest(

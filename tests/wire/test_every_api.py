@@ -24,6 +24,8 @@ from wire.raw import RawClient
 from wire.requests import ASK_VERSIONS, create_topic, fresh_name, produce
 
 MAY_FAIL: Final = {  # these are about a group, a member, a transaction or a directory that is not there
+    ApiKey.SASL_HANDSHAKE: ErrorCode.ILLEGAL_SASL_STATE,  # the listener does not use SASL
+    ApiKey.SASL_AUTHENTICATE: ErrorCode.ILLEGAL_SASL_STATE,
     ApiKey.JOIN_GROUP: ErrorCode.MEMBER_ID_REQUIRED,
     ApiKey.SYNC_GROUP: ErrorCode.UNKNOWN_MEMBER_ID,
     ApiKey.HEARTBEAT: ErrorCode.UNKNOWN_MEMBER_ID,
