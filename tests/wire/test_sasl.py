@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 
 from cluster.waiting import until
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -37,7 +38,7 @@ from headrace.security.sasl.exchange import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 from headrace.security.sasl.scram_client import ScramClient
 from wire.kafka_python import KafkaConsumer, KafkaProducer
 from wire.raw import RawClient
-from wire.requests import ASK_VERSIONS, fresh_name
+from wire.requests import ASK_VERSIONS, fresh_name, produce_request
 from wire.secured import ALICE, SecuredCluster, sasl_cluster
 
 TIMEOUT_S: Final = 30
@@ -293,9 +294,26 @@ def test_a_wrong_password_of_an_old_client_ends_the_connection(raw: RawClient) -
     assert raw.is_closed_by_the_broker()
 
 
-def test_a_large_request_is_accepted_after_authentication_only(raw: RawClient) -> None:
+def test_a_large_request_before_authentication_ends_the_connection(raw: RawClient) -> None:
     raw.socket.sendall(struct.pack(">i", 1_000_000))
     assert raw.is_closed_by_the_broker()
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_first_request_after_authentication_may_be_large(
+    cluster: SecuredCluster, raw: RawClient, version: int
+) -> None:
+    assert raw.ask(SaslHandshakeRequest(mechanism=PLAIN), version).error_code == ErrorCode.NONE
+    message = b"\0alice\0wonderland"
+    if version == 0:
+        raw.socket.sendall(struct.pack(">i", len(message)) + message)
+        assert raw.receive_frame() == b""
+    else:
+        assert authenticate(raw, message).error_code == ErrorCode.NONE
+    request = produce_request(make_topic(cluster), encode_batch([Record(None, b"x" * 900_000)]))
+    (topic,) = raw.ask(request, 11).responses
+
+    assert topic.partition_responses[0].error_code in {ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
 def test_a_listener_without_sasl_says_so(broker: Any) -> None:

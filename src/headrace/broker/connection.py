@@ -226,6 +226,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._answer_later(self._finish(work, version), handler, header, began)
                 return
             result = work.result
+        if self._sasl is not None and key == ApiKey.SASL_AUTHENTICATE:
+            self._allow_large_requests(self._sasl)
         if isinstance(result, Message | Encoded):
             self._answer(result, header)
         elif result is not None:
@@ -251,8 +253,17 @@ class Connection(asyncio.BufferedProtocol):
             return  # the connection is about to be closed
         try:
             self._put_out(encode_frame(b"", [sasl.respond(bytes(frame))]))
+            self._allow_large_requests(sasl)
         except AuthenticationFailed as error:
             self._broker.loop.call_later(refuse(error, self._broker, self.address), self.close)
+
+    def _allow_large_requests(self, sasl: SaslSession) -> None:
+        """Lift the limit for the size of requests once the client has authenticated.
+
+        The next request may be a large Produce, and its size is checked before it is handled.
+        """
+        if sasl.principal is not None:
+            self._frames.max_frame_bytes = self._broker.config.integer("socket.request.max.bytes")
 
     def _ensure_authenticated(self, handler: Handler) -> None:
         """Raise HangUp if the client has not authenticated, or not again in time."""
@@ -260,9 +271,7 @@ class Connection(asyncio.BufferedProtocol):
         principal = self._sasl.principal
         if principal is None:
             raise HangUp(f"{handler.key.name} is not accepted before authentication")
-        if principal is not self.principal:
-            self.principal = principal
-            self._frames.max_frame_bytes = self._broker.config.integer("socket.request.max.bytes")
+        self.principal = principal
 
     def _call(self, request: Any, handler: Handler, context: Context) -> Any:
         """Return what the handler returns: a response, steps that lead to one, or an awaitable."""
