@@ -54,7 +54,8 @@ class TokenKeys:
 
 def load_keys(url: str) -> "KeySet":
     """Return the keys of a JWKS document; OSError or ValueError if that is not possible."""
-    from joserfc.errors import JoseError  # noqa: PLC0415  slow to import, and seldom needed
+    import joserfc.jwt  # noqa: F401, PLC0415  in this thread: it is slow to import, and validation needs it
+    from joserfc.errors import JoseError  # noqa: PLC0415
     from joserfc.jwk import KeySet  # noqa: PLC0415
 
     parts = urlsplit(url)

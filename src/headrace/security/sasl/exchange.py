@@ -25,7 +25,6 @@ class User(NamedTuple):
 
     name: str
     expires_ms: int | None = None  # None: for as long as the broker's settings say
-    by_token: bool = False  # a delegation token, which must not be used to create others
 
 
 class Exchange(Protocol):

@@ -66,12 +66,12 @@ class TokenValidator:
         self._now_ms = now_ms
 
     def __call__(self, token: str) -> User:
-        from joserfc import jwt  # noqa: PLC0415  slow to import, and seldom needed
-        from joserfc.errors import InvalidKeyIdError, JoseError  # noqa: PLC0415
-
         keys = self._keys()
         if keys is None:
             raise InvalidToken("the keys of the issuer are not known")
+        from joserfc import jwt  # noqa: PLC0415  whoever has loaded the keys has imported it
+        from joserfc.errors import InvalidKeyIdError, JoseError  # noqa: PLC0415
+
         if len(token) > MAX_TOKEN_CHARS:
             raise InvalidToken(f"the token has more than {MAX_TOKEN_CHARS} characters")
         try:
