@@ -162,6 +162,11 @@ def _of_requests(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
     yield _gauge(
         "kafka_server_socket_server_metrics_connection_count", "Open connections.", len(broker.connections)
     )
+    yield _counter(
+        "kafka_server_socket_server_metrics_failed_authentication_total",
+        "Clients that failed to authenticate by SASL.",
+        broker.meters.failed_authentications,
+    )
 
 
 def _below(meter: RequestMeter) -> Iterator[tuple[int, int]]:
