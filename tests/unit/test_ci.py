@@ -32,7 +32,8 @@ def run(tmp_path: Path, test: str) -> tuple[int, list[str]]:
     make.write_text(
         "#!/bin/sh\n"
         'if [ "$1" = demo ]; then echo the demo; exit; fi\n'
-        f'{pytest_} --timeout 5 ${{2#RERUNS=}} -c {os.devnull} --rootdir "{tmp_path}" "{file}"\n'
+        'for variable in "$@"; do case "$variable" in RERUNS=*) reruns=${variable#RERUNS=};; esac; done\n'
+        f'{pytest_} --timeout 5 $reruns -c {os.devnull} --rootdir "{tmp_path}" "{file}"\n'
     )
     make.chmod(0o755)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
