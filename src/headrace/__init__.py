@@ -40,6 +40,7 @@ _FROM: Final = {
     "producer.producer": ("Producer",),
     "serializers.formats": ("BYTES", "JSON", "STRING"),
     "serializers.registry": ("Avro", "JsonSchema", "Protobuf"),
+    "wire.connection_settings": ("ConnectionSettings",),
 }
 _MODULES: Final = {name: f"headrace.client.{module}" for module, names in _FROM.items() for name in names}
 _MODULES["TopicPartition"] = "headrace.protocol.ids"
@@ -60,6 +61,7 @@ __all__ = [  # noqa: RUF022  what people look for first
     "Message",
     "Batch",
     "TopicPartition",
+    "ConnectionSettings",
     "Receipt",
     "Delivered",
     "Counts",

@@ -25,6 +25,7 @@ from headrace.client.producer.delivery import Counts, Delivered, Receipt
 from headrace.client.producer.producer import Producer
 from headrace.client.serializers.formats import BYTES, JSON, STRING
 from headrace.client.serializers.registry import Avro, JsonSchema, Protobuf
+from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.protocol.ids import TopicPartition
 
 __version__: str
@@ -45,6 +46,7 @@ __all__ = [  # noqa: RUF022  what people look for first
     "Message",
     "Batch",
     "TopicPartition",
+    "ConnectionSettings",
     "Receipt",
     "Delivered",
     "Counts",

@@ -280,7 +280,7 @@ def _murmur2(data: bytes) -> int:
 def test_records_that_are_not_taken_for_want_of_replicas_are_told_why() -> None:
     late = Unreachable("no broker answered in time")
     with Cluster(2) as cluster:
-        session = Session(named=cluster.bootstrap_of(1))
+        session = Session(bootstrap_option=cluster.bootstrap_of(1))
         session.admin.create_topic("wanting", replicas=2, configs={"min.insync.replicas": "2"})
         session.admin.create_topic("content", replicas=2)
         assert explain(session, "wanting", late) is late
@@ -292,7 +292,7 @@ def test_records_that_are_not_taken_for_want_of_replicas_are_told_why() -> None:
             "(NOT_ENOUGH_REPLICAS)"
         )
         assert explain(session, "content", late) is late
-    assert explain(Session(named="127.0.0.1:1"), "wanting", late) is late
+    assert explain(Session(bootstrap_option="127.0.0.1:1"), "wanting", late) is late
 
 
 def test_ctrl_c_in_the_middle_of_a_pipe_says_what_was_written(headrace: Command) -> None:

@@ -6,11 +6,13 @@ import traceback
 from typing import Final
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from compat.secured_kafka import KEY_PASSWORD, PASSWORD, Files, SecuredKafka
 from compat.secured_settings import MISTAKES, TLS, USER, WAYS, WRONG
 from headrace.client.errors import ClientError
 from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.security import Security
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.ids import TopicPartition
@@ -23,6 +25,7 @@ from headrace.spark.offsets import EARLIEST, LATEST, Range
 from headrace.spark.options import SourceOptions
 from headrace.spark.producer import BatchProducer
 
+TIMEOUT_S: Final = 30
 ORDERS: Final = TopicPartition("orders", 0)
 LARGE: Final = TopicPartition("large", 0)
 BRIEF: Final = TopicPartition("brief", 0)
@@ -71,9 +74,21 @@ def test_a_topic_is_found_written_and_read(
         cluster.close()
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_librdkafka_connects_with_the_same_settings(
+    secured_kafka: SecuredKafka, secured_files: Files, way: str
+) -> None:
+    listener, settings = WAYS[way]
+    bootstrap = {"bootstrap.servers": secured_kafka.addresses[listener]}
+    connection = ConnectionSettings.of(secured_files.settings(settings) | bootstrap)
+    connection.check()
+    admin = AdminClient(connection.librdkafka() | {"log_level": 0})
+    assert ORDERS.topic in admin.list_topics(timeout=TIMEOUT_S).topics
+
+
 def test_a_brokers_name_may_be_connected_to(secured_kafka: SecuredKafka, secured_files: Files) -> None:
     by_name = secured_kafka.addresses["TLS"].replace("127.0.0.1", "localhost")
-    with Brokers(by_name, security=Security.of(secured_files.settings(TLS))) as brokers:
+    with Brokers(ConnectionSettings(by_name, Security.of(secured_files.settings(TLS)))) as brokers:
         assert [each.node_id for each in brokers.metadata().brokers] == [1]
 
 
@@ -119,7 +134,7 @@ def test_a_mistake_is_told_in_a_sentence_that_holds_no_secret(
     listener, settings, says = MISTAKES[mistake]
     address = secured_kafka.addresses[listener]
     security = Security.of(secured_files.settings(settings))
-    with Brokers(address, security=security) as brokers, pytest.raises(ClientError) as raised:
+    with Brokers(ConnectionSettings(address, security)) as brokers, pytest.raises(ClientError) as raised:
         brokers.any(MetadataRequest(topics=[]))
 
     assert str(raised.value).startswith(says.format(at=address, **secured_files.words))

@@ -7,6 +7,7 @@ import pytest
 
 from headrace.client.errors import ClientError
 from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.security import Security
 from headrace.protocol.schema.metadata import MetadataRequest
 from wire.process import BrokerProcess
@@ -38,7 +39,10 @@ def test_a_broker_without_security_is_told_from_one_that_is_away(
     broker: BrokerProcess, protocol: str, says: str
 ) -> None:
     security = Security.of(USER | {"security.protocol": protocol})
-    with Brokers(broker.bootstrap, security=security) as brokers, pytest.raises(ClientError) as raised:
+    with (
+        Brokers(ConnectionSettings(broker.bootstrap, security)) as brokers,
+        pytest.raises(ClientError) as raised,
+    ):
         brokers.any(MetadataRequest(topics=[]))
 
     assert str(raised.value) == says.format(at=broker.bootstrap)

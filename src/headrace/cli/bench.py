@@ -23,6 +23,7 @@ from headrace.client.cluster.cluster import Cluster
 from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.load.figures import COMPRESSIONS, Latency, Phase, Task, Throughput, latency, throughput
 from headrace.client.load.run import Workers
+from headrace.client.wire.connection_settings import ConnectionSettings
 
 PHASES: Final = get_args(Phase)
 MOST_REPLICAS: Final = 3
@@ -84,8 +85,8 @@ def bench(
     The busiest thread of clients and brokers shows which of them is the limit.
     """  # noqa: D301  \b keeps click from wrapping these lines
     signal.signal(signal.SIGTERM, _interrupt)
-    with _cluster(session, brokers, data) as bootstrap:
-        with Cluster(bootstrap) as cluster:
+    with _cluster(session, brokers, data) as connection:
+        with Cluster(connection) as cluster:
             existing = len(cluster.brokers())
         if replicas is not None and replicas > existing:
             raise ClientError(
@@ -97,22 +98,22 @@ def bench(
             phases=list(phases) or PHASES,
             **load,  # type: ignore[arg-type]
         )
-        found = Bench(bootstrap, plan).run()
+        found = Bench(connection, plan).run()
     session.show(found, lambda: draw(found))
 
 
 @contextmanager
-def _cluster(session: Session, brokers: int, data: Path | None) -> Iterator[str]:
-    """Yield the bootstrap servers of the named cluster, or of a temporary one."""
+def _cluster(session: Session, brokers: int, data: Path | None) -> Iterator[ConnectionSettings]:
+    """Yield how to connect to the named cluster, or to a temporary one."""
     if session.named is not None:
         _check_not_given("brokers", "data")
-        yield session.named
+        yield session.connection
         return
     with (
         tempfile.TemporaryDirectory(prefix="headrace-bench-", dir=data, ignore_cleanup_errors=True) as name,
         temporary_cluster(Path(name), brokers, "--no-http", new_session=True) as bootstrap,
     ):
-        yield bootstrap
+        yield ConnectionSettings(bootstrap)
 
 
 def _check_not_given(*names: str) -> None:
@@ -161,11 +162,11 @@ class Outcome:
 class Bench:
     """A bench on one cluster; it deletes its topics, also after an error."""
 
-    def __init__(self, bootstrap: str, plan: Plan) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, connection: ConnectionSettings, plan: Plan) -> None:
+        self._connection = connection
         self._plan = plan
-        self._admin = Admin(bootstrap)
-        with Cluster(bootstrap) as cluster:
+        self._admin = Admin(connection)
+        with Cluster(connection) as cluster:
             brokers = cluster.status().brokers
         pids = [each.pid for each in brokers]
         self._pids = [pid for pid in pids if pid is not None] if are_here(pids) else None
@@ -229,7 +230,8 @@ class Bench:
         every = tuple(range(self._plan.partitions))
         return Task(
             phase=phase,
-            bootstrap=self._bootstrap,
+            bootstrap=self._connection.bootstrap,
+            security=self._connection.librdkafka(),
             topic=topic,
             partitions=every[number :: self._plan.clients] if phase == "consume" else every,
             record_size=self._plan.record_size,

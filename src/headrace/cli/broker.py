@@ -18,9 +18,9 @@ from headrace.cli import completion, process
 from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.machine.gateway import endpoint, listening, on_demand
 from headrace.cli.output import table
-from headrace.cli.session import Session, existing_file, json_option, pairs
+from headrace.cli.session import COMMAND_CONFIG, Session, existing_file, json_option, pairs
 
-RESERVED: Final = {"HEADRACE_BOOTSTRAP", "HEADRACE_REGISTRY", process.LOG_FORMAT}
+RESERVED: Final = {"HEADRACE_BOOTSTRAP", COMMAND_CONFIG, "HEADRACE_REGISTRY", process.LOG_FORMAT}
 """Environment variables with the prefix of settings that are none."""
 
 _SECTION: Final = "Or, for the brokers of a running cluster"

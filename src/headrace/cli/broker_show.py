@@ -56,13 +56,13 @@ def unregister(session: Session, broker_id: int) -> None:
 
     Refused while the broker runs or has partitions: `headrace cluster drain 3 --wait` moves them away.
     """
-    with Brokers(session.bootstrap) as brokers:
+    with Brokers(session.connection) as brokers:
         brokers.controller(UnregisterBrokerRequest(broker_id=broker_id))
     session.show({"unregistered": broker_id}, f"unregistered broker {broker_id}: it has no replicas")
 
 
 def _disks(session: Session) -> dict[int, tuple[LogDir, ...]]:
-    brokers = Brokers(session.bootstrap, answer_s=SILENCE_S)
+    brokers = Brokers(session.connection, answer_s=SILENCE_S)
     return read_log_dirs(brokers, brokers.nodes())
 
 

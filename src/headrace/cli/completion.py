@@ -135,18 +135,16 @@ def _items(names: Iterable[str], begun: str) -> list[CompletionItem]:
 
 def _session(context: click.Context) -> Session:
     """Return the session that the options before the cursor describe; no command runs to make one."""
-    session = context.ensure_object(Session)
-    session.read_environment()
-    return session
+    return context.ensure_object(Session)
 
 
 def _from_cluster(context: click.Context, read: Callable[["Brokers"], Sequence[T]]) -> Sequence[T]:
     from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
-    bootstrap = _session(context).bootstrap
+    session = _session(context)
 
     def connect_and_read() -> Sequence[T]:
-        with Brokers(bootstrap, answer_s=TIMEOUT_S) as brokers:
+        with Brokers(session.connection, answer_s=TIMEOUT_S) as brokers:
             return read(brokers)
 
     return _in_time(connect_and_read)

@@ -90,7 +90,7 @@ def consume(
     if group is None:
         if len(topics) > 1 or instance_id is not None:
             raise click.UsageError("Several topics, and --instance-id, need a --group.")
-        reader = Reader(session.bootstrap, topics[0], where, partitions=indexes, stop_at_end=exit_at_end)
+        reader = Reader(session.connection, topics[0], where, partitions=indexes, stop_at_end=exit_at_end)
         _alone(reader, show, max_messages)
         return
     if indexes or where not in {BEGINNING, END}:
@@ -99,7 +99,7 @@ def consume(
             "beginning or end. `headrace group reset-offsets` changes the offsets of a group."
         )
     member = GroupReader(
-        session.bootstrap,
+        session.connection,
         group,
         topics,
         from_beginning=where == BEGINNING,

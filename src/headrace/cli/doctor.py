@@ -82,14 +82,14 @@ def _examine(
 def _cluster(session: Session) -> "ClusterFacts":
     from headrace.client.doctor.reading import read_cluster  # noqa: PLC0415  not with --no-cluster
 
-    return read_cluster(session.bootstrap, [os.environ.get("HEADRACE_REGISTRY") or REGISTRY])
+    return read_cluster(session.connection, [os.environ.get("HEADRACE_REGISTRY") or REGISTRY])
 
 
 def _groups(session: Session, area: Area, apart_s: float) -> Iterator[Finding]:
     from headrace.client.doctor.reading import read_groups  # noqa: PLC0415
 
     try:
-        groups = read_groups(session.bootstrap, apart_s)
+        groups = read_groups(session.connection, apart_s)
     except ClientError as error:
         yield area.problem("groups", f"The groups cannot be read: {error}.", "See the findings above.")
     else:

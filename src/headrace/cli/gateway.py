@@ -38,5 +38,6 @@ async def _serve(session: Session, host: str, port: int, names: Sequence[str]) -
 
     with listening(host, port) as held:
         process.Readiness(as_json=session.as_json).say(http=url_of(held))
-        settings = GatewaySettings(bootstrap=session.bootstrap, hosts=names)
+        to = session.connection
+        settings = GatewaySettings(bootstrap=to.bootstrap, security=to.security, hosts=names)
         await process.exit_within(STOP_S, serve(settings, held))

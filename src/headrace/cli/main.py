@@ -65,7 +65,7 @@ A first look, in two terminals:
 @click.pass_context
 def commands(context: click.Context) -> None:
     """A distributed, replicated commit log that any Kafka client can use."""
-    context.ensure_object(Session).read_environment()
+    context.ensure_object(Session)
 
 
 def main() -> NoReturn:

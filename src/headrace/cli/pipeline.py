@@ -75,6 +75,7 @@ class OpenedPipeline:
 
 def open_pipeline(session: Session, path: Path, root: Path | None) -> OpenedPipeline:
     """Load the pipeline in a file; change to the file's directory, because its paths are relative to it."""
+    from headrace.client.wire.librdkafka import librdkafka_settings  # noqa: PLC0415
     from headrace.pipeline.loader import load  # noqa: PLC0415  the file may import Spark
 
     path, root = with_suffix(path).absolute(), root and root.absolute()
@@ -85,6 +86,11 @@ def open_pipeline(session: Session, path: Path, root: Path | None) -> OpenedPipe
     if path.parent.is_dir():
         os.chdir(path.parent)
     pipeline = load(path)
+    if not pipeline.client and session.command_config_path is not None:
+        pipeline.client = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in librdkafka_settings(session.connection.security).items()
+        }
     return OpenedPipeline(
         path=path,
         pipeline=pipeline,

@@ -46,7 +46,7 @@ def status(session: Session, name: str | None, root: Path | None) -> None:
     state = None if name is None else _state(session, name, root)
     directory = root or Path(DIRECTORY)
     known = statuses(
-        session.bootstrap,
+        session.connection,
         directory if state is None else state.path.parent,
         None if state is None else state.path.name,
         time.time_ns() // 1_000_000,

@@ -77,7 +77,7 @@ def produce(
         if interactive:
             click.echo(f"each line is a record to {topic}; Ctrl-D ends", err=True)
         try:
-            receipt = _write(Writer(session.bootstrap, topic, tuning), records, at_once=interactive)
+            receipt = _write(Writer(session.connection, topic, tuning), records, at_once=interactive)
         except ClientError as error:
             raise explain(session, topic, error) from error
     session.show(asdict(receipt), _in_short(receipt))

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from headrace.client.cluster.cluster import Cluster
     from headrace.client.groups.admin import GroupAdmin
     from headrace.client.transactions.admin import TransactionAdmin
+    from headrace.client.wire.connection_settings import ConnectionSettings
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
+COMMAND_CONFIG: Final = "HEADRACE_COMMAND_CONFIG"  # an environment variable
 REGISTRY: Final = "http://127.0.0.1:8080"
 INTERRUPTED: Final = 130  # the exit status that shells use for a process that SIGINT has ended
 
@@ -52,50 +54,74 @@ class Interrupted(PartlyDone):
 class Session:
     """One run of a command."""
 
-    named: str | None = None  # the bootstrap servers that an option or the environment names
+    bootstrap_option: str | None = None
+    command_config: Path | None = None  # a file with a client's settings
     as_json: bool = False
     registry: str = REGISTRY
+
+    @property
+    def named(self) -> str | None:
+        """The bootstrap servers that the user names: an option takes precedence over the environment."""
+        if self.bootstrap_option is not None:
+            return self.bootstrap_option
+        variable = os.environ.get("HEADRACE_BOOTSTRAP") or None
+        in_file = self._configured.bootstrap or None
+        return variable or in_file if self.command_config is None else in_file or variable
 
     @property
     def bootstrap(self) -> str:
         return self.named or BOOTSTRAP
 
-    def read_environment(self) -> None:
-        """Use HEADRACE_BOOTSTRAP unless --bootstrap was given."""
-        self.named = self.named or os.environ.get("HEADRACE_BOOTSTRAP") or None
+    @property
+    def connection(self) -> "ConnectionSettings":
+        """How commands connect to the cluster; BadSetting if the file of --command-config is wrong."""
+        return self._configured.at(self.bootstrap)
+
+    @property
+    def command_config_path(self) -> Path | None:
+        """The file that --command-config or the environment names."""
+        variable = os.environ.get(COMMAND_CONFIG)
+        return self.command_config or (Path(variable) if variable else None)
+
+    @cached_property
+    def _configured(self) -> "ConnectionSettings":
+        from headrace.client.wire.connection_settings import ConnectionSettings  # noqa: PLC0415  not for --help
+
+        path = self.command_config_path
+        return ConnectionSettings("") if path is None else ConnectionSettings.load(path)
 
     @cached_property
     def admin(self) -> "Admin":
         from headrace.client.admin.admin import Admin  # noqa: PLC0415  many commands do without
 
-        return Admin(self.bootstrap)
+        return Admin(self.connection)
 
     @cached_property
     def topics(self) -> "TopicAdmin":
         from headrace.client.admin.topics import TopicAdmin  # noqa: PLC0415
         from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
-        return TopicAdmin(Brokers(self.bootstrap))
+        return TopicAdmin(Brokers(self.connection))
 
     @cached_property
     def groups(self) -> "GroupAdmin":
         from headrace.client.groups.admin import GroupAdmin  # noqa: PLC0415
         from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
-        return GroupAdmin(Brokers(self.bootstrap))
+        return GroupAdmin(Brokers(self.connection))
 
     @cached_property
     def transactions(self) -> "TransactionAdmin":
         from headrace.client.transactions.admin import TransactionAdmin  # noqa: PLC0415
         from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
-        return TransactionAdmin(Brokers(self.bootstrap))
+        return TransactionAdmin(Brokers(self.connection))
 
     @cached_property
     def cluster(self) -> "Cluster":
         from headrace.client.cluster.cluster import Cluster  # noqa: PLC0415
 
-        return Cluster(self.bootstrap)
+        return Cluster(self.connection)
 
     def show(self, result: object, text: str | Callable[[], Drawable]) -> None:
         """Print `result` as JSON with --json, otherwise `text`: a sentence, or a table that is drawn."""
@@ -126,13 +152,13 @@ def json_option(command: Command) -> Command:
 
 
 def options(command: Command) -> Command:
-    """Give a command --bootstrap, --json and, as its first argument, the session."""
+    """Give a command --bootstrap, --command-config, --json and, as its first argument, the session."""
     return root_options(click.pass_obj(command))  # type: ignore[return-value]
 
 
 def root_options(command: Command) -> Command:
-    """Give a command --bootstrap and --json: `headrace` itself has them, too, before a command's name."""
-    return _bootstrap(_json(command))
+    """Give a command --bootstrap, --command-config and --json: `headrace` itself has them, too."""
+    return _bootstrap(_command_config(_json(command)))
 
 
 _json = click.option(
@@ -142,8 +168,18 @@ _bootstrap = click.option(
     "--bootstrap",
     metavar="HOST:PORT,...",
     expose_value=False,
-    callback=_into_session("named"),
-    help=f"The brokers to connect to first. Default: HEADRACE_BOOTSTRAP, or {BOOTSTRAP}.",
+    callback=_into_session("bootstrap_option"),
+    help="The brokers to connect to first. Default: bootstrap.servers of --command-config, "
+    f"HEADRACE_BOOTSTRAP, or {BOOTSTRAP}.",
+)
+_command_config = click.option(
+    "--command-config",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    expose_value=False,
+    callback=_into_session("command_config"),
+    help="How to connect to a secured cluster: a properties file of Java's clients or of librdkafka's. "
+    f"Default: {COMMAND_CONFIG}.",
 )
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 if_exists_option = click.option("--if-exists", is_flag=True, help="Ignore names that do not exist.")

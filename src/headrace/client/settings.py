@@ -4,6 +4,9 @@ Producer("127.0.0.1:9092", linger_ms=20)
 Producer("127.0.0.1:9092", settings={"linger.ms": 20})
 Producer({"bootstrap.servers": "127.0.0.1:9092", "linger.ms": 20})  # as for confluent_kafka
 Producer(bootstrap_servers=["127.0.0.1:9092", "127.0.0.1:9093"], linger_ms=20)  # as for kafka-python
+Producer(ConnectionSettings.load("client.properties"))  # a file of Java's clients or of librdkafka's
+
+The Java client's settings of TLS and SASL are translated.
 """
 
 import logging
@@ -17,10 +20,12 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import KafkaException
 from confluent_kafka import Producer as RdkafkaProducer
 
-from headrace.client.errors import BadSetting
+from headrace.client.errors import BadSetting, WrongSetting, check_reachable
+from headrace.client.wire.connection_settings import ConnectionSettings
+from headrace.client.wire.librdkafka import with_librdkafka_security
 
 Settings = Mapping[str, Any]
-Bootstrap = str | Sequence[str] | Settings | None  # an address, several, or all settings
+Bootstrap = str | Sequence[str] | Settings | ConnectionSettings | None  # addresses, or all settings
 Client = TypeVar("Client")
 
 LOGGER: Final = logging.getLogger("headrace.librdkafka")  # librdkafka's log
@@ -48,9 +53,7 @@ def gather(
     bootstrap: Bootstrap, *, defaults: Settings, settings: Settings | None, named: Settings
 ) -> dict[str, Any]:
     """Return all settings by librdkafka's names. A keyword overrides `settings`, and these the dict."""
-    given: dict[str, Any] = (
-        dict(bootstrap) if isinstance(bootstrap, Mapping) else {"bootstrap.servers": bootstrap}
-    )
+    given = _settings_in(bootstrap)
     if not isinstance(settings or {}, Mapping):
         raise BadSetting(f"settings are a dict, such as {{'linger.ms': 20}}, not {settings!r:.80}")
     given |= settings or {}
@@ -62,7 +65,23 @@ def gather(
         raise BadSetting("bootstrap.servers is missing: give it as HOST:PORT,...")
     set_defaults(given, defaults)
     check(given)
-    return given
+    return with_librdkafka_security(given)
+
+
+def _settings_in(bootstrap: Bootstrap) -> dict[str, Any]:
+    if isinstance(bootstrap, ConnectionSettings):
+        return bootstrap.librdkafka()
+    return dict(bootstrap) if isinstance(bootstrap, Mapping) else {"bootstrap.servers": bootstrap}
+
+
+def check_connection(given: Settings) -> None:
+    """Raise Unreachable if no broker listens, and Refused if a broker does not let us in."""
+    try:
+        settings = ConnectionSettings.of(given)
+    except WrongSetting:  # a mechanism that only librdkafka has, such as GSSAPI
+        check_reachable(bootstrap_of(given))
+    else:
+        settings.check()
 
 
 def set_defaults(given: dict[str, Any], defaults: Settings) -> None:

@@ -13,6 +13,7 @@ from headrace.client.cluster.cluster import Cluster
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.transactions.admin import TransactionAdmin
 from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.http.settings import GatewaySettings
 from headrace.protocol.schema.metadata import MetadataResponse
 
@@ -25,7 +26,7 @@ class Reach:
 
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
-        self.brokers = Brokers(settings.bootstrap, answer_s=SILENCE_S, client_id=CLIENT_ID)
+        self.brokers = Brokers(settings.connection, answer_s=SILENCE_S, client_id=CLIENT_ID)
         self.topics = TopicAdmin(self.brokers)
         self.groups = GroupAdmin(self.brokers)
         self.transactions = TransactionAdmin(self.brokers)
@@ -38,6 +39,11 @@ class Reach:
         """The configured brokers and those learned from metadata since: the configured ones may be gone."""
         known = map(str, self.brokers.addresses)
         return ",".join(dict.fromkeys([*self.settings.bootstrap.split(","), *known]))
+
+    @property
+    def connection(self) -> ConnectionSettings:
+        """How to connect to the brokers that are known now."""
+        return self.settings.connection.at(self.bootstrap)
 
     def check(self) -> None:
         """Raise Unreachable if no broker answers; librdkafka would keep trying for half a minute."""
@@ -53,13 +59,13 @@ class Reach:
         self.check()
         with self._lock:
             if self._admin is None:
-                self._admin = Admin(self.bootstrap)
+                self._admin = Admin(self.connection)
             return self._admin
 
     @contextmanager
     def cluster(self) -> Iterator[Cluster]:
         """Yield a client for brokers, leaders and reassignments."""
-        with Cluster(self.bootstrap) as cluster:
+        with Cluster(self.connection) as cluster:
             yield cluster
 
     def at_close(self, close: Callable[[], None]) -> None:

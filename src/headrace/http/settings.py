@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headrace.client.wire.connection_settings import ConnectionSettings
+from headrace.client.wire.security import PLAINTEXT, Security
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
     """The cluster that a gateway serves, and its limits."""
 
     bootstrap: str
+    security: Security = PLAINTEXT
+    """The security of the gateway's own connections to brokers."""
     schemas_topic: str = "_schemas"
     hosts: Sequence[str] = ()
     """Host names that are accepted on the loopback, besides addresses, localhost and the machine's name."""
@@ -19,3 +24,8 @@ class GatewaySettings:
     """Fewer if the limit of open files is low."""
     read_timeout_s: float = 30.0
     """The time for the whole head of a request, and for each pause in its body."""
+
+    @property
+    def connection(self) -> ConnectionSettings:
+        """How the gateway connects to brokers."""
+        return ConnectionSettings(self.bootstrap, self.security)

@@ -8,6 +8,7 @@ from typing import Final
 from headrace.client.admin.admin import Admin
 from headrace.client.errors import ClientError, TopicExists
 from headrace.client.records.one_by_one import BEGINNING, Reader, Record, Start, Writer
+from headrace.client.wire.connection_settings import Target
 from headrace.client.wire.security import Security
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.pipeline.topics import MAX_REPLICAS
@@ -64,10 +65,10 @@ def make_topic(bootstrap: str, client: Mapping[str, str] = NO_SETTINGS) -> None:
         )
 
 
-def history(bootstrap: str, pipeline: str | None = None, *, last: int | None = None) -> Iterator[Progress]:
+def history(target: Target, pipeline: str | None = None, *, last: int | None = None) -> Iterator[Progress]:
     """Yield the history of one pipeline, or of all, oldest first; `last` limits the records that are read."""
     start = BEGINNING if last is None else Start(last=last)
-    with Reader(bootstrap, TOPIC, start, stop_at_end=True) as reader:
+    with Reader(target, TOPIC, start, stop_at_end=True) as reader:
         for record in chain.from_iterable(reader.batches()):
             try:
                 progress = Progress.decode(record.value or b"")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.client.errors import NoSuchTopic
+from headrace.client.wire.connection_settings import Target
 from headrace.pipeline.observers import history
 from headrace.pipeline.progress import Figures, Progress
 from headrace.pipeline.state import State
@@ -22,11 +23,11 @@ class PipelineStatus:
     queries: list[Figures] = field(default_factory=list)
 
 
-def statuses(bootstrap: str, root: Path, name: str | None, now_ms: int) -> list[PipelineStatus]:
+def statuses(target: Target, root: Path, name: str | None, now_ms: int) -> list[PipelineStatus]:
     """Return the status of the pipeline of that name, or of all; [] if there is none."""
-    queries = totals(_progress(bootstrap, name, last=TAIL))
+    queries = totals(_progress(target, name, last=TAIL))
     if name is not None and not queries:
-        queries = totals(_progress(bootstrap, name))
+        queries = totals(_progress(target, name))
     local = {each.name for each in root.iterdir() if each.is_dir()} if root.is_dir() else set()
     names = (queries.keys() | local) & ({name} if name else queries.keys() | local)
     return [_status(each, queries.get(each, []), root, now_ms) for each in sorted(names)]
@@ -63,8 +64,8 @@ def _status(name: str, queries: list[Figures], root: Path, now_ms: int) -> Pipel
     return PipelineStatus(pipeline=name, state=reported, pid=pid, queries=queries)
 
 
-def _progress(bootstrap: str, name: str | None, last: int | None = None) -> list[Progress]:
+def _progress(target: Target, name: str | None, last: int | None = None) -> list[Progress]:
     try:
-        return list(history(bootstrap, name, last=last))
+        return list(history(target, name, last=last))
     except NoSuchTopic:  # no pipeline has run here yet
         return []

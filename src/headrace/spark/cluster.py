@@ -9,6 +9,7 @@ from headrace.client.admin.topics import TopicAdmin
 from headrace.client.errors import ClientError, Retriable, Unreachable, raise_for
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import NEWEST, Address, Connection
+from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.requests import (
     CoordinatorType,
     addresses_by_id,
@@ -69,7 +70,7 @@ class Cluster:
         self.bootstrap = bootstrap
         self._timeout_s = timeout_s
         self._creates_topics = creates_topics
-        self._brokers = Brokers(bootstrap, client_id=client_id, security=security)
+        self._brokers = Brokers(ConnectionSettings(bootstrap, security), client_id=client_id)
         self._addresses: dict[int, Address] = {}
         self._leaders: dict[TopicPartition, int] = {}
         self.topic_ids: dict[str, bytes] = {}  # of the last Metadata responses

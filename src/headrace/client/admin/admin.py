@@ -24,7 +24,7 @@ from headrace.client.admin.arguments import (
     total_of,
 )
 from headrace.client.admin.topics import Config, Topic, TopicAdmin, TopicSummary
-from headrace.client.errors import BadSetting, ClientError, Closed, check_reachable
+from headrace.client.errors import BadSetting, ClientError, Closed
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group, GroupSummary
 from headrace.client.groups.reset import Reset
@@ -73,7 +73,7 @@ class Admin(Hints):
         given = gather(bootstrap, defaults={}, settings=options, named=named)
         check_settings(given)
         self._brokers = Brokers.configured(bootstrap_of(given), given)
-        check_reachable(self._brokers.bootstrap)
+        self._brokers.settings.check()
         self._open_topics = TopicAdmin(self._brokers)
         self._open_groups = GroupAdmin(self._brokers)
         self._open_transactions = TransactionAdmin(self._brokers)

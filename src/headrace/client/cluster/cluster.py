@@ -16,6 +16,7 @@ from headrace.client.cluster.reading import read_partitions, read_reassignments,
 from headrace.client.cluster.status import ClusterStatus, PartitionState
 from headrace.client.errors import ClientError, NoSuchTopic, raise_for
 from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection_settings import Target
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.protocol.schema.alter_partition_reassignments import (
@@ -46,9 +47,9 @@ class Election:
 class Cluster:
     """Brokers, partitions and reassignments. Every call waits for its answer, or raises a ClientError."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._brokers = Brokers(bootstrap)
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._brokers = Brokers(target)
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +61,7 @@ class Cluster:
 
     def status(self) -> ClusterStatus:
         """Return the brokers, and the partitions that need attention."""
-        return read_status(self._bootstrap)
+        return read_status(self._target)
 
     def brokers(self) -> list[int]:
         """Return the ids of the live brokers."""

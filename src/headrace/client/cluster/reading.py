@@ -9,6 +9,7 @@ from headrace.client.cluster.moves import Reassignment
 from headrace.client.cluster.status import SILENT, UP, Broker, ClusterStatus, PartitionState, cluster_status
 from headrace.client.wire.brokers import CONTROLLER_S, Brokers, NoController
 from headrace.client.wire.connection import Connection, NoAnswer, NotKnown
+from headrace.client.wire.connection_settings import Target
 from headrace.client.wire.requests import BROKER, NO_LEADER, TOPIC, Node, describe_configs_request
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
@@ -30,9 +31,9 @@ SILENCE_S: Final = 5.0  # after which a registered broker counts as silent
 _MAX_TOPICS: Final = 500  # in one request
 
 
-def read_status(bootstrap: str) -> ClusterStatus:
+def read_status(target: Target) -> ClusterStatus:
     """Return the status of a cluster; a silent broker delays it by SILENCE_S."""
-    with Brokers(bootstrap, answer_s=SILENCE_S) as brokers:
+    with Brokers(target, answer_s=SILENCE_S) as brokers:
         found = brokers.metadata()
         controller: int | None = found.controller_id
         try:

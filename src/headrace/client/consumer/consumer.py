@@ -25,7 +25,7 @@ from headrace.client.consumer.message import Batch, K, Message, V
 from headrace.client.consumer.offsets import Offsets, TransactionOffsets
 from headrace.client.consumer.source import POLL_S, Source
 from headrace.client.consumer.subscription import Listener, Listeners, Subscription
-from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable, check_reachable
+from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable
 from headrace.client.hints import ConsumerHints, note_failure, refuse_commit
 from headrace.client.serializers.formats import AnyFormat
 from headrace.client.settings import (
@@ -33,6 +33,7 @@ from headrace.client.settings import (
     Settings,
     bootstrap_of,
     build,
+    check_connection,
     check_functions,
     check_seconds,
     gather,
@@ -96,7 +97,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
         self._closed = False
         self._process = os.getpid()  # librdkafka's threads do not survive a fork
         try:
-            check_reachable(address)
+            check_connection(given)
             self._buffer, self._pace = Buffer(), Pace()
             cooperative = "cooperative" in str(given.get("partition.assignment.strategy", ""))
             incremental = cooperative or given.get("group.protocol") == "consumer"

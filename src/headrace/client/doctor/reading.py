@@ -22,6 +22,7 @@ from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
+from headrace.client.wire.connection_settings import Target
 from headrace.client.wire.requests import (
     BROKER,
     Node,
@@ -42,10 +43,10 @@ _UNCLEAN: Final = "unclean.leader.election.enable"
 _KEYS: Final = (_MIN_IN_SYNC, _UNCLEAN)
 
 
-def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
+def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
     """Return the facts about a cluster; `http` are addresses of gateways to check, if they listen."""
-    status = read_status(bootstrap)
-    with Brokers(bootstrap, answer_s=SILENCE_S) as brokers:
+    status = read_status(target)
+    with Brokers(target, answer_s=SILENCE_S) as brokers:
         found = brokers.metadata()
         up = {each.id for each in status.brokers if each.state == UP}
         nodes = [
@@ -68,9 +69,9 @@ def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
         )
 
 
-def read_groups(bootstrap: str, apart_s: float) -> list[GroupFacts]:
+def read_groups(target: Target, apart_s: float) -> list[GroupFacts]:
     """Return the facts about groups, from two descriptions `apart_s` apart."""
-    admin = GroupAdmin(Brokers(bootstrap))
+    admin = GroupAdmin(Brokers(target))
     names = [each.name for each in admin.list_groups()][:MOST_GROUPS]
     before = _described(admin, names)
     if any(each.total_lag for each in before.values()):

@@ -3,9 +3,9 @@
 import json
 import math
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
 
 COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 BUSY: Final = 0.85  # of a core: such a thread is never idle
@@ -17,7 +17,7 @@ Phase = Literal["produce", "consume", "latency"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The work of one worker process, which gets it as JSON."""
+    """The work of one worker process, which gets it as JSON through its standard input."""
 
     phase: Phase
     bootstrap: str
@@ -28,6 +28,9 @@ class Task:
     acks: str = "all"
     compression: str = "none"
     rate: int = 0  # records a second; 0: as many as possible
+    security: Mapping[str, Any] = field(
+        default_factory=dict, repr=False
+    )  # librdkafka's settings, with secrets
 
     def encode(self) -> str:
         return json.dumps(asdict(self))

@@ -23,14 +23,17 @@ class Worker:
 
     def __init__(self, task: Task) -> None:
         self.latest = _SILENT
-        self._process = subprocess.Popen(  # noqa: S603  our own module
-            [sys.executable, "-m", "headrace.client.load.worker", task.encode()],
-            stdin=subprocess.DEVNULL,
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "headrace.client.load.worker"],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,  # Ctrl-C is for the parent, which kills the worker
         )
+        assert self._process.stdin is not None
+        with self._process.stdin as stdin:
+            stdin.write(task.encode())
         self._listening = BackgroundThread(self._listen, name="load-worker", stop=self._process.kill)
         self._listening.start()
 

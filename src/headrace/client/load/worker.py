@@ -1,8 +1,9 @@
 """One client of a load, as a process of its own.
 
-python -m headrace.client.load.worker TASK
+python -m headrace.client.load.worker
 
-It reports its progress as lines of JSON: {"records": …, "seconds": …}, and at the end {"done": true, …}.
+It reads its task from the standard input, because a command line is visible to all users, and reports its
+progress as lines of JSON: {"records": …, "seconds": …}, and at the end {"done": true, …}.
 """
 
 import json
@@ -63,6 +64,7 @@ def producer_of(task: Task, options: Mapping[str, Any]) -> Producer:
     """Return a producer with the settings of the task."""
     return Producer(
         {
+            **task.security,
             "bootstrap.servers": task.bootstrap,
             "log_level": 0,
             "acks": task.acks,
@@ -80,6 +82,7 @@ def consumer_of(task: Task) -> Consumer:
     """Return a consumer without an assignment."""
     return Consumer(
         {
+            **task.security,
             "bootstrap.servers": task.bootstrap,
             "log_level": 0,
             "group.id": "headrace-bench",  # librdkafka requires a group; nothing is committed
@@ -225,8 +228,8 @@ def _fail(why: str) -> int:
 
 
 def main() -> None:
-    """Run the task of the command line."""
-    task = Task.decode(sys.argv[1])
+    """Run the task of the standard input."""
+    task = Task.decode(sys.stdin.read())
     {"produce": produce, "consume": consume, "latency": measure}[task.phase](task, Reporter())
 
 

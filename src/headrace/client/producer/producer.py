@@ -21,7 +21,7 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.consumer.consumer import Consumer
-from headrace.client.errors import ClientError, check_reachable, translate
+from headrace.client.errors import ClientError, translate
 from headrace.client.hints import PRODUCER, Hints, note_failure, refuse_callback
 from headrace.client.producer.arguments import Headers, check_many, header_list, time_of
 from headrace.client.producer.delivery import Counts, Ledger, Receipt, refusal
@@ -35,6 +35,7 @@ from headrace.client.settings import (
     Settings,
     bootstrap_of,
     build,
+    check_connection,
     check_functions,
     check_seconds,
     delivery_timeout_ms,
@@ -123,7 +124,7 @@ class Producer(Hints):
         flight = Flight(client, self._ledger, gate, receipts=receipts)
         self._transactions: Transactions | None = None
         try:
-            check_reachable(self.bootstrap)
+            check_connection(given)
             if transactional_id is not None:
                 timeout_s = int(given["transaction.timeout.ms"]) / 1000
                 self._transactions = Transactions(

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.records.one_by_one import BATCH, BEGINNING, TIMEOUT_S, Reader, Record, Start
+from headrace.client.wire.connection_settings import Target
 
 _POSITIONS: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}(,[0-9]{1,10}:[0-9]{1,19})*")
 _GONE: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
@@ -30,7 +31,7 @@ class Follower(Reader):
 
     def __init__(
         self,
-        bootstrap: str,
+        target: Target,
         topic: str,
         start: Start = BEGINNING,
         *,
@@ -45,7 +46,7 @@ class Follower(Reader):
         self.ends: dict[int, int] = {}  # the end of each partition at the start
         self.lost = 0  # requested records that are not in the log any more
         super().__init__(
-            bootstrap,
+            target,
             topic,
             start,
             partitions=partitions,

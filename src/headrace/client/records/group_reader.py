@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 from headrace.client.consumer.buffer import partition_of
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.records.one_by_one import BATCH, Record, record_of
+from headrace.client.wire.connection_settings import Target
 from headrace.protocol.ids import TopicPartition
 
 SESSION_TIMEOUT_MS: Final = 10_000  # so soon others take over from a killed member; classic protocol only
@@ -32,7 +33,7 @@ class GroupReader(Consumer[bytes, bytes]):
 
     def __init__(
         self,
-        bootstrap: str,
+        target: Target,
         group: str,
         topics: Sequence[str],
         *,
@@ -66,7 +67,7 @@ class GroupReader(Consumer[bytes, bytes]):
                 on_idle()
 
         super().__init__(
-            bootstrap,
+            target,
             topics,
             group=group,
             start="earliest" if from_beginning else "latest",

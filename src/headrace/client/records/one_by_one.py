@@ -6,7 +6,9 @@ from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from headrace.client.errors import ClientError, NoSuchTopic, check_reachable, translate
+from headrace.client.errors import ClientError, NoSuchTopic, translate
+from headrace.client.wire.connection_settings import Target, settings_for
+from headrace.client.wire.librdkafka import with_librdkafka_security
 
 TIMEOUT_S: Final = 30.0
 POLL_S: Final = 0.2  # how soon Ctrl-C is noticed
@@ -50,20 +52,21 @@ class Receipt:
 class Writer:
     """Writes to one topic. A later `write`, or `flush`, raises the error of a failed record."""
 
-    def __init__(self, bootstrap: str, topic: str, options: Mapping[str, str | int] | None = None) -> None:
-        check_reachable(bootstrap)
+    def __init__(self, target: Target, topic: str, options: Mapping[str, str | int] | None = None) -> None:
+        connection = settings_for(target)
+        connection.check()
         self.receipt = Receipt(topic)
-        self._bootstrap = bootstrap
+        self._bootstrap = connection.bootstrap
         self._failure: ClientError | None = None
         self._written = 0
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **connection.librdkafka(),
                 "log_level": 0,
                 "partitioner": "murmur2_random",  # as in Java: all clients agree on a key's partition
                 "delivery.timeout.ms": int(TIMEOUT_S * 1000),
                 "message.max.bytes": 1_000_000_000,  # the topic's limit applies
-                **(options or {}),
+                **with_librdkafka_security(options or {}),
             }
         )
 
@@ -139,7 +142,7 @@ class Reader:
 
     def __init__(
         self,
-        bootstrap: str,
+        target: Target,
         topic: str,
         start: Start,
         *,
@@ -147,13 +150,14 @@ class Reader:
         stop_at_end: bool = False,
         options: Mapping[str, str | int] | None = None,
     ) -> None:
-        check_reachable(bootstrap)
-        self._bootstrap = bootstrap
+        connection = settings_for(target)
+        connection.check()
+        self._bootstrap = connection.bootstrap
         self._topic = topic
         self._stop_at_end = stop_at_end
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **connection.librdkafka(),
                 "log_level": 0,
                 "group.id": "headrace-reader",  # librdkafka requires a group; nothing is committed
                 "enable.auto.commit": False,
@@ -171,7 +175,7 @@ class Reader:
             self._consumer.assign(assigned)
         except KafkaException as error:
             self._consumer.close()
-            raise translate(error, topic, bootstrap) from error
+            raise translate(error, topic, self._bootstrap) from error
         except ClientError:
             self._consumer.close()
             raise

@@ -8,6 +8,7 @@ from typing import Final, Generic
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import END, Record, Start
 from headrace.client.records.scanning_back import STEP_S, Backwards, Bounds, Kept, Spent, Stopped
+from headrace.client.wire.connection_settings import Target
 
 __all__ = ["Bounds", "Scan", "Stopped", "scan"]
 
@@ -27,7 +28,7 @@ class Scan(Generic[Kept]):
 
 
 def scan(
-    bootstrap: str,
+    target: Target,
     topic: str,
     start: Start,
     *,
@@ -50,7 +51,7 @@ def scan(
     if start.last is not None:
         options["queued.min.messages"] = 1000  # records after a window are fetched in vain
     with Follower(
-        bootstrap, topic, begin, partitions=partitions, positions=positions, options=options
+        target, topic, begin, partitions=partitions, positions=positions, options=options
     ) as follower:
         looking: Backwards[Kept] | _Forwards[Kept]
         if start.last is None:

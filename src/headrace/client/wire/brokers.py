@@ -16,10 +16,11 @@ from typing import Any, Final, Self, TypeVar
 
 from headrace.client.errors import Unreachable, raise_for
 from headrace.client.wire.connection import ANSWER_S, CLIENT_ID, NEWEST, Address, Connection, NoAnswer
+from headrace.client.wire.connection_settings import ConnectionSettings, Target, addresses_of, settings_for
 from headrace.client.wire.pool import ConnectionPool, Exchange
 from headrace.client.wire.requests import Node, addresses_by_id, metadata_request, nodes_of
 from headrace.client.wire.retry import Backoff, Unanswered
-from headrace.client.wire.security import PLAINTEXT, Security
+from headrace.client.wire.security import Security
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
 from headrace.protocol.schema.metadata import MetadataResponse
@@ -45,17 +46,18 @@ class Brokers:
 
     def __init__(
         self,
-        bootstrap: str,
+        target: Target,
         *,
         answer_s: float = ANSWER_S,
         client_id: str = CLIENT_ID,
-        security: Security = PLAINTEXT,
     ) -> None:
-        self.bootstrap = bootstrap
+        self.settings = settings_for(target)
+        self.bootstrap = self.settings.bootstrap
         self.has_answered = False
+        security = self.settings.security
         self.connect = partial(Connection, answer_s=answer_s, client_id=client_id, security=security)
         self._answer_s = answer_s
-        self._configured = tuple(addresses_of(bootstrap))
+        self._configured = tuple(addresses_of(self.bootstrap))
         self._learned: tuple[Address, ...] = ()  # from metadata: the configured brokers may be gone
         self._turns = count()
         self._failed: set[Address] = set()  # brokers whose last request had no answer
@@ -66,7 +68,7 @@ class Brokers:
     def configured(cls, bootstrap: str, settings: Mapping[str, Any]) -> Self:
         """Return the brokers as a client with these settings, librdkafka's or Java's, connects to them."""
         client_id = str(settings.get("client.id", CLIENT_ID))
-        return cls(bootstrap, client_id=client_id, security=Security.of(settings))
+        return cls(ConnectionSettings(bootstrap, Security.of(settings)), client_id=client_id)
 
     def __enter__(self) -> Self:
         return self
@@ -305,14 +307,6 @@ class Brokers:
 
     def _why(self, error: NoAnswer) -> str:
         return f"{error}; {error.doubt}" if error.doubt and not self.has_answered else str(error)
-
-
-def addresses_of(bootstrap: str) -> Iterator[Address]:
-    """Yield the valid addresses of `HOST:PORT,...`."""
-    for text in bootstrap.split(","):
-        host, colon, port = text.strip().rpartition(":")
-        if colon and host and port.isdigit() and int(port) < 65536:
-            yield Address(host.strip("[]"), int(port))
 
 
 @contextmanager

@@ -26,6 +26,7 @@ _CERTIFICATE: Final = (
 )
 _KEY: Final = ("ssl.key.location", "ssl.key.pem", "ssl.keystore.key", "ssl.keystore.location")
 
+_PROBE: Final = ("ssl.ca.location", "probe")  # librdkafka's way to say: the system's certificates
 _NAMES_DIFFER: Final = {62, 64}  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH
 _NO_ISSUER: Final = {18, 19, 20, 21}  # self-signed, or signed by an unknown issuer
 _NOT_TLS: Final = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"}
@@ -131,7 +132,7 @@ def wrap(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.soc
 
 def _truststore(settings: Mapping[str, str]) -> Truststore | None:
     source = _first(settings, _CA)
-    if source is None:
+    if source is None or (source.setting, source.value) == _PROBE:
         return None
     return Truststore(source=source, password=settings.get("ssl.truststore.password"))
 

@@ -110,7 +110,7 @@ class Search:
             return message
 
         return scan(
-            hub.reach.bootstrap,
+            hub.reach.connection,
             topic,
             self.start,
             fits=RecordFilter(self.key, self.text, hub.schemas.show),

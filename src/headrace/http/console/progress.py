@@ -13,6 +13,7 @@ from typing import Final
 from headrace.client.errors import NoSuchTopic
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record, Start
+from headrace.client.wire.connection_settings import Target
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.pipeline.status import TAIL
 
@@ -28,8 +29,8 @@ _RATES: Final = ("rows_per_s", "written_per_s")
 class Pipelines:
     """The progress that all pages share."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._lock = Lock()
         self._known: deque[Progress] = deque(maxlen=TAIL)
         self._positions: dict[int, int] = {}
@@ -44,7 +45,7 @@ class Pipelines:
             return list(self._known)
 
     def _read_on(self) -> None:
-        with Follower(self._bootstrap, TOPIC, Start(last=TAIL), positions=self._positions) as follower:
+        with Follower(self._target, TOPIC, Start(last=TAIL), positions=self._positions) as follower:
             if any(offset > follower.ends.get(index, 0) for index, offset in self._positions.items()):
                 self._forget()  # the topic has been recreated; the next call starts at its beginning
                 return

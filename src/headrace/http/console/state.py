@@ -82,5 +82,5 @@ class Console:
         self.transactions: Recent[Summaries] = Recent(rest=10, complete=lambda found: not found.missing)
         self.hanging: Recent[OpenTransactions] = Recent(complete=lambda found: not found.missing)
         self.lags = LagSampler(reach.groups.describe)
-        self.pipelines = Pipelines(reach.bootstrap)
+        self.pipelines = Pipelines(reach.connection)
         reach.at_close(self.lags.close)

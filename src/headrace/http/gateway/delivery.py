@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError, Unreachable, translate
 from headrace.client.records.one_by_one import ANY_PARTITION, Record
+from headrace.client.wire.connection_settings import ConnectionSettings, Target, settings_for
 
 DELIVERY_S: Final = 30.0  # after which a record has failed; an election takes less
 QUEUED: Final = 100_000  # records in flight at a time
@@ -49,8 +50,8 @@ Outcome = Delivered | Failed
 class SharedProducer:
     """A producer that is created when it is first needed, and replaced after a fatal error."""
 
-    def __init__(self, bootstrap: Callable[[], str]) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, target: Callable[[], Target]) -> None:
+        self._target = target
         self._lock = threading.Lock()
         self._current: _PolledProducer | None = None
 
@@ -70,20 +71,20 @@ class SharedProducer:
                 self._current.retire()
                 self._current = None
             if self._current is None:
-                self._current = _PolledProducer(self._bootstrap())
+                self._current = _PolledProducer(settings_for(self._target()))
             return self._current
 
 
 class _PolledProducer:
     """One producer and its thread."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, connection: ConnectionSettings) -> None:
         self.is_broken = False  # by a fatal error, which an idempotent producer can have
-        self._bootstrap = bootstrap
+        self._bootstrap = connection.bootstrap
         self._closed = threading.Event()
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **connection.librdkafka(),
                 "log_level": 0,
                 "client.id": "headrace-gateway",
                 "enable.idempotence": True,

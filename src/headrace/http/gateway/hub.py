@@ -35,9 +35,9 @@ class Hub:
         self.reach = reach
         self.cluster_id: str | None = None  # once a request has read it
         self.topics = KnownTopics(reach)
-        self.producer = SharedProducer(lambda: reach.bootstrap)
-        self.tails = Tails(lambda: reach.bootstrap)
-        self.instances = Instances(lambda: reach.bootstrap)
+        self.producer = SharedProducer(lambda: reach.connection)
+        self.tails = Tails(lambda: reach.connection)
+        self.instances = Instances(lambda: reach.connection)
         self.reading = CapacityLimiter(READING)
         self._consuming = CapacityLimiter(CONSUMING)
         self._searching = CapacityLimiter(SEARCHES)

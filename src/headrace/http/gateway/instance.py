@@ -14,6 +14,7 @@ from headrace.client.consumer.moves import Moves, with_ends
 from headrace.client.consumer.source import partitions_of
 from headrace.client.errors import NoSuchTopic, translate
 from headrace.client.records.one_by_one import Record, record_of
+from headrace.client.wire.connection_settings import Target, settings_for
 from headrace.http.problems import Problem
 from headrace.protocol.ids import TopicPartition
 
@@ -44,11 +45,12 @@ class ConsumerOptions:
 class Instance:
     """One client's consumer."""
 
-    def __init__(self, bootstrap: str, group: str, name: str, options: ConsumerOptions) -> None:
+    def __init__(self, target: Target, group: str, name: str, options: ConsumerOptions) -> None:
         self.options = options
         self.used_s = time.monotonic()
         self._group = group
-        self._bootstrap = bootstrap
+        connection = settings_for(target)
+        self._bootstrap = connection.bootstrap
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._ahead: deque[Message] = deque()  # received, but not yet returned to the client
@@ -57,7 +59,7 @@ class Instance:
         self._topics: set[str] = set()  # subscribed to by name
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **connection.librdkafka(),
                 "log_level": 0,
                 "group.id": group,
                 "client.id": name,

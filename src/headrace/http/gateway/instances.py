@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.background import BackgroundThread
-from headrace.client.errors import check_reachable
+from headrace.client.wire.connection_settings import Target, settings_for
 from headrace.http.gateway.instance import NO_INSTANCE, ConsumerOptions, Instance
 from headrace.http.problems import Problem
 
@@ -25,9 +25,9 @@ class Instances:
     """The instances of a gateway, by group and name; at most MAX_INSTANCES."""
 
     def __init__(
-        self, bootstrap: Callable[[], str], *, idle_s: float = IDLE_S, closing_s: float = CLOSING_S
+        self, target: Callable[[], Target], *, idle_s: float = IDLE_S, closing_s: float = CLOSING_S
     ) -> None:
-        self._bootstrap = bootstrap
+        self._target = target
         self._idle_s = idle_s
         self._closing_s = closing_s
         self._lock = threading.Lock()
@@ -44,15 +44,15 @@ class Instances:
 
         Raise Unreachable if no broker answers; librdkafka would create a consumer that never gets a record.
         """
-        bootstrap = self._bootstrap()
-        check_reachable(bootstrap)
+        connection = settings_for(self._target())
+        connection.check()
         name = name or f"rest-consumer-{uuid.uuid4()}"
         with self._lock:
             if (group, name) in self._instances:
                 raise Problem(EXISTS, f"group {group} already has a consumer {name}")
             if len(self._instances) + len(self._closing) >= MAX_INSTANCES:
                 raise Problem(TOO_MANY, f"{MAX_INSTANCES} consumers are open, the most at a time: delete one")
-            self._instances[group, name] = Instance(bootstrap, group, name, options)
+            self._instances[group, name] = Instance(connection, group, name, options)
             if not self._sweeping:
                 self._sweeping = True
                 BackgroundThread(self._sweep, name="gateway-consumers", stop=self._exiting.set).start()

@@ -15,6 +15,7 @@ from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record, Start
+from headrace.client.wire.connection_settings import Target
 
 MAX_TAILS: Final = 32  # at a time: each has a thread and a consumer
 BUFFERED: Final = 1000  # records in the buffer of a tail
@@ -40,8 +41,8 @@ class TailBatch(NamedTuple):
 class Tails:
     """The tails of a gateway, at most MAX_TAILS at a time."""
 
-    def __init__(self, bootstrap: Callable[[], str]) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, target: Callable[[], Target]) -> None:
+        self._target = target
         self._lock = threading.Lock()
         self._open: set[Tail] = set()
 
@@ -68,7 +69,7 @@ class Tails:
 
         def connect() -> Follower:
             return Follower(
-                self._bootstrap(), topic, start, partitions=partitions, positions=positions, options=_OPTIONS
+                self._target(), topic, start, partitions=partitions, positions=positions, options=_OPTIONS
             )
 
         BackgroundThread(

@@ -31,7 +31,7 @@ class Counters:
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
-        self._brokers = Brokers(reach.bootstrap, answer_s=TIMEOUT_S, client_id=CLIENT_ID)
+        self._brokers = Brokers(reach.connection, answer_s=TIMEOUT_S, client_id=CLIENT_ID)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="metrics")
         self._lock = Lock()
         self._groups: Future[list[Group]] | None = None

@@ -51,7 +51,7 @@ def end(offset: int) -> Message:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> type[Librdkafka]:
     monkeypatch.setattr("confluent_kafka.Consumer", Librdkafka)
-    monkeypatch.setattr("headrace.client.consumer.consumer.check_reachable", lambda _bootstrap: None)
+    monkeypatch.setattr("headrace.client.consumer.consumer.check_connection", lambda _bootstrap: None)
     return Librdkafka
 
 

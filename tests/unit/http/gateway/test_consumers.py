@@ -7,6 +7,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.http.app import create_app
 from headrace.http.gateway import instances as module
 from headrace.http.gateway.hub import READING, Hub
@@ -60,7 +61,7 @@ def test_a_consumer_is_gone_though_its_brokers_do_not_answer(stuck: Stuck) -> No
 
 def test_one_that_is_being_closed_still_counts(stuck: Stuck, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_INSTANCES", 1)
-    monkeypatch.setattr(module, "check_reachable", lambda _: None)
+    monkeypatch.setattr(ConnectionSettings, "check", lambda _: None)
     instances = Instances(lambda: NOWHERE, closing_s=0)
     instances._instances["g", "i"] = stuck
     instances.delete("g", "i")

@@ -1,0 +1,86 @@
+"""The security of connections in librdkafka's settings, whichever client's settings it was read from.
+
+librdkafka knows neither JKS nor sasl.jaas.config: stores become PEM, and JAAS options a user and a password.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headrace.client.errors import BadSetting
+from headrace.client.wire.sasl import Sasl
+from headrace.client.wire.security import Security
+from headrace.client.wire.tls import Tls
+from headrace.security.pem import InvalidTlsSetting
+from headrace.security.stores import Keystore, Truststore
+
+_OF_JAVA: Final = ("sasl.jaas.config", "ssl.truststore.", "ssl.keystore.", "ssl.enabled.protocols")
+_OF_SECURITY: Final = (
+    "security.protocol",
+    "sasl.",
+    "ssl.",
+    "enable.ssl.certificate.verification",
+    "oauth_cb",
+)
+
+
+def with_librdkafka_security(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings, with those of the Java client's security in librdkafka's form.
+
+    WrongSetting names a setting that is wrong. Without one of Java's names nothing changes.
+    """
+    if not any(name.startswith(_OF_JAVA) for name in given):
+        return dict(given)
+    others = {name: value for name, value in given.items() if not name.startswith(_OF_SECURITY)}
+    return others | librdkafka_settings(Security.of(given))
+
+
+def librdkafka_settings(security: Security) -> dict[str, Any]:
+    """Return librdkafka's settings; BadSetting if a keystore or a truststore cannot be read."""
+    settings: dict[str, Any] = {"security.protocol": security.protocol}
+    if security.sasl is not None:
+        settings |= _sasl(security.sasl)
+    if security.tls is not None:
+        try:
+            settings |= _tls(security.tls)
+        except InvalidTlsSetting as error:
+            raise BadSetting(str(error)) from error
+    return settings
+
+
+def _sasl(sasl: Sasl) -> dict[str, Any]:
+    if sasl.tokens is not None:
+        config = {"sasl.oauthbearer.config": sasl.username} if sasl.username else {}
+        return {"sasl.mechanism": sasl.mechanism, "oauth_cb": sasl.tokens, **config}
+    return {
+        "sasl.mechanism": sasl.mechanism,
+        "sasl.username": sasl.username,
+        "sasl.password": sasl.password,
+    }
+
+
+def _tls(tls: Tls) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "ssl.endpoint.identification.algorithm": "https" if tls.checks_host else "none",
+        "enable.ssl.certificate.verification": tls.checks_certificate,
+    }
+    if tls.suites.tls12:
+        settings["ssl.cipher.suites"] = ":".join(tls.suites.tls12)
+    if tls.revoked is not None:
+        settings["ssl.crl.location"] = tls.revoked
+    if tls.truststore is not None:
+        settings |= _trusted(tls.truststore)
+    if tls.keystore is not None:
+        settings |= _identity(tls.keystore)
+    return settings
+
+
+def _trusted(store: Truststore) -> dict[str, str]:
+    if store.source.is_directory:
+        return {"ssl.ca.location": store.source.value}
+    return {"ssl.ca.pem": store.certificates()}
+
+
+def _identity(store: Keystore) -> dict[str, str]:
+    identity = store.identity()
+    password = {} if identity.key_password is None else {"ssl.key.password": identity.key_password}
+    return {"ssl.certificate.pem": identity.chain, "ssl.key.pem": identity.key, **password}
