@@ -20,7 +20,7 @@ from headrace.security.acls import (
     PermissionType,
     ResourcePattern,
 )
-from headrace.security.authorization import OPERATIONS, Action, Operation, ResourceType
+from headrace.security.authorization import OPERATIONS, Operation, ResourceType
 from headrace.security.principals import Principal
 
 CLUSTERS: Final = 400
@@ -103,7 +103,7 @@ def our_answers(cluster: Cluster) -> Answers:
         principal, host, operation, resource_type, name = question
         if name is None:
             return authorizer.may_on_any_resource(principal, host, operation, resource_type)
-        return not authorizer.denied(principal, host, [Action(operation, resource_type, name)])
+        return authorizer.allows(principal, host, operation, resource_type, name)
 
     found = [set(index.find(wanted)) for wanted in cluster.filters]
     return Answers([allowed(question) for question in cluster.questions], found)

@@ -84,8 +84,8 @@ def test_after_every_change_decisions_are_those_of_a_loop_over_all_acls(
         acls[pattern] = some
         naive = NaiveAuthorizer(bindings(acls), super_users, allow_everyone=everyone)
 
-        expected = [action for action in actions if not naive.allows(principal, host, action)]
-        assert list(authorizer.denied(principal, host, actions)) == expected
+        for action in actions:
+            assert authorizer.allows(principal, host, *action) is naive.allows(principal, host, action)
         for operation, resource, name in actions:
             assert authorizer.may_on_any_resource(principal, host, operation, resource) is (
                 naive.allows_on_any(principal, host, operation, resource)
@@ -135,4 +135,7 @@ def test_principals_with_the_same_view_may_do_the_same(
         allow_everyone_if_no_acl_found=cluster.allow_everyone,
     )
     if authorizer.view(*one) == authorizer.view(*other):
-        assert list(authorizer.denied(*one, actions)) == list(authorizer.denied(*other, actions))
+        for action in actions:
+            assert authorizer.allows(one[0], one[1], *action) is authorizer.allows(
+                other[0], other[1], *action
+            )

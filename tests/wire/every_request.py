@@ -23,14 +23,17 @@ from headrace.protocol.schema.alter_user_scram_credentials import (
 )
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
+from headrace.protocol.schema.create_acls import AclCreation, CreateAclsRequest
 from headrace.protocol.schema.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
+from headrace.protocol.schema.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from headrace.protocol.schema.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
 from headrace.protocol.schema.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from headrace.protocol.schema.describe_acls import DescribeAclsRequest
 from headrace.protocol.schema.describe_cluster import DescribeClusterRequest
 from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from headrace.protocol.schema.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -129,6 +132,39 @@ REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
             )
         ],
         timeout_ms=5000,
+    ),
+    ApiKey.CREATE_ACLS: lambda t, _: CreateAclsRequest(
+        creations=[
+            AclCreation(
+                resource_type=TOPIC,
+                resource_name=t.name,
+                principal="User:nobody",
+                host="*",
+                operation=3,
+                permission_type=3,
+            )
+        ]
+    ),
+    ApiKey.DESCRIBE_ACLS: lambda *_: DescribeAclsRequest(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    ),
+    ApiKey.DELETE_ACLS: lambda t, _: DeleteAclsRequest(
+        filters=[
+            DeleteAclsFilter(
+                resource_type_filter=TOPIC,
+                resource_name_filter=t.name,
+                principal_filter=None,
+                host_filter=None,
+                operation=1,
+                permission_type=1,
+            )
+        ]
     ),
     ApiKey.DELETE_TOPICS: _delete_topics,
     ApiKey.DELETE_RECORDS: lambda t, _: DeleteRecordsRequest(

@@ -26,6 +26,9 @@ from wire.requests import ASK_VERSIONS, create_topic, fresh_name, produce
 MAY_FAIL: Final = {  # these are about a group, a member, a transaction or a directory that is not there
     ApiKey.SASL_HANDSHAKE: ErrorCode.ILLEGAL_SASL_STATE,  # the listener does not use SASL
     ApiKey.SASL_AUTHENTICATE: ErrorCode.ILLEGAL_SASL_STATE,
+    ApiKey.CREATE_ACLS: ErrorCode.SECURITY_DISABLED,  # the broker has no authorizer
+    ApiKey.DESCRIBE_ACLS: ErrorCode.SECURITY_DISABLED,
+    ApiKey.DELETE_ACLS: ErrorCode.SECURITY_DISABLED,
     ApiKey.JOIN_GROUP: ErrorCode.MEMBER_ID_REQUIRED,
     ApiKey.SYNC_GROUP: ErrorCode.UNKNOWN_MEMBER_ID,
     ApiKey.HEARTBEAT: ErrorCode.UNKNOWN_MEMBER_ID,

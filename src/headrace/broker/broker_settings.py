@@ -69,13 +69,6 @@ _HTTP_HOSTS: Final = _static(
 
 _REFUSED: Final = [
     _static(
-        "authorizer.class.name",
-        Kind.STRING,
-        "",
-        "Only the default is accepted: ACLs and Java classes are not supported.",
-        only_default=True,
-    ),
-    _static(
         "create.topic.policy.class.name",
         Kind.CLASS,
         None,

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
+from headrace.broker.change_notifications import ChangeNotifications
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
 from headrace.coordination.znodes import (
@@ -51,7 +52,8 @@ class RegisteredBrokers(NamedTuple):
 class ClusterView:
     """Reads brokers, configs and the id of the controller, and again whenever a watch fires.
 
-    Its owner appends to `on_brokers` and `on_controller`, which are called in order, before `load`.
+    Its owner appends to `on_brokers` and `on_controller`, which are called in order, before `load`. It may
+    add functions to `loaders`, which are called after `changed` has been called with their key.
     """
 
     def __init__(
@@ -64,12 +66,12 @@ class ClusterView:
         self._session = session
         self._on_config = on_config
         self._loaded_configs: defaultdict[str, set[str]] = defaultdict(set)  # the names of each kind
-        self._last_change = -1  # the sequence number of the last config change notification that was read
+        self._notifications = ChangeNotifications(session, ConfigChange.prefix, self._config_changed)
         self._dirty: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._loaded = False
         self._closed = False
-        self._loaders: Mapping[str, Callable[[], Awaitable[None]]] = {
+        self.loaders: dict[str, Callable[[], Awaitable[None]]] = {
             BROKER_IDS: self.load_brokers,
             Controller.path: self._load_controller,
             CONFIG_CHANGES: self._load_config_changes,
@@ -85,7 +87,7 @@ class ClusterView:
         if self._loaded:
             await self._load_config_changes()  # those that were missed without a session
         else:
-            self._last_change = max(await self._config_changes(), default=-1)
+            await self._notifications.skip()
             # The controller sends those of topics.
             await self._load_configs("brokers", "groups", "users", "client-metrics")
             self._loaded = True
@@ -94,12 +96,12 @@ class ClusterView:
 
     def refresh(self) -> None:
         """Read everything again, in the background: without a connection no watch has fired."""
-        for what in self._loaders:
-            self._changed(what)
+        for what in self.loaders:
+            self.changed(what)
 
     def look_for_controller(self) -> None:
         """Read again who the controller is, in the background."""
-        self._changed(Controller.path)
+        self.changed(Controller.path)
 
     def close(self) -> None:
         self._closed = True
@@ -117,30 +119,13 @@ class ClusterView:
         self._on_config(kind, name, values)
 
     async def _load_config_changes(self) -> None:
-        """Apply the configs that other brokers have announced since the last call.
-
-        Old notifications are removed. A broker that was away for so long that it has missed some reads all
-        configs again.
-        """
-        changes = await self._config_changes()
-        if changes and min(changes) > self._last_change + 1:
-            await self._load_configs("topics", "brokers", "groups", "users", "client-metrics")
-            self._last_change = max(changes)
-        for number in sorted(changes):
-            if number <= self._last_change:
+        """Apply the configs that other brokers have announced since the last call."""
+        async for notification in self._notifications.new():
+            if notification is None:
+                await self._load_configs("topics", "brokers", "groups", "users", "client-metrics")
                 continue
-            found = await self._session.get(changes[number])
-            if found is not None:
-                kind, _, entity = ConfigChange.decode(changes[number], found.data).entity.partition("/")
-                await self.load_config(kind, decode_config_name(entity))
-            self._last_change = number
-
-    async def _config_changes(self) -> dict[int, str]:
-        """Return the paths of the change notifications by their sequence numbers, and watch for new ones."""
-        names = await self._session.children(CONFIG_CHANGES, self._config_changed)
-        paths = [f"{CONFIG_CHANGES}/{name}" for name in names]
-        prefix = ConfigChange.prefix
-        return {int(path.removeprefix(prefix)): path for path in paths if path.startswith(prefix)}
+            kind, _, entity = ConfigChange.decode(*notification).entity.partition("/")
+            await self.load_config(kind, decode_config_name(entity))
 
     async def _load_configs(self, *kinds: str) -> None:
         for kind in kinds:
@@ -149,11 +134,11 @@ class ClusterView:
                 await self.load_config(kind, name)
 
     def _config_changed(self) -> None:
-        self._changed(CONFIG_CHANGES)
+        self.changed(CONFIG_CHANGES)
 
     async def load_brokers(self) -> None:
         """Read which brokers are registered, and watch that from then on."""
-        names = await self._session.children(BROKER_IDS, lambda: self._changed(BROKER_IDS))
+        names = await self._session.children(BROKER_IDS, lambda: self.changed(BROKER_IDS))
         live = {int(name) for name in names}
         for gone in self.registrations.keys() - live:
             del self.registrations[gone]
@@ -164,7 +149,7 @@ class ClusterView:
     async def _load_broker(self, broker_id: int) -> None:
         # A watch on each: a broker that was restarted between two reads has a new epoch.
         path = BrokerRegistration.path_of(broker_id)
-        found = await self._session.get(path, lambda: self._changed(BROKER_IDS))
+        found = await self._session.get(path, lambda: self.changed(BROKER_IDS))
         if found is None:
             self.registrations.pop(broker_id, None)
         else:
@@ -172,12 +157,12 @@ class ClusterView:
             self._epochs[broker_id] = found.created_zxid
 
     async def _load_controller(self) -> None:
-        found = await self._session.get(Controller.path, lambda: self._changed(Controller.path))
+        found = await self._session.get(Controller.path, lambda: self.changed(Controller.path))
         controller_id = -1 if found is None else Controller.decode(found.data).broker_id
         for callback in self.on_controller:
             await callback(controller_id)
 
-    def _changed(self, what: str) -> None:
+    def changed(self, what: str) -> None:
         """Read `what` again after its watch has fired, once for any number of watches that have fired."""
         self._dirty.add(what)
         if not self._closed and (self._refreshing is None or self._refreshing.done()):
@@ -189,7 +174,7 @@ class ClusterView:
         while self._dirty:
             what = self._dirty.pop()
             try:
-                await self._loaders[what]()
+                await self.loaders[what]()
             except (CoordinationError, StorageError, OSError) as error:
                 self._dirty.add(what)
                 level = logging.WARNING if delay == FIRST_RETRY_S else logging.DEBUG  # one warning is enough

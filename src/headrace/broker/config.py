@@ -9,7 +9,9 @@ from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER, MINUTE_MS
 from headrace.broker.settings import InvalidSetting, Value, parse_properties
 from headrace.broker.topic_settings import check_topic_values, log_config, topic_values
 from headrace.group.limits import GroupLimits
+from headrace.security.acl_authorizer import parse_super_users
 from headrace.security.listeners import Endpoint, Listener, SecurityProtocol
+from headrace.security.principals import Principal
 from headrace.storage.config import LogConfig
 from headrace.transaction.limits import TransactionLimits
 
@@ -73,7 +75,7 @@ class BrokerConfig:
 
     def _check(self) -> None:
         """Raise InvalidSetting for contradictions now rather than when a setting is used."""
-        _ = self.advertised, self.inter_broker_listener, self.connections_by_address
+        _ = self.advertised, self.inter_broker_listener, self.connections_by_address, self.super_users
         check_topic_values(self.topic_values({}))
         if len(self.items("log.dirs")) != 1:
             raise InvalidSetting("log.dirs: expected exactly one directory; for more disks, run more brokers")
@@ -82,6 +84,14 @@ class BrokerConfig:
             raise InvalidSetting(
                 f"process.roles={','.join(roles)}: expected the role broker; every broker can be controller"
             )
+
+    @property
+    def super_users(self) -> frozenset[Principal]:
+        """The principals that may do everything."""
+        try:
+            return parse_super_users(self.text("super.users"))
+        except ValueError as error:
+            raise InvalidSetting(f"super.users: {error}") from None
 
     def with_dynamic(self, for_all: Mapping[str, str], for_this: Mapping[str, str]) -> "BrokerConfig":
         """Return this configuration with other dynamic settings."""

@@ -213,6 +213,7 @@ class Connection(asyncio.BufferedProtocol):
             self.address,
             self.principal,
             self._sasl,
+            self._broker.authorizer,
         )
         is_large = len(body) > SLICED_BYTES and key != ApiKey.API_VERSIONS
         if is_large:

@@ -6,16 +6,28 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeVar
 
-from headrace.broker.requirements import Requirement
+from headrace.broker.requirements import Required, Requirement
 from headrace.broker.services import BrokerServices
 from headrace.broker.slices import Steps
+from headrace.protocol.api import response_class
 from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.step_down import STEP_DOWN
+from headrace.protocol.structs import default_of
 from headrace.protocol.update_metadata import UPDATE_METADATA
-from headrace.security.authorization import ALLOW_ALL, NOT_REQUESTED, ResourceType
+from headrace.security.authorization import (
+    ALLOW_ALL,
+    CLUSTER_NAME,
+    NOT_REQUESTED,
+    Action,
+    AuthorizationFailed,
+    Authorizer,
+    Permission,
+    ResourceType,
+    authorization_failed,
+)
 from headrace.security.listeners import Listener
 from headrace.security.principals import ANONYMOUS, Principal
 from headrace.security.sasl.session import SaslSession
@@ -62,13 +74,27 @@ class Context(NamedTuple):
     address: str = ""  # of the client
     principal: Principal = ANONYMOUS
     sasl: SaslSession | None = None  # of a connection to a listener with SASL
+    authorizer: Authorizer = ALLOW_ALL  # the broker's; its own requests to itself need no authorization
+
+    def may(self, permission: Permission, name: str = CLUSTER_NAME) -> bool:
+        """Return whether the principal has `permission` on the resource `name`."""
+        return self.authorizer.allows(self.principal, self.address, *permission, name)
+
+    def require(self, permission: Permission, name: str = CLUSTER_NAME) -> None:
+        """Raise AuthorizationFailed if the principal lacks `permission` on the resource `name`."""
+        if self.authorizer is not ALLOW_ALL and not self.may(permission, name):
+            raise self.denied(permission, name)
+
+    def denied(self, permission: Permission, name: str) -> AuthorizationFailed:
+        """Return the error of a principal that lacks `permission`, after writing it to the audit log."""
+        self.broker.audit.denied(self.principal, self.address, Action(*permission, name))
+        return authorization_failed(permission)
 
     def authorized_operations(self, resource: ResourceType, name: str, *, requested: bool = True) -> int:
         """Return the bit set of operations that the principal may perform on a resource, if requested."""
         if not requested:
             return NOT_REQUESTED
-        authorizer = self.broker.authorizer
-        return authorizer.authorized_operations(self.principal, self.address, resource, name)
+        return self.authorizer.authorized_operations(self.principal, self.address, resource, name)
 
 
 class BrokerKey(IntEnum):
@@ -84,7 +110,7 @@ class Handler(NamedTuple):
     key: ApiKey | BrokerKey
     versions: range
     function: Callable[[Any, Context], Reply | Awaitable[Reply] | Steps[Any]]
-    requires: Sequence[Requirement]
+    requires: Sequence[Required]
     on_controller: bool = False  # a broker that is not the controller forwards the request
     inter_broker: bool = False  # accepted on the inter-broker listener only
     when_ready: bool = True  # the request waits until the broker has received the cluster's metadata
@@ -97,20 +123,20 @@ def handles(
     key: ApiKey | BrokerKey,
     versions: range,
     *,
-    requires: Requirement | Sequence[Requirement],
+    requires: Required | Sequence[Required],
     on_controller: bool = False,
     inter_broker: bool = False,
     when_ready: bool = True,
 ) -> Callable[[Function], Function]:
     """Enter a function into the table: it answers `key` in `versions`.
 
-    `requires` is what the principal must be allowed; an empty sequence lets everybody in.
+    `requires` is what the principal must be allowed (`requirements`); an empty sequence lets everybody in.
 
     A plain function answers at once. If its work grows with the request it is a generator that yields every
     few elements (`slices`), and returns the response. What it returns may be awaitable instead: then later
     requests of the connection are handled meanwhile, and the responses still go out in order.
     """
-    requirements = (requires,) if isinstance(requires, Requirement) else tuple(requires)
+    requirements = (requires,) if isinstance(requires, Requirement | Permission) else tuple(requires)
 
     def enter(function: Function) -> Function:
         assert key not in HANDLERS, f"{key.name} has two handlers"
@@ -129,17 +155,31 @@ def can_answer(handler: Handler, broker: BrokerServices) -> bool:
 
 def call(handler: Handler, request: Any, context: Context) -> Any:
     """Authorize a request and return what its handler returns. Every request goes through here."""
-    if context.broker.authorizer is not ALLOW_ALL:
-        _authorize(handler, request, context)
+    if context.authorizer is not ALLOW_ALL:
+        try:
+            _authorize(handler, request, context)
+        except AuthorizationFailed as error:
+            return _refusal(handler, error)
     return handler.function(request, context)
 
 
 def _authorize(handler: Handler, request: Any, context: Context) -> None:
-    """Raise HangUp if the principal lacks a permission that the handler requires."""
-    image, authorizer = context.broker.image, context.broker.authorizer
-    actions = [action for each in handler.requires for action in each.actions(request, image)]
-    for action in authorizer.denied(context.principal, context.address, actions):
-        raise HangUp(f"{context.principal} from {context.address} lacks {action}")
+    """Raise AuthorizationFailed if the principal lacks a permission for the whole request."""
+    for required in handler.requires:
+        if isinstance(required, Requirement):
+            name = required.name(request)
+            if name is not None:
+                context.require(required.permission, name)
+
+
+def _refusal(handler: Handler, error: AuthorizationFailed) -> Message:
+    """Return the response to a request that is refused as a whole: every such API has one error code."""
+    cls = response_class(handler.key)
+    values = {declared.name: default_of(declared, cls) for declared in cls.__fields__}
+    values["error_code"] = error.code
+    if "error_message" in values:
+        values["error_message"] = str(error)
+    return cls(**values)
 
 
 def load_handlers() -> None:

@@ -1,79 +1,83 @@
-"""What a request requires of its principal: which operation on which resources. Handlers declare it."""
+"""What a request requires of its principal. Handlers declare it.
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+A `Requirement` is about the one resource that the whole request is about, such as its group: dispatch checks
+it, and refuses the request. A `Permission` is checked by the handler itself, for each resource that it meets:
+the other resources of the request are served.
+"""
 
-from headrace.broker.image import ClusterImage
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
 from headrace.controller.config_admin import ResourceType as ConfigResourceType
-from headrace.security.authorization import CLUSTER_NAME, Action, Operation, ResourceType
+from headrace.security.authorization import CLUSTER_NAME, Action, Operation, Permission, ResourceType
 
-Names = Callable[[Any, ClusterImage], Iterable[str]]
-"""The names of the resources in a request, given the metadata that resolves topic ids."""
+Name = Callable[[Any], str | None]
+"""Returns the name of the resource that a request is about; None if the requirement does not apply."""
 
 
 class Requirement(NamedTuple):
-    """The principal of a request must be allowed `operation` on every resource that `names` returns."""
+    """The principal must have `permission` on the resource that `name` returns."""
 
-    operation: Operation
-    resource_type: ResourceType
-    names: Names
+    permission: Permission
+    name: Name
 
     def __str__(self) -> str:
-        return f"{self.operation.name} on {self.resource_type.name}"
+        return str(self.permission)
 
-    def actions(self, request: Any, image: ClusterImage) -> list[Action]:
-        return [Action(self.operation, self.resource_type, name) for name in self.names(request, image)]
+    def action(self, request: Any) -> Action | None:
+        name = self.name(request)
+        return None if name is None else Action(*self.permission, name)
+
+
+Required = Requirement | Permission
 
 
 def on_cluster(operation: Operation, when: Callable[[Any], bool] = lambda _request: True) -> Requirement:
     """Require `operation` on the cluster, of those requests for which `when` is true."""
-
-    def names(request: Any, _image: ClusterImage) -> Iterable[str]:
-        return (CLUSTER_NAME,) if when(request) else ()
-
-    return Requirement(operation, ResourceType.CLUSTER, names)
+    permission = Permission(operation, ResourceType.CLUSTER)
+    return Requirement(permission, lambda request: CLUSTER_NAME if when(request) else None)
 
 
 def on_group(operation: Operation) -> Requirement:
     """Require `operation` on the group that `group_id` names."""
-    return on_groups(operation, lambda request: (request.group_id,))
+    return Requirement(Permission(operation, ResourceType.GROUP), lambda request: request.group_id)
 
 
-def on_groups(operation: Operation, names: Callable[[Any], Iterable[str]]) -> Requirement:
-    return Requirement(operation, ResourceType.GROUP, lambda request, _image: names(request))
+def on_transactional_id(operation: Operation) -> Requirement:
+    """Require `operation` on the transactional id of the request, if the request has one."""
+    permission = Permission(operation, ResourceType.TRANSACTIONAL_ID)
+    return Requirement(permission, lambda request: request.transactional_id)
 
 
-def on_transactional_ids(operation: Operation, names: Callable[[Any], Iterable[str]]) -> Requirement:
-    return Requirement(operation, ResourceType.TRANSACTIONAL_ID, lambda request, _image: names(request))
+def on_topics(operation: Operation) -> Permission:
+    return Permission(operation, ResourceType.TOPIC)
 
 
-def on_topics(operation: Operation, topics: Callable[[Any], Iterable[Any] | None]) -> Requirement:
-    """Require `operation` on topics that `topics` returns: names, or structures with a name or a topic id."""
-
-    def names(request: Any, image: ClusterImage) -> Iterable[str]:
-        found = (_topic_name(topic, image) for topic in topics(request) or ())
-        return (name for name in found if name)
-
-    return Requirement(operation, ResourceType.TOPIC, names)
+def on_groups(operation: Operation) -> Permission:
+    return Permission(operation, ResourceType.GROUP)
 
 
-def _topic_name(topic: Any, image: ClusterImage) -> str | None:
-    if isinstance(topic, str):
-        return topic
-    name: str | None = getattr(topic, "name", None) or getattr(topic, "topic", None)
-    return name or image.topic_names.get(getattr(topic, "topic_id", b""))
+def on_transactional_ids(operation: Operation) -> Permission:
+    return Permission(operation, ResourceType.TRANSACTIONAL_ID)
 
 
-def config_requirements(operation: Operation) -> tuple[Requirement, ...]:
-    """Require `operation` on the topics and groups that `resources` names, and else on the cluster."""
-    kinds = {ConfigResourceType.TOPIC: ResourceType.TOPIC, ConfigResourceType.GROUP: ResourceType.GROUP}
+_CONFIG_RESOURCES: Final[Mapping[int, ResourceType]] = {
+    ConfigResourceType.TOPIC: ResourceType.TOPIC,
+    ConfigResourceType.GROUP: ResourceType.GROUP,
+}
+"""The resources whose configs have permissions of their own; for all others the cluster's count."""
 
-    def named(kind: ConfigResourceType) -> Names:
-        return lambda request, _image: [
-            each.resource_name for each in request.resources if each.resource_type == kind
-        ]
 
-    others = on_cluster(
-        operation, lambda request: any(each.resource_type not in kinds for each in request.resources)
+def on_configs(operation: Operation) -> tuple[Permission, ...]:
+    """Require `operation` on topics and groups for their configs, and on the cluster for all others."""
+    return tuple(
+        Permission(operation, type_) for type_ in (*_CONFIG_RESOURCES.values(), ResourceType.CLUSTER)
     )
-    return (*(Requirement(operation, resource, named(kind)) for kind, resource in kinds.items()), others)
+
+
+def config_action(operation: Operation, resource_type: int, name: str) -> tuple[Permission, str]:
+    """Return the permission, and on what, that `operation` on the configs of a resource requires."""
+    type_ = _CONFIG_RESOURCES.get(resource_type)
+    if type_ is None:
+        return Permission(operation, ResourceType.CLUSTER), CLUSTER_NAME
+    return Permission(operation, type_), name

@@ -16,7 +16,34 @@ def _static(name: str, kind: Kind, default: Value | None, doc: str, **more: Any)
 
 _dynamic = partial(_static, scope=Scope.PER_BROKER)
 
+AUTHORIZERS: Final = (
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "kafka.security.authorizer.AclAuthorizer",
+)
+"""Kafka's authorizers, of Kafka without and with ZooKeeper: both stand for ours, which has the same rules."""
+
 SECURITY_SETTINGS: Final = [
+    _static(
+        "authorizer.class.name",
+        Kind.STRING,
+        "",
+        "Whether ACLs decide who may do what. Empty: everybody may do everything. Kafka's two authorizers "
+        "stand for the same rules; other classes are not supported.",
+        choices=("", *AUTHORIZERS),
+    ),
+    _static(
+        "super.users",
+        Kind.STRING,
+        "",
+        "The principals that may do everything, separated by semicolons: User:admin;User:broker. The "
+        "principal of the brokers should be one of them.",
+    ),
+    _static(
+        "allow.everyone.if.no.acl.found",
+        Kind.BOOLEAN,
+        False,
+        "Whether everybody may use a resource that no ACL is about.",
+    ),
     _static(
         "security.inter.broker.protocol",
         Kind.STRING,

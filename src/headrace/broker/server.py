@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any
 
 from headrace.addresses import reachable
+from headrace.broker.acl_store import AclStore
+from headrace.broker.audit import AuditLog
 from headrace.broker.authentication import Authentication
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.cluster import ClusterView, prepare
@@ -55,7 +57,10 @@ from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.message import Message
-from headrace.security.authorization import ALLOW_ALL
+from headrace.security.acl_authorizer import AclAuthorizer
+from headrace.security.acl_index import AclIndex
+from headrace.security.acl_storage import UnreadableAcls
+from headrace.security.authorization import ALLOW_ALL, Authorizer
 from headrace.security.principals import ANONYMOUS
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
@@ -79,7 +84,10 @@ class Broker(BrokerServices):
         self.broker_id = config.broker_id
         self.handlers: Mapping[int, Handler] = HANDLERS  # for requests of connections
         self.ready = asyncio.Event()
-        self.authorizer = ALLOW_ALL
+        self._acl_index = AclIndex()
+        self.authorizer = _authorizer(config, self._acl_index)
+        self.acls = None  # until `start`
+        self.audit = AuditLog()
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.buffers = BufferPool()
         self.long_requests = asyncio.Lock()
@@ -227,6 +235,7 @@ class Broker(BrokerServices):
     async def _join_cluster(self) -> None:
         """Register this broker and return when the controller has sent it the state of the cluster."""
         self.view = view = ClusterView(self.session, self.config_changed)
+        await self._load_acls(view)
         rules = SettingRules(lambda: self.config)
         self.topic_admin = TopicAdmin(
             self.session,
@@ -277,6 +286,16 @@ class Broker(BrokerServices):
             raise StartRefused(
                 "the controller has not sent the state of the cluster: is it running?"
             ) from None
+
+    async def _load_acls(self, view: ClusterView) -> None:
+        """Read the ACLs, before this broker is registered and clients find it."""
+        if self.authorizer is not ALLOW_ALL:
+            self.acls = AclStore(self.session, self._acl_index, now_ms=self.now_ms, changed=view.changed)
+            view.loaders |= self.acls.loaders
+            try:
+                await self.acls.load()
+            except UnreadableAcls as error:
+                raise StartRefused(str(error)) from error
 
     def _leave_cluster(self) -> None:
         self._registration.stop()
@@ -492,6 +511,16 @@ class Broker(BrokerServices):
             self.transactions.runtime.stop()
         self.groups.forget_topic(name)
         self.schemas.forget(name)
+
+
+def _authorizer(config: BrokerConfig, acls: AclIndex) -> Authorizer:
+    if not config.text("authorizer.class.name"):
+        return ALLOW_ALL
+    return AclAuthorizer(
+        acls,
+        super_users=config.super_users,
+        allow_everyone_if_no_acl_found=config.flag("allow.everyone.if.no.acl.found"),
+    )
 
 
 class _LoadingProgress:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from headrace.broker.acl_store import AclStore
+from headrace.broker.audit import AuditLog
 from headrace.broker.authentication import Authentication
 from headrace.broker.config import BrokerConfig
 from headrace.broker.connections import Connections
@@ -27,7 +29,7 @@ from headrace.broker.tls import BrokerTls
 from headrace.broker.transaction_verification import TransactionVerifier
 from headrace.broker.transactions import Transactions
 from headrace.controller.config_admin import ConfigAdmin
-from headrace.controller.errors import UnknownTopicOrPartition
+from headrace.controller.errors import SecurityDisabled, UnknownTopicOrPartition
 from headrace.controller.runner import Controller
 from headrace.controller.topic_admin import TopicAdmin
 from headrace.coordination.session import ZooKeeperSession
@@ -52,6 +54,9 @@ class BrokerServices:
     tls: BrokerTls
     authentication: Authentication
     authorizer: Authorizer
+    audit: AuditLog
+    acls: AclStore | None
+    """None if authorizer.class.name is empty, so that everybody may do everything."""
     image: ClusterImage
     session: ZooKeeperSession
     logs: LogDirectory
@@ -127,6 +132,14 @@ class BrokerServices:
             return self.image.topic_names[topic_id]
         except KeyError:
             raise UnknownTopicId("no topic has this id (UNKNOWN_TOPIC_ID)") from None
+
+    def ensure_authorizer(self) -> AclStore:
+        """Return the ACLs of the cluster, or raise SecurityDisabled if there are none."""
+        if self.acls is None:
+            raise SecurityDisabled(
+                "authorizer.class.name is not set, so there are no ACLs (SECURITY_DISABLED)"
+            )
+        return self.acls
 
     def ensure_lease(self, partition: Partition) -> None:
         """Raise NotLeader if another broker may lead the partition by now."""

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from headrace.controller.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
-from headrace.controller.transactions import remove_old_config_changes, write_config
+from headrace.controller.transactions import remove_old_changes, write_config
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
-from headrace.coordination.znodes import Config
+from headrace.coordination.znodes import CONFIG_CHANGES, Config
 
 USERS: Final = "users"
 ALL_BROKERS: Final = "<default>"  # the znode with the configs that all brokers share
@@ -163,7 +163,7 @@ class ConfigAdmin:
                     break
             await self._apply(kind, name)
             try:
-                await remove_old_config_changes(self._session, self._now_ms())
+                await remove_old_changes(self._session, CONFIG_CHANGES, self._now_ms())
             except CoordinationError as error:  # the change itself is made; the next one removes them
                 logger.debug("could not remove old change notifications: %s", error)
 

@@ -117,7 +117,13 @@ class LeaderNotSteppedDown(KafkaError):
     code = ErrorCode.REQUEST_TIMED_OUT
 
 
-# -- users -------------------------------------------------------------------------------------
+# -- security -------------------------------------------------------------------------------------
+
+
+class SecurityDisabled(KafkaError):
+    """ACLs need an authorizer, and delegation tokens a secret key."""
+
+    code = ErrorCode.SECURITY_DISABLED
 
 
 class UnsupportedSaslMechanism(KafkaError):

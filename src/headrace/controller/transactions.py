@@ -13,7 +13,6 @@ from headrace.controller.errors import NotController, TopicAlreadyExists
 from headrace.controller.model import Changes, ClusterModel, Member
 from headrace.coordination.session import Check, Conflict, Create, Delete, Operation, Set, ZooKeeperSession
 from headrace.coordination.znodes import (
-    CONFIG_CHANGES,
     Config,
     ConfigChange,
     Controller,
@@ -28,7 +27,7 @@ from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import Partition
 
 MAX_TRANSACTION_BYTES = 512 * 1024  # ZooKeeper's limit is a megabyte
-CONFIG_CHANGE_RETENTION_MS = 15 * 60 * 1000  # Kafka's
+CHANGE_RETENTION_MS = 15 * 60 * 1000  # Kafka's
 _DELETES = 1000  # znodes in one transaction
 _UNREGISTERED = -1  # instead of a broker epoch: any later registration of the broker differs from it
 
@@ -266,16 +265,16 @@ async def write_config(session: ZooKeeperSession, config: Config, version: int |
     await session.create(ConfigChange.prefix, change.encode(), sequence=True)
 
 
-async def remove_old_config_changes(session: ZooKeeperSession, now_ms: int) -> None:
+async def remove_old_changes(session: ZooKeeperSession, directory: str, now_ms: int) -> None:
     """Remove the change notifications that are older than 15 minutes, except the newest notification.
 
     A broker that was away for longer sees by the sequence number of the oldest one that it has missed some.
     """
-    names = sorted(await session.children(CONFIG_CHANGES))
+    names = sorted(await session.children(directory))
     for name in names[:-1]:
-        path = f"{CONFIG_CHANGES}/{name}"
+        path = f"{directory}/{name}"
         found = await session.get(path)
-        if found is not None and now_ms - found.created_ms <= CONFIG_CHANGE_RETENTION_MS:
+        if found is not None and now_ms - found.created_ms <= CHANGE_RETENTION_MS:
             return
         with contextlib.suppress(Conflict):  # another broker has removed it
             await session.delete(path)

@@ -22,7 +22,7 @@ from headrace.security.acl_index import (
     subjects_of,
 )
 from headrace.security.acls import WILDCARD, PatternType, PermissionType, ResourcePattern
-from headrace.security.authorization import OPERATION_BITS, Action, Operation, ResourceType
+from headrace.security.authorization import OPERATION_BITS, Operation, ResourceType
 from headrace.security.principals import Principal
 
 MAX_CACHED_DECISIONS: Final = 65_536
@@ -60,16 +60,12 @@ class AclAuthorizer:
         self._without_acl = EVERY_OPERATION if allow_everyone_if_no_acl_found else 0
         self._decisions = _DecisionCache(max_cached_decisions)
 
-    def denied(self, principal: Principal, host: str, actions: Sequence[Action]) -> Collection[Action]:
+    def allows(
+        self, principal: Principal, host: str, operation: Operation, resource: ResourceType, name: str
+    ) -> bool:
         if principal in self._super_users:
-            return ()
-        return [
-            action
-            for action in actions
-            if not self._allowed(principal, host, action.resource_type, action.resource_name)
-            >> action.operation
-            & 1
-        ]
+            return True
+        return bool(self._allowed(principal, host, resource, name) >> operation & 1)
 
     def view(self, principal: Principal, host: str) -> Hashable:
         """Return a key that is the same for all principals, and all hosts, that no ACL names."""

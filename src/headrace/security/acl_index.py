@@ -90,6 +90,10 @@ class AclIndex:
         found = self._like(pattern).get(pattern.name)
         return found.entries if found else frozenset()
 
+    def names(self, resource_type: ResourceType, pattern_type: PatternType) -> list[str]:
+        """Return the names of all patterns of these types."""
+        return list(self._like(ResourcePattern(resource_type, "", pattern_type)))
+
     def replace(self, pattern: ResourcePattern, entries: Iterable[AclEntry]) -> None:
         """Replace all entries of a pattern; without entries the pattern is removed."""
         new = _PatternAcls.of(entries)

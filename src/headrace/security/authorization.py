@@ -1,9 +1,10 @@
 """Authorization in Kafka's model: a principal performs an operation on a resource."""
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Hashable
 from enum import IntEnum
 from typing import Final, NamedTuple, Protocol
 
+from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.security.principals import Principal
 
 CLUSTER_NAME: Final = "kafka-cluster"  # the name of the only resource of type CLUSTER
@@ -79,6 +80,16 @@ OPERATION_BITS: Final = {
 """The same operations as bit sets, which is what responses carry."""
 
 
+class Permission(NamedTuple):
+    """An operation on resources of a type."""
+
+    operation: Operation
+    resource_type: ResourceType
+
+    def __str__(self) -> str:
+        return f"{self.operation.name} on {self.resource_type.name}"
+
+
 class Action(NamedTuple):
     """An operation on a resource."""
 
@@ -90,11 +101,60 @@ class Action(NamedTuple):
         return f"{self.operation.name} on {self.resource_type.name} {self.resource_name!r}"
 
 
+class AuthorizationFailed(KafkaError):
+    """The principal lacks a permission.
+
+    The message does not name the resource: a request may name a topic by its id, and the principal must not
+    learn the name of the topic.
+    """
+
+    def __init__(self, permission: Permission) -> None:
+        super().__init__(f"the principal lacks the permission {permission} ({self.code.name})")
+        self.permission = permission
+
+
+class TopicAuthorizationFailed(AuthorizationFailed):
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+class GroupAuthorizationFailed(AuthorizationFailed):
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+class ClusterAuthorizationFailed(AuthorizationFailed):
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+class TransactionalIdAuthorizationFailed(AuthorizationFailed):
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+class DelegationTokenAuthorizationFailed(AuthorizationFailed):
+    code = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+
+
+_FAILURES: Final = {
+    ResourceType.TOPIC: TopicAuthorizationFailed,
+    ResourceType.GROUP: GroupAuthorizationFailed,
+    ResourceType.CLUSTER: ClusterAuthorizationFailed,
+    ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailed,
+    ResourceType.DELEGATION_TOKEN: DelegationTokenAuthorizationFailed,
+    ResourceType.USER: DelegationTokenAuthorizationFailed,  # only delegation tokens have permissions on users
+}
+
+
+def authorization_failed(permission: Permission) -> AuthorizationFailed:
+    """Return the error for a principal that lacks `permission`, by the type of the resource."""
+    return _FAILURES[permission.resource_type](permission)
+
+
 class Authorizer(Protocol):
     """Decides what principals may do."""
 
-    def denied(self, principal: Principal, host: str, actions: Sequence[Action]) -> Collection[Action]:
-        """Return those of `actions` that the principal may not perform from `host`."""
+    def allows(
+        self, principal: Principal, host: str, operation: Operation, resource: ResourceType, name: str
+    ) -> bool:
+        """Return whether the principal may perform `operation` on a resource from `host`."""
 
     def view(self, principal: Principal, host: str) -> Hashable:
         """Return a key for caches: principals with equal keys may see the same resources."""
@@ -116,8 +176,10 @@ class Authorizer(Protocol):
 class AllowAll:
     """The authorizer of a cluster without ACLs: everybody may do everything."""
 
-    def denied(self, _principal: Principal, _host: str, _actions: Sequence[Action]) -> Collection[Action]:
-        return ()
+    def allows(
+        self, _principal: Principal, _host: str, _operation: Operation, _resource: ResourceType, _name: str
+    ) -> bool:
+        return True
 
     def view(self, _principal: Principal, _host: str) -> Hashable:
         return None

@@ -3,11 +3,11 @@
 import asyncio
 from typing import cast
 
-from headrace.controller.transactions import CONFIG_CHANGE_RETENTION_MS, remove_old_config_changes
+from headrace.controller.transactions import CHANGE_RETENTION_MS, remove_old_changes
 from headrace.coordination.session import Conflict, Znode, ZooKeeperSession
 from headrace.coordination.znodes import CONFIG_CHANGES
 
-NOW_MS = 10 * CONFIG_CHANGE_RETENTION_MS
+NOW_MS = 10 * CHANGE_RETENTION_MS
 
 
 class Notifications:
@@ -32,7 +32,7 @@ class Notifications:
             raise Conflict("NoNodeError", path)
 
     def remove_old(self) -> list[int]:
-        asyncio.run(remove_old_config_changes(cast("ZooKeeperSession", self), NOW_MS))
+        asyncio.run(remove_old_changes(cast("ZooKeeperSession", self), CONFIG_CHANGES, NOW_MS))
         return sorted(self.created_ms)
 
 

@@ -7,7 +7,7 @@ Versions:  v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE.
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.groups import OFFSETS_TOPIC
-from headrace.broker.requirements import on_group, on_transactional_ids
+from headrace.broker.requirements import on_group, on_transactional_id
 from headrace.broker.transactions import fencing_code
 from headrace.broker.translate import FAILURES
 from headrace.coordinator.decision import Producer
@@ -22,10 +22,7 @@ _FENCED = 2
 @handles(
     ApiKey.ADD_OFFSETS_TO_TXN,
     range(5),
-    requires=(
-        on_transactional_ids(Operation.WRITE, lambda request: [request.transactional_id]),
-        on_group(Operation.READ),
-    ),
+    requires=(on_transactional_id(Operation.WRITE), on_group(Operation.READ)),
 )
 async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context) -> AddOffsetsToTxnResponse:
     broker = context.broker

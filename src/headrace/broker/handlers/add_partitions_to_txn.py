@@ -8,7 +8,7 @@ Versions:  v2 PRODUCER_FENCED; v3 flexible; v4 several transactions, verificatio
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.image import TopicImage
@@ -30,11 +30,16 @@ from headrace.protocol.schema.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.authorization import Operation
+from headrace.security.authorization import AuthorizationFailed, Operation
+from headrace.storage.topics import INTERNAL_TOPICS
 from headrace.transaction.state import EPOCH_BUMP_VERSION
 
 _FENCED, _BATCHED = 2, 4
 _SLICE = 256  # partitions between two turns of other requests
+
+
+_WRITE: Final = on_transactional_ids(Operation.WRITE)
+_WRITE_TOPIC: Final = on_topics(Operation.WRITE)
 
 
 class _Outcome(NamedTuple):
@@ -48,13 +53,8 @@ class _Outcome(NamedTuple):
     ApiKey.ADD_PARTITIONS_TO_TXN,
     range(6),
     requires=(
-        on_transactional_ids(
-            Operation.WRITE,
-            lambda request: (
-                [request.v3_and_below_transactional_id] if request.v3_and_below_transactional_id else ()
-            ),
-        ),
-        on_topics(Operation.WRITE, lambda request: request.v3_and_below_topics),
+        _WRITE,
+        _WRITE_TOPIC,
         on_cluster(Operation.CLUSTER_ACTION, lambda request: bool(request.transactions)),
     ),
 )
@@ -68,7 +68,7 @@ async def add_partitions_to_txn(
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        outcome = await _added(one, context)
+        outcome = await _authorized(one, context)
         results = await in_slices(_results(one.topics, outcome))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
     if not context.listener.is_inter_broker:
@@ -84,11 +84,31 @@ async def add_partitions_to_txn(
     return AddPartitionsToTxnResponse(results_by_transaction=answers)
 
 
-async def _added(transaction: AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
+async def _authorized(transaction: AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
+    """Add the partitions for a client, if it may write to all of them."""
+    try:
+        context.require(_WRITE, transaction.transactional_id)
+    except AuthorizationFailed as error:
+        return _Outcome(error.code)
+    denied: dict[TopicPartition, ErrorCode] = {}
+    turns = Turns()
+    for topic in transaction.topics:
+        if topic.name in INTERNAL_TOPICS or not context.may(_WRITE_TOPIC, topic.name):
+            code = context.denied(_WRITE_TOPIC, topic.name).code
+            denied |= {TopicPartition(topic.name, index): code for index in topic.partitions}
+        await turns.next()
+    return await _added(transaction, context, denied)
+
+
+async def _added(
+    transaction: AddPartitionsToTxnTransaction,
+    context: Context,
+    denied: Mapping[TopicPartition, ErrorCode] = MappingProxyType({}),
+) -> _Outcome:
     partitions = await in_slices(_partitions(transaction.topics))
     unknown = await in_slices(_unknown(partitions, context.broker.image.topics))
-    if unknown:
-        return _Outcome(ErrorCode.OPERATION_NOT_ATTEMPTED, unknown)
+    if unknown or denied:
+        return _Outcome(ErrorCode.OPERATION_NOT_ATTEMPTED, {**unknown, **denied})
     version = EPOCH_BUMP_VERSION if context.version >= _BATCHED else 0
     added = frozenset(partitions)
     try:

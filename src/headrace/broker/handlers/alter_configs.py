@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import config_requirements
+from headrace.broker.requirements import config_action, on_configs
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller.errors import InvalidRequest
@@ -47,7 +47,7 @@ AnyResource = TypeVar("AnyResource", bound=Resource)
 
 
 async def alter_each(
-    resources: Sequence[AnyResource], alter: Callable[[AnyResource], Awaitable[None]]
+    resources: Sequence[AnyResource], alter: Callable[[AnyResource], Awaitable[None]], context: Context
 ) -> list[Altered]:
     """Alter each resource on its own; one that appears twice in the request is refused."""
     times = Counter((each.resource_type, each.resource_name) for each in resources)
@@ -57,6 +57,7 @@ async def alter_each(
         try:
             if times[key] > 1:
                 raise InvalidRequest("each resource must appear at most once")
+            context.require(*config_action(Operation.ALTER_CONFIGS, *key))
             await alter(resource)
         except FAILURES as error:
             code, why = error_code(error), error_message(error)
@@ -65,7 +66,7 @@ async def alter_each(
     return results
 
 
-@handles(ApiKey.ALTER_CONFIGS, range(3), requires=config_requirements(Operation.ALTER_CONFIGS))
+@handles(ApiKey.ALTER_CONFIGS, range(3), requires=on_configs(Operation.ALTER_CONFIGS))
 async def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
     broker = context.broker
 
@@ -78,7 +79,7 @@ async def alter_configs(request: AlterConfigsRequest, context: Context) -> Alter
         )
 
     await broker.session.reconnected()
-    results = await alter_each(request.resources, alter)
+    results = await alter_each(request.resources, alter, context)
     return AlterConfigsResponse(
         responses=[AlterConfigsResourceResponse(**each._asdict()) for each in results]
     )

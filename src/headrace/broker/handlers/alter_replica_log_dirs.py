@@ -8,10 +8,10 @@ Versions:  v2 flexible.
 
 import asyncio
 from collections.abc import Iterator
+from typing import Final
 
 from headrace.broker.dispatch import Context, HangUp, handles
 from headrace.broker.errors import NotLeader
-from headrace.broker.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_replica_log_dirs import (
@@ -21,13 +21,14 @@ from headrace.protocol.schema.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.authorization import Operation
+from headrace.security.authorization import Operation, Permission, ResourceType
 
 MAX_PARTITIONS = 100_000  # of one request; a broker does not have that many
 _STEP = 1_000  # partitions, before other requests are served
+_ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
 
 
-@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, range(1, 3), requires=on_cluster(Operation.ALTER))
+@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, range(1, 3), requires=_ALTER)
 async def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: Context
 ) -> AlterReplicaLogDirsResponse:
@@ -37,7 +38,7 @@ async def alter_replica_log_dirs(
     own = {str(path), str(path.resolve())}
     codes: dict[str, dict[int, ErrorCode]] = {}  # if a partition is repeated, the last entry counts
     for number, (directory, topic, partition) in enumerate(_moves(request)):
-        code = _check_replica(topic, partition, context) if directory in own else ErrorCode.LOG_DIR_NOT_FOUND
+        code = _check_replica(topic, partition, context, in_own=directory in own)
         codes.setdefault(topic, {})[partition] = code
         if number % _STEP == 0:
             await asyncio.sleep(0)
@@ -62,9 +63,12 @@ def _moves(request: AlterReplicaLogDirsRequest) -> Iterator[tuple[str, str, int]
                 yield directory.path, topic.name, partition
 
 
-def _check_replica(topic: str, partition: int, context: Context) -> ErrorCode:
-    """Return NONE if this broker has a replica of the partition."""
+def _check_replica(topic: str, partition: int, context: Context, *, in_own: bool) -> ErrorCode:
+    """Return NONE if this broker has a replica of the partition, and the directory is its own."""
     try:
+        context.require(_ALTER)
+        if not in_own:
+            return ErrorCode.LOG_DIR_NOT_FOUND
         context.broker.partition(topic, partition)
     except NotLeader:  # Kafka keeps the older code for this API
         return ErrorCode.REPLICA_NOT_AVAILABLE

@@ -9,7 +9,6 @@ from collections import Counter
 from typing import Final
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller.errors import (
@@ -27,17 +26,19 @@ from headrace.protocol.schema.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.authorization import Operation
+from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512
 from headrace.security.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential
 
 MECHANISMS: Final = {1: SCRAM_SHA_256, 2: SCRAM_SHA_512}
 """The mechanisms by their numbers in the protocol."""
 
+_ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
+
 Change = ScramCredentialUpsertion | ScramCredentialDeletion
 
 
-@handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, range(1), requires=on_cluster(Operation.ALTER))
+@handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, range(1), requires=_ALTER)
 async def alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, context: Context
 ) -> AlterUserScramCredentialsResponse:
@@ -64,6 +65,7 @@ async def _alter(user: str, changes: list[Change], context: Context) -> AlterUse
         return values
 
     try:
+        context.require(_ALTER)
         _check(user, changes)
         await context.broker.config_admin.change_user(user, changed)
     except FAILURES as error:

@@ -4,11 +4,13 @@ Behaviour: returns consumer groups with their epochs, and members with their cur
 Versions:  v1 member type: classic or consumer protocol.
 """
 
+from collections.abc import Iterator
 from functools import partial
+from typing import Final
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.repeats import bounded_repeats
-from headrace.broker.requirements import on_groups
+from headrace.broker.requirements import on_groups, on_topics
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.group.assignors import Assignment as Partitions
@@ -24,16 +26,16 @@ from headrace.protocol.schema.consumer_group_describe import (
     TopicPartitions,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.authorization import Operation, ResourceType
+from headrace.security.authorization import ALLOW_ALL, Operation, ResourceType
 
 _CLASSIC, _CONSUMER = 0, 1
 
 
-@handles(
-    ApiKey.CONSUMER_GROUP_DESCRIBE,
-    range(2),
-    requires=on_groups(Operation.DESCRIBE, lambda request: request.group_ids),
-)
+_DESCRIBE: Final = on_groups(Operation.DESCRIBE)
+_DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
+
+
+@handles(ApiKey.CONSUMER_GROUP_DESCRIBE, range(2), requires=(_DESCRIBE, _DESCRIBE_TOPIC))
 def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context
 ) -> Steps[ConsumerGroupDescribeResponse]:
@@ -44,11 +46,14 @@ def consumer_group_describe(
 
 def _describe(group_id: str, requested: bool, context: Context) -> DescribedGroup:
     try:
+        context.require(_DESCRIBE, group_id)
         if not group_id:
             raise InvalidGroupId("the group id is empty")
         group = context.broker.groups.shard(group_id).machine.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             raise GroupIdNotFound(f"consumer group {group_id!r} does not exist")
+        for name in _topics(group, context):
+            context.require(_DESCRIBE_TOPIC, name)
     except FAILURES as error:
         return DescribedGroup(
             error_code=error_code(error),
@@ -71,6 +76,19 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
             ResourceType.GROUP, group_id, requested=requested
         ),
     )
+
+
+def _topics(group: ConsumerGroup, context: Context) -> Iterator[str]:
+    """Yield the names of the topics in the assignments of a group, if they matter for authorization.
+
+    As in Kafka, a group with one topic that the principal may not see is refused.
+    """
+    if context.authorizer is ALLOW_ALL:
+        return
+    names = context.broker.image.topic_names
+    ids = {topic_id for target in group.target.values() for topic_id in target}
+    ids.update(topic_id for member in group.members.values() for topic_id in _owned(member))
+    yield from (names[topic_id] for topic_id in ids if topic_id in names)
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, context: Context) -> Member:

@@ -7,11 +7,12 @@ Versions:  v1 RE2 regular expressions, and member ids that the client generates.
 """
 
 from collections.abc import Awaitable
+from typing import Final
 
 from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.join_group import client_of
-from headrace.broker.requirements import on_group
+from headrace.broker.requirements import on_group, on_topics
 from headrace.broker.slices import Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.group.consumer import ConsumerGroup
@@ -27,9 +28,10 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
 _CLIENT_GENERATED_ID = 1
+_DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
 
 
-@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2), requires=on_group(Operation.READ))
+@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2), requires=(on_group(Operation.READ), _DESCRIBE_TOPIC))
 def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, context: Context
 ) -> Steps[ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]]:
@@ -50,6 +52,8 @@ def consumer_group_heartbeat(
     try:
         if context.version >= _CLIENT_GENERATED_ID and not beat.member_id.strip():
             raise InvalidGroupRequest("member_id cannot be empty")
+        for topic in beat.topics or ():
+            context.require(_DESCRIBE_TOPIC, topic)
         yield from _match_expressions(beat, context)
         reply = context.broker.groups.shard(beat.group_id).write(
             lambda machine, now_ms: machine.consumer_heartbeat(beat, now_ms)

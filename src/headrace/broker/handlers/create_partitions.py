@@ -7,6 +7,7 @@ Versions:  v2 flexible.
 """
 
 from collections import Counter
+from typing import Final
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_topics
@@ -22,13 +23,10 @@ from headrace.protocol.schema.create_partitions import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
+_ALTER: Final = on_topics(Operation.ALTER)
 
-@handles(
-    ApiKey.CREATE_PARTITIONS,
-    range(4),
-    requires=on_topics(Operation.ALTER, lambda request: request.topics),
-    on_controller=True,
-)
+
+@handles(ApiKey.CREATE_PARTITIONS, range(4), requires=_ALTER, on_controller=True)
 async def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     counts = Counter(topic.name for topic in request.topics)
@@ -47,6 +45,7 @@ async def _grow(
     try:
         if times_named > 1:
             raise InvalidRequest(f"topic {topic.name!r} is named {times_named} times in one request")
+        context.require(_ALTER, topic.name)
         await context.broker.topic_admin.add_partitions(
             topic.name, topic.count, assignment, validate_only=validate_only
         )

@@ -3,11 +3,12 @@
 Behaviour: each topic is created on its own, whether the others are refused or not. Clients can use it when
            the response arrives.
 Versions:  v4 -1 partitions or replicas means the broker's default; v5 flexible, configs in the response; v7
-           topic ids.
+           topic ids. Without DESCRIBE_CONFIGS the response does not have the configs (KIP-525).
 """
 
 import logging
 from collections import Counter
+from typing import Final
 
 from headrace.broker.describe import describe_topic
 from headrace.broker.dispatch import Context, handles
@@ -16,6 +17,7 @@ from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.controller.errors import InvalidReplicaAssignment, InvalidRequest
 from headrace.coordination.znodes import TopicAssignment
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -24,15 +26,22 @@ from headrace.protocol.schema.create_topics import (
     CreateTopicsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.authorization import Operation
+from headrace.security.authorization import Operation, Permission, ResourceType
 
 logger = logging.getLogger(__name__)
+
+
+_CREATE: Final = on_topics(Operation.CREATE)
+_CREATE_ON_CLUSTER: Final = Permission(Operation.CREATE, ResourceType.CLUSTER)
+CREATE: Final = (_CREATE, _CREATE_ON_CLUSTER)
+"""Either of these permissions suffices to create a topic."""
+_DESCRIBE_CONFIGS: Final = on_topics(Operation.DESCRIBE_CONFIGS)
 
 
 @handles(
     ApiKey.CREATE_TOPICS,
     range(2, 8),
-    requires=on_topics(Operation.CREATE, lambda request: request.topics),
+    requires=(*CREATE, _DESCRIBE_CONFIGS),
     on_controller=True,
 )
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
@@ -43,6 +52,7 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
         try:
             if times[topic.name] > 1:
                 raise InvalidRequest(f"topic {topic.name!r} is named twice in one request")
+            require_create(topic.name, context)
             created = await _create(topic, request, context)
         except FAILURES as error:
             results.append(_refused(topic, error))
@@ -54,6 +64,12 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
     except FAILURES as error:
         logger.info("topics are created, and not known to all brokers yet: %s", error)
     return CreateTopicsResponse(topics=results)
+
+
+def require_create(topic: str, context: Context) -> None:
+    """Raise AuthorizationFailed without CREATE on the cluster or on the topic."""
+    if not context.may(_CREATE_ON_CLUSTER):
+        context.require(_CREATE, topic)
 
 
 async def _create(topic: CreatableTopic, request: CreateTopicsRequest, context: Context) -> TopicAssignment:
@@ -71,6 +87,13 @@ async def _create(topic: CreatableTopic, request: CreateTopicsRequest, context: 
 
 
 def _made(created: TopicAssignment, topic: CreatableTopic, context: Context) -> CreatableTopicResult:
+    if not context.may(_DESCRIBE_CONFIGS, created.topic):
+        return CreatableTopicResult(
+            name=created.topic,
+            topic_id=created.topic_id,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            configs=None,
+        )
     own = {config.name: config.value for config in topic.configs if config.value is not None}
     return CreatableTopicResult(
         name=created.topic,

@@ -6,7 +6,7 @@ Versions:  v2 flexible.
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, Final
 
 from headrace.broker.coordinator_replies import respond_after
 from headrace.broker.coordinator_shard import outcome
@@ -22,10 +22,10 @@ from headrace.protocol.schema.delete_groups import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
+_DELETE: Final = on_groups(Operation.DELETE)
 
-@handles(
-    ApiKey.DELETE_GROUPS, range(3), requires=on_groups(Operation.DELETE, lambda request: request.groups_names)
-)
+
+@handles(ApiKey.DELETE_GROUPS, range(3), requires=_DELETE)
 def delete_groups(
     request: DeleteGroupsRequest, context: Context
 ) -> Steps[DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]]:
@@ -33,6 +33,7 @@ def delete_groups(
 
     def delete(group_id: str) -> None:
         try:
+            context.require(_DELETE, group_id)
             replies[group_id] = context.broker.groups.shard(group_id).write(
                 lambda machine, now_ms: machine.delete_group(group_id, now_ms)
             )

@@ -5,6 +5,7 @@ Versions:  v2 flexible.
 """
 
 from functools import partial
+from typing import Final
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_topics
@@ -20,10 +21,10 @@ from headrace.protocol.schema.delete_records import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
+_DELETE: Final = on_topics(Operation.DELETE)
 
-@handles(
-    ApiKey.DELETE_RECORDS, range(3), requires=on_topics(Operation.DELETE, lambda request: request.topics)
-)
+
+@handles(ApiKey.DELETE_RECORDS, range(3), requires=_DELETE)
 def delete_records(request: DeleteRecordsRequest, context: Context) -> Steps[DeleteRecordsResponse]:
     topics = []
     for topic in request.topics:
@@ -34,6 +35,7 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Steps[Del
 
 def _delete(topic: str, entry: DeleteRecordsPartition, context: Context) -> DeleteRecordsPartitionResult:
     try:
+        context.require(_DELETE, topic)
         partition = context.broker.partition(topic, entry.partition_index)
         low = partition.delete_records_before(entry.offset)
     except FAILURES as error:

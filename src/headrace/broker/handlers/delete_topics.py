@@ -4,6 +4,8 @@ Behaviour: each topic is deleted on its own; its records are deleted when the re
 Versions:  v4 flexible; v5 messages; v6 topics by id.
 """
 
+from typing import Final
+
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Turns
@@ -17,13 +19,17 @@ from headrace.protocol.schema.delete_topics import (
     DeleteTopicState,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.authorization import Operation
+from headrace.security.authorization import Operation, Permission, ResourceType
+
+_DELETE: Final = on_topics(Operation.DELETE)
+_DESCRIBE: Final = on_topics(Operation.DESCRIBE)
+_DELETE_ON_CLUSTER: Final = Permission(Operation.DELETE, ResourceType.CLUSTER)
 
 
 @handles(
     ApiKey.DELETE_TOPICS,
     range(1, 7),
-    requires=on_topics(Operation.DELETE, lambda request: (*request.topic_names, *request.topics)),
+    requires=(_DELETE, _DESCRIBE, _DELETE_ON_CLUSTER),
     on_controller=True,
 )
 async def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
@@ -41,7 +47,9 @@ async def _delete(topic: DeleteTopicState, context: Context) -> DeletableTopicRe
     try:
         if name is not None and topic_id != ZERO_UUID:
             raise InvalidRequest("name a topic by its name or by its id, not by both")
-        name = context.broker.topic_name(topic_id) if name is None else name
+        found = context.broker.topic_name(topic_id) if name is None else name
+        _require(found, context)
+        name = found
         known = context.broker.image.topics.get(name)
         topic_id = topic_id if known is None else known.topic_id
         await context.broker.topic_admin.delete(name)
@@ -50,3 +58,12 @@ async def _delete(topic: DeleteTopicState, context: Context) -> DeletableTopicRe
             name=name, topic_id=topic_id, error_code=error_code(error), error_message=error_message(error)
         )
     return DeletableTopicResult(name=name, topic_id=topic_id)
+
+
+def _require(topic: str, context: Context) -> None:
+    """Raise TopicAuthorizationFailed if the principal may not delete the topic, whether it exists or not."""
+    if context.may(_DELETE_ON_CLUSTER):
+        return
+    context.require(_DESCRIBE, topic)
+    if topic in context.broker.image.topics:
+        context.require(_DELETE, topic)

@@ -5,6 +5,8 @@ Versions:  v1 endpoint type (controllers get MISMATCHED_ENDPOINT_TYPE: they are 
            (never any).
 """
 
+from typing import Final
+
 from headrace.broker.dispatch import Context, handles
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.describe_cluster import (
@@ -13,9 +15,12 @@ from headrace.protocol.schema.describe_cluster import (
     DescribeClusterResponse,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.authorization import CLUSTER_NAME, ResourceType
+from headrace.security.authorization import CLUSTER_NAME, Operation, Permission, ResourceType
 
 _BROKERS = 1
+
+
+_DESCRIBE: Final = Permission(Operation.DESCRIBE, ResourceType.CLUSTER)
 
 
 @handles(ApiKey.DESCRIBE_CLUSTER, range(3), requires=())
@@ -36,7 +41,14 @@ def describe_cluster(request: DescribeClusterRequest, context: Context) -> Descr
             DescribeClusterBroker(broker_id=node.id, host=node.host, port=node.port, rack=node.rack)
             for node in image.nodes(context.listener.name)
         ],
-        cluster_authorized_operations=context.authorized_operations(
-            ResourceType.CLUSTER, CLUSTER_NAME, requested=request.include_cluster_authorized_operations
+        cluster_authorized_operations=authorized_cluster_operations(
+            context, requested=request.include_cluster_authorized_operations
         ),
     )
+
+
+def authorized_cluster_operations(context: Context, *, requested: bool) -> int:
+    """Return the bit set of operations on the cluster, if requested; none without DESCRIBE, as in Kafka."""
+    if requested and not context.may(_DESCRIBE):
+        return 0
+    return context.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME, requested=requested)

@@ -19,7 +19,7 @@ from headrace.broker.describe import (
     describe_topic,
 )
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import config_requirements
+from headrace.broker.requirements import config_action, on_configs
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import error_message
 from headrace.controller.config_admin import ResourceType
@@ -41,7 +41,7 @@ MAX_UNCHECKED = 500  # resources of one request that need not exist: each costs 
 _UNCHECKED = (ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 
-@handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5), requires=config_requirements(Operation.DESCRIBE_CONFIGS))
+@handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5), requires=on_configs(Operation.DESCRIBE_CONFIGS))
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> Steps[DescribeConfigsResponse]:
     resources = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
     unchecked, results = 0, []
@@ -57,6 +57,9 @@ def _describe(
     resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context, *, refused: bool
 ) -> DescribeConfigsResult:
     try:
+        context.require(
+            *config_action(Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
+        )
         if refused:
             raise InvalidRequest(f"one request describes at most {MAX_UNCHECKED} groups and subscriptions")
         found = _settings(resource, context)

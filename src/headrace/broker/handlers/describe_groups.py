@@ -6,6 +6,7 @@ Versions:  v3 authorized operations; v4 static members; v5 flexible; v6 GROUP_ID
 """
 
 from functools import partial
+from typing import Final
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.repeats import bounded_repeats
@@ -27,9 +28,10 @@ from headrace.security.authorization import NOT_REQUESTED, Operation, ResourceTy
 _GROUP_ID_NOT_FOUND_SINCE = 6
 
 
-@handles(
-    ApiKey.DESCRIBE_GROUPS, range(7), requires=on_groups(Operation.DESCRIBE, lambda request: request.groups)
-)
+_DESCRIBE: Final = on_groups(Operation.DESCRIBE)
+
+
+@handles(ApiKey.DESCRIBE_GROUPS, range(7), requires=_DESCRIBE)
 def describe_groups(request: DescribeGroupsRequest, context: Context) -> Steps[DescribeGroupsResponse]:
     describe = partial(_describe, requested=request.include_authorized_operations, context=context)
     groups = yield from each(describe, bounded_repeats(request.groups))
@@ -39,6 +41,7 @@ def describe_groups(request: DescribeGroupsRequest, context: Context) -> Steps[D
 def _describe(group_id: str, requested: bool, context: Context) -> DescribedGroup:
     operations = context.authorized_operations(ResourceType.GROUP, group_id, requested=requested)
     try:
+        context.require(_DESCRIBE, group_id)
         group = context.broker.groups.shard(group_id).machine.groups.get(group_id)
         if not isinstance(group, ClassicGroup):
             raise GroupIdNotFound(f"classic group {group_id!r} does not exist")

@@ -4,6 +4,7 @@ Behaviour: returns the active producers of a replica: their epoch, last sequence
 """
 
 from functools import partial
+from typing import Final
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_topics
@@ -20,10 +21,10 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 from headrace.storage.producer_state import ProducerState as StoredProducerState
 
+_READ: Final = on_topics(Operation.READ)
 
-@handles(
-    ApiKey.DESCRIBE_PRODUCERS, range(1), requires=on_topics(Operation.READ, lambda request: request.topics)
-)
+
+@handles(ApiKey.DESCRIBE_PRODUCERS, range(1), requires=_READ)
 def describe_producers(
     request: DescribeProducersRequest, context: Context
 ) -> Steps[DescribeProducersResponse]:
@@ -40,6 +41,7 @@ def describe_producers(
 
 def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
     try:
+        context.require(_READ, topic)
         partition = context.broker.partition(topic, index)
     except FAILURES as error:
         return PartitionResponse(

@@ -4,6 +4,8 @@ Behaviour: returns the requested topics, or all topics, ordered by name, with at
            `response_partition_limit` partitions; the cursor of the response is the start of the next request.
 """
 
+from typing import Final
+
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.image import TopicImage
 from headrace.broker.requirements import on_topics
@@ -21,12 +23,10 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, ResourceType
 from headrace.storage.topics import check_topic_name
 
+_DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 
-@handles(
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-    range(1),
-    requires=on_topics(Operation.DESCRIBE, lambda request: request.topics),
-)
+
+@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, range(1), requires=_DESCRIBE)
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: Context
 ) -> Steps[DescribeTopicPartitionsResponse]:
@@ -41,6 +41,10 @@ def describe_topic_partitions(
     for number, name in enumerate(names):
         if not number % STEP:
             yield
+        if not context.may(_DESCRIBE, name):
+            if request.topics:
+                described.append(_refused(name, context.denied(_DESCRIBE, name).code))
+            continue
         topic = topics.get(name)
         if topic is None:
             described.append(_unknown(name))
@@ -62,11 +66,14 @@ def _cursor(name: str, index: int) -> Cursor:
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_topic_name(name)
     except KafkaError as error:
-        code = error.code
+        return _refused(name, error.code)
+    return _refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _refused(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_id=ZERO_UUID, partitions=())
 
 

@@ -1,14 +1,15 @@
 """DescribeTransactions (key 65), v0.
 
 Behaviour: returns the state, the producer, the start and the partitions of transactions that this broker
-           coordinates.
+           coordinates. Topics that the principal may not describe are left out.
 """
 
 from collections import defaultdict
+from typing import Final
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.repeats import bounded_repeats
-from headrace.broker.requirements import on_transactional_ids
+from headrace.broker.requirements import on_topics, on_transactional_ids
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.describe_transactions import (
@@ -21,12 +22,11 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 from headrace.transaction.state import Transaction
 
+_DESCRIBE: Final = on_transactional_ids(Operation.DESCRIBE)
+_DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
 
-@handles(
-    ApiKey.DESCRIBE_TRANSACTIONS,
-    range(1),
-    requires=on_transactional_ids(Operation.DESCRIBE, lambda request: request.transactional_ids),
-)
+
+@handles(ApiKey.DESCRIBE_TRANSACTIONS, range(1), requires=(_DESCRIBE, _DESCRIBE_TOPIC))
 async def describe_transactions(
     request: DescribeTransactionsRequest, context: Context
 ) -> DescribeTransactionsResponse:
@@ -39,6 +39,7 @@ async def describe_transactions(
 
 async def _describe(transactional_id: str, context: Context) -> TransactionState:
     try:
+        context.require(_DESCRIBE, transactional_id)
         shard = context.broker.transactions.shard(transactional_id)
         found = shard.machine.describe(transactional_id)
         committed = shard.barrier()
@@ -62,12 +63,16 @@ async def _describe(transactional_id: str, context: Context) -> TransactionState
         transaction_start_time_ms=found.start_ms,
         producer_id=found.producer_id,
         producer_epoch=found.producer_epoch,
-        topics=_topics(found),
+        topics=_topics(found, context),
     )
 
 
-def _topics(transaction: Transaction) -> list[TopicData]:
+def _topics(transaction: Transaction, context: Context) -> list[TopicData]:
     by_topic: dict[str, list[int]] = defaultdict(list)
     for topic, partition in sorted(transaction.partitions):
         by_topic[topic].append(partition)
-    return [TopicData(topic=topic, partitions=partitions) for topic, partitions in by_topic.items()]
+    return [
+        TopicData(topic=topic, partitions=partitions)
+        for topic, partitions in by_topic.items()
+        if context.may(_DESCRIBE_TOPIC, topic)
+    ]

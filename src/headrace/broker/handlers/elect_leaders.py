@@ -7,9 +7,9 @@ Versions:  v1 unclean elections; v2 flexible.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import STEP, Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller.errors import LeaderNotSteppedDown, NotController
@@ -25,13 +25,22 @@ from headrace.protocol.schema.elect_leaders import (
     TopicPartitions,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.authorization import Operation
+from headrace.security.authorization import (
+    CLUSTER_NAME,
+    AuthorizationFailed,
+    Operation,
+    Permission,
+    ResourceType,
+)
 
 _PREFERRED, _UNCLEAN = 0, 1
+_ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
 
 
-@handles(ApiKey.ELECT_LEADERS, range(3), requires=on_cluster(Operation.ALTER), on_controller=True)
+@handles(ApiKey.ELECT_LEADERS, range(3), requires=_ALTER, on_controller=True)
 async def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
+    if not context.may(_ALTER):
+        return await _refused(request, context.denied(_ALTER, CLUSTER_NAME))
     controller = context.broker.controller
     if controller is None or request.election_type not in {_PREFERRED, _UNCLEAN}:
         code = ErrorCode.NOT_CONTROLLER if controller is None else ErrorCode.INVALID_REQUEST
@@ -51,11 +60,20 @@ async def elect_leaders(request: ElectLeadersRequest, context: Context) -> Elect
     except FAILURES as error:
         return ElectLeadersResponse(error_code=error_code(error), replica_election_results=[])
     await controller.propagated(min(request.timeout_ms / 1000, UPDATE_WAIT_S))
-    return ElectLeadersResponse(
-        replica_election_results=[
-            ReplicaElectionResult(topic=topic, partition_result=each) for topic, each in results.items()
-        ]
-    )
+    return ElectLeadersResponse(replica_election_results=_by_topic(results))
+
+
+async def _refused(request: ElectLeadersRequest, error: AuthorizationFailed) -> ElectLeadersResponse:
+    """Return a response with the error at its top and, for v0, at each partition."""
+    results: dict[str, list[PartitionResult]] = {}
+    for key in await _named(request.topic_partitions or ()):
+        result = PartitionResult(partition_id=key.partition, error_code=error.code)
+        results.setdefault(key.topic, []).append(result)
+    return ElectLeadersResponse(error_code=error.code, replica_election_results=_by_topic(results))
+
+
+def _by_topic(results: dict[str, list[PartitionResult]]) -> list[ReplicaElectionResult]:
+    return [ReplicaElectionResult(topic=topic, partition_result=each) for topic, each in results.items()]
 
 
 async def _named(topics: Iterable[TopicPartitions]) -> Iterable[TopicPartition]:

@@ -7,7 +7,7 @@ Versions:  v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE; v5 the epo
 """
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_transactional_ids
+from headrace.broker.requirements import on_transactional_id
 from headrace.broker.transactions import fencing_code
 from headrace.broker.translate import FAILURES
 from headrace.coordination.errors import CoordinationError
@@ -25,7 +25,7 @@ _FENCED, _EPOCH_BUMP = 2, 5
 @handles(
     ApiKey.END_TXN,
     range(6),
-    requires=on_transactional_ids(Operation.WRITE, lambda request: [request.transactional_id]),
+    requires=on_transactional_id(Operation.WRITE),
 )
 async def end_txn(request: EndTxnRequest, context: Context) -> EndTxnResponse:
     end = EndTransaction(

@@ -19,7 +19,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.broker.dispatch import Context, Encoded, handles
 from headrace.broker.errors import TooOldForZstd, UnknownTopicId
@@ -52,6 +52,7 @@ BY_ID = 13
 MAX_LOADS = 16  # of missing parts for one Fetch: index, position and data of each cold partition
 READ_AT_ONCE = 256  # partitions; a request with more is processed in slices
 STEP = 16  # partitions between two yields
+_READ: Final = on_topics(Operation.READ)  # of consumers; followers need CLUSTER_ACTION
 
 
 def _is_follower(request: FetchRequest) -> bool:
@@ -61,10 +62,7 @@ def _is_follower(request: FetchRequest) -> bool:
 @handles(
     ApiKey.FETCH,
     range(4, 19),
-    requires=(
-        on_topics(Operation.READ, lambda request: () if _is_follower(request) else request.topics),
-        on_cluster(Operation.CLUSTER_ACTION, _is_follower),
-    ),
+    requires=(_READ, on_cluster(Operation.CLUSTER_ACTION, _is_follower)),
 )
 def fetch(
     request: FetchRequest, context: Context
@@ -91,7 +89,7 @@ def fetch(
         return _load_and_reply(plan, request, context, replica, found.missing)
     if _is_enough(plan, found, request):
         return (yield from _reply(plan, found, replica))
-    partitions = at_once(_partitions(plan, context))
+    partitions = at_once(_partitions(plan, context, replica))
     waiting = _waiting(partitions, request, context, replica, missing=request.min_bytes - found.size)
     return _wait(plan, request, context, waiting, replica)
 
@@ -103,7 +101,7 @@ def _fetch_many(
 
     The purgatory entry is created before the first read, so that no such append is missed.
     """
-    partitions = yield from _partitions(plan, context)
+    partitions = yield from _partitions(plan, context, replica)
     waiting = _waiting(partitions, request, context, replica, missing=request.min_bytes)
     is_waiting = False
     try:
@@ -128,13 +126,13 @@ def _is_enough(plan: Plan, found: "_ReadResult", request: FetchRequest) -> bool:
     return bool(found.size) and any(_has_more(entry, data, request) for entry, data in found.entries)
 
 
-def _partitions(plan: Plan, context: Context) -> Steps[list[Partition]]:
+def _partitions(plan: Plan, context: Context, replica: "_Replica | None") -> Steps[list[Partition]]:
     """Return the partitions of a plan that this broker has."""
     partitions = []
     for number, entry in enumerate(plan.partitions):
         if not number % STEP:
             yield
-        partition = _find(entry, context)
+        partition = _find(entry, context, replica)
         if partition is not None:
             partitions.append(partition)
     return partitions
@@ -242,18 +240,26 @@ def _existence(context: Context) -> Exists:
     return exists
 
 
-def _find(entry: SessionPartition, context: Context) -> Partition | None:
+def _find(entry: SessionPartition, context: Context, replica: _Replica | None) -> Partition | None:
     try:
-        return _partition(entry, context)
+        return _partition(entry, context, replica)
     except KafkaError:
         return None
 
 
-def _partition(entry: SessionPartition, context: Context) -> Partition:
-    if context.version < BY_ID:
-        return context.broker.partition(entry.topic, entry.partition)
+def _partition(entry: SessionPartition, context: Context, replica: _Replica | None) -> Partition:
+    """Return a partition that the client may read, or raise its error.
+
+    Permissions are checked at every read: a session, and a request in the purgatory, may outlive them.
+    """
+    by_id = context.version >= BY_ID
+    name = context.broker.topic_name(entry.topic_id) if by_id else entry.topic
+    if replica is None:
+        context.require(_READ, name)
+    if not by_id:
+        return context.broker.partition(name, entry.partition)
     try:
-        return context.broker.partition(context.broker.topic_name(entry.topic_id), entry.partition)
+        return context.broker.partition(name, entry.partition)
     except UnknownTopicOrPartition as error:
         raise UnknownTopicId(str(error)) from error
 
@@ -276,7 +282,7 @@ def _read(
         if not number % STEP:
             yield
         try:
-            partition = _partition(entry, context)
+            partition = _partition(entry, context, replica)
             limit = max(0, min(room - found.size, entry.max_bytes))
             first = found.size == 0
             if context.version < ZSTD and partition.log.config.compression is Compression.ZSTD:

@@ -6,7 +6,6 @@ Versions:  v1 transactions; v3 flexible; v4 several keys; v6 share groups.
 Not yet:   share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from headrace.broker.dispatch import Context, handles
@@ -32,21 +31,13 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _TOPICS: Final = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
 
 
-def _keys(request: FindCoordinatorRequest, key_type: int) -> Sequence[str]:
-    """Return the keys of a request for coordinators of this type."""
-    if request.key_type != key_type:
-        return ()
-    return request.coordinator_keys or (request.key,)
+_DESCRIBE: Final = {
+    _GROUP: on_groups(Operation.DESCRIBE),
+    _TRANSACTION: on_transactional_ids(Operation.DESCRIBE),
+}
 
 
-@handles(
-    ApiKey.FIND_COORDINATOR,
-    range(7),
-    requires=(
-        on_groups(Operation.DESCRIBE, lambda request: _keys(request, _GROUP)),
-        on_transactional_ids(Operation.DESCRIBE, lambda request: _keys(request, _TRANSACTION)),
-    ),
-)
+@handles(ApiKey.FIND_COORDINATOR, range(7), requires=tuple(_DESCRIBE.values()))
 async def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
     if context.version >= _SEVERAL_KEYS:
         found, turns = [], Turns()
@@ -67,6 +58,7 @@ async def find_coordinator(request: FindCoordinatorRequest, context: Context) ->
 async def _find(key: str, key_type: int, context: Context) -> Coordinator:
     try:
         if key_type in _TOPICS:
+            context.require(_DESCRIBE[key_type], key)
             topic = _TOPICS[key_type]
             await context.broker.internal_topics[topic].ensure()
             return _found(key, context.broker.coordinators[topic].find(key, context.listener.name))

@@ -9,7 +9,7 @@ Versions:  v1 flexible.
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.alter_configs import alter_each
-from headrace.broker.requirements import config_requirements
+from headrace.broker.requirements import on_configs
 from headrace.controller.config_admin import Change, ConfigOperation
 from headrace.controller.errors import InvalidRequest
 from headrace.protocol.schema.incremental_alter_configs import (
@@ -22,7 +22,7 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, range(2), requires=config_requirements(Operation.ALTER_CONFIGS))
+@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, range(2), requires=on_configs(Operation.ALTER_CONFIGS))
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
 ) -> IncrementalAlterConfigsResponse:
@@ -37,7 +37,7 @@ async def incremental_alter_configs(
         )
 
     await broker.session.reconnected()
-    results = await alter_each(request.resources, alter)
+    results = await alter_each(request.resources, alter, context)
     return IncrementalAlterConfigsResponse(
         responses=[AlterConfigsResourceResponse(**each._asdict()) for each in results]
     )

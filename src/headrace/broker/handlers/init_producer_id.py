@@ -8,8 +8,10 @@ Versions:  v2 flexible; v3 the producer's current id and epoch; v4 PRODUCER_FENC
            far as Kafka 4.3 has it: keepPreparedTxn is refused with UNSUPPORTED_VERSION.
 """
 
+from typing import Final
+
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster, on_transactional_ids
+from headrace.broker.requirements import on_topics, on_transactional_ids
 from headrace.broker.transactions import fencing_code
 from headrace.broker.translate import FAILURES
 from headrace.coordination.errors import CoordinationError
@@ -17,24 +19,24 @@ from headrace.coordinator.decision import Producer
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from headrace.security.authorization import Operation
+from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.transaction.coordinator import InitProducerId
 
 _FENCED = 4
+_WRITE: Final = on_transactional_ids(Operation.WRITE)
+_TWO_PHASE_COMMIT: Final = on_transactional_ids(Operation.TWO_PHASE_COMMIT)
+_IDEMPOTENT_WRITE: Final = Permission(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
+_WRITE_TOPIC: Final = on_topics(Operation.WRITE)
 
 
 @handles(
     ApiKey.INIT_PRODUCER_ID,
     range(7),
-    requires=(
-        on_transactional_ids(
-            Operation.WRITE, lambda request: [request.transactional_id] if request.transactional_id else ()
-        ),
-        on_cluster(Operation.IDEMPOTENT_WRITE, lambda request: request.transactional_id is None),
-    ),
+    requires=(_WRITE, _TWO_PHASE_COMMIT, _IDEMPOTENT_WRITE, _WRITE_TOPIC),
 )
 async def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
     try:
+        _authorize(request, context)
         if request.transactional_id is None:
             producer = Producer(await context.broker.producer_ids.take(), 0)
         else:
@@ -48,6 +50,19 @@ async def init_producer_id(request: InitProducerIdRequest, context: Context) -> 
     except FAILURES as error:
         return _refused(fencing_code(error, knows_fenced=context.version >= _FENCED))
     return InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
+
+
+def _authorize(request: InitProducerIdRequest, context: Context) -> None:
+    """Raise AuthorizationFailed if the principal may not have a producer id.
+
+    Without a transactional id, who may write to any topic may have one (KIP-679).
+    """
+    if request.transactional_id is not None:
+        context.require(_WRITE, request.transactional_id)
+        if request.enable2_pc:
+            context.require(_TWO_PHASE_COMMIT, request.transactional_id)
+    elif not context.authorizer.may_on_any_resource(context.principal, context.address, *_WRITE_TOPIC):
+        context.require(_IDEMPOTENT_WRITE)
 
 
 def _init(request: InitProducerIdRequest) -> InitProducerId:

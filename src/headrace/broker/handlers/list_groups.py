@@ -1,21 +1,27 @@
 """ListGroups (key 16), v0-v5.
 
 Behaviour: returns the groups whose coordinator is this broker; clients send the request to every broker.
+           Groups that the principal may not describe are left out.
 Versions:  v3 flexible; v4 filter by state; v5 filter by type.
 """
 
+from typing import Final
+
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
-from headrace.broker.slices import Steps, each
+from headrace.broker.requirements import on_groups
+from headrace.broker.slices import STEP, Steps
 from headrace.coordinator.errors import CoordinatorError
 from headrace.group.classic import ClassicGroup
 from headrace.group.coordinator import Group
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from headrace.security.authorization import Operation
+from headrace.security.authorization import Operation, Permission, ResourceType
+
+_DESCRIBE: Final = on_groups(Operation.DESCRIBE)
+_DESCRIBE_CLUSTER: Final = Permission(Operation.DESCRIBE, ResourceType.CLUSTER)
 
 
-@handles(ApiKey.LIST_GROUPS, range(6), requires=on_cluster(Operation.DESCRIBE))
+@handles(ApiKey.LIST_GROUPS, range(6), requires=(_DESCRIBE, _DESCRIBE_CLUSTER))
 def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroupsResponse]:
     runtime = context.broker.groups.runtime
     try:
@@ -24,27 +30,37 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroup
         return ListGroupsResponse(error_code=error.code, groups=[])
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    listed = []
+    sees_all = context.may(_DESCRIBE_CLUSTER)
+
+    def matches(group: Group) -> bool:
+        return (
+            (sees_all or context.may(_DESCRIBE, group.group_id))
+            and (not states or _state(group).lower() in states)
+            and (not types or _type(group) in types)
+        )
+
+    listed: list[ListedGroup] = []
     for shard in runtime.shards:
-        listed += yield from each(_listed, list(shard.machine.groups.values()))
-    return ListGroupsResponse(
-        groups=[
-            group
-            for group in listed
-            if (not states or group.group_state.lower() in states)
-            and (not types or group.group_type.lower() in types)
-        ]
-    )
+        groups = list(shard.machine.groups.values())
+        for first in range(0, len(groups), STEP):
+            yield
+            listed += [_listed(group) for group in groups[first : first + STEP] if matches(group)]
+    return ListGroupsResponse(groups=listed)
 
 
 def _listed(group: Group) -> ListedGroup:
-    if isinstance(group, ClassicGroup):
-        return ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type="classic",
-        )
+    protocol_type = (group.protocol_type or "") if isinstance(group, ClassicGroup) else "consumer"
     return ListedGroup(
-        group_id=group.group_id, protocol_type="consumer", group_state=group.state, group_type="consumer"
+        group_id=group.group_id,
+        protocol_type=protocol_type,
+        group_state=_state(group),
+        group_type=_type(group),
     )
+
+
+def _state(group: Group) -> str:
+    return group.state.value if isinstance(group, ClassicGroup) else group.state
+
+
+def _type(group: Group) -> str:
+    return "classic" if isinstance(group, ClassicGroup) else "consumer"

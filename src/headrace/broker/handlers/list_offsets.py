@@ -11,7 +11,7 @@ Versions:  v2 isolation levels; v4 leader epochs; v6 flexible; v7 largest timest
 
 from collections import Counter
 from collections.abc import Awaitable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.partition import Isolation, Partition
@@ -28,12 +28,14 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from headrace.security.authorization import Operation
+from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.storage.time_lookup import FoundOffset
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL = -1, -2, -3, -4
 _ANY_REPLICA = -2
 _NO_OFFSET = FoundOffset(-1, -1, -1)
+_DESCRIBE: Final = on_topics(Operation.DESCRIBE)
+_CLUSTER_ACTION: Final = Permission(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 
 
 class _Lookup(NamedTuple):
@@ -45,9 +47,7 @@ class _Lookup(NamedTuple):
     position: int
 
 
-@handles(
-    ApiKey.LIST_OFFSETS, range(1, 12), requires=on_topics(Operation.DESCRIBE, lambda request: request.topics)
-)
+@handles(ApiKey.LIST_OFFSETS, range(1, 12), requires=(_DESCRIBE, _CLUSTER_ACTION))
 def list_offsets(
     request: ListOffsetsRequest, context: Context
 ) -> Steps[ListOffsetsResponse | Awaitable[ListOffsetsResponse]]:
@@ -88,6 +88,7 @@ def _answer(
             raise InvalidRequest(
                 f"{topic}-{entry.partition_index} occurs {times} times in one request (INVALID_REQUEST)"
             )
+        context.require(_DESCRIBE, topic)
         partition = context.broker.partition(topic, entry.partition_index)
         _ensure_answering(partition, entry, context)
         if entry.timestamp == _LATEST:
@@ -154,6 +155,8 @@ def _of_this_replica(
 ) -> ListOffsetsPartitionResponse:
     """Return the log end offset of this broker's replica, which a controller requests before an election."""
     try:
+        if not context.may(_CLUSTER_ACTION):
+            context.require(_DESCRIBE, topic)
         log = context.broker.partition(topic, entry.partition_index).log
     except FAILURES as error:
         return _refused(entry, error)

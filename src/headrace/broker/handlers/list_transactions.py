@@ -1,7 +1,7 @@
 """ListTransactions (key 66), v0-v2.
 
 Behaviour: returns the transactional ids whose coordinator is this broker; clients send the request to every
-           broker.
+           broker. Transactional ids that the principal may not describe are left out.
 Versions:  v1 filter by duration; v2 filter by a regular expression, in RE2's syntax as in Kafka.
 """
 
@@ -26,11 +26,10 @@ _STATES: Final = {state.kafka_name: state for state in TransactionState}
 _OTHERS: Final = frozenset({"Dead", "PrepareEpochFence"})  # Kafka's, in which no transaction is listed
 
 
-@handles(
-    ApiKey.LIST_TRANSACTIONS,
-    range(3),
-    requires=on_transactional_ids(Operation.DESCRIBE, lambda _request: ()),
-)
+_DESCRIBE: Final = on_transactional_ids(Operation.DESCRIBE)
+
+
+@handles(ApiKey.LIST_TRANSACTIONS, range(3), requires=_DESCRIBE)
 def list_transactions(
     request: ListTransactionsRequest, context: Context
 ) -> Steps[ListTransactionsResponse | Encoded]:
@@ -48,7 +47,7 @@ def list_transactions(
         for number, transaction in enumerate(list(shard.machine.transactions.values())):
             if not number % STEP:
                 yield
-            if is_listed(transaction):
+            if is_listed(transaction) and context.may(_DESCRIBE, transaction.transactional_id):
                 listed.append(
                     ListedTransaction(
                         transactional_id=transaction.transactional_id,

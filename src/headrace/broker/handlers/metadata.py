@@ -12,8 +12,11 @@ Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 crea
 
 from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 from headrace.broker.dispatch import Context, Encoded, handles
+from headrace.broker.handlers.create_topics import CREATE, require_create
+from headrace.broker.handlers.describe_cluster import authorized_cluster_operations
 from headrace.broker.image import TopicImage
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import STEP, Steps, each, in_slices
@@ -29,7 +32,7 @@ from headrace.protocol.schema.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from headrace.security.authorization import CLUSTER_NAME, Operation, ResourceType
+from headrace.security.authorization import AuthorizationFailed, Operation, ResourceType
 from headrace.storage.topics import check_topic_name
 
 _CREATION_CAN_BE_DECLINED = 4
@@ -39,22 +42,25 @@ CREATED_TOGETHER = 50  # the maximum number of topics that one request creates
 _BY_ID = 12  # v10 and v11 have the field, but it must be zero
 
 
-@handles(ApiKey.METADATA, range(14), requires=on_topics(Operation.DESCRIBE, lambda request: request.topics))
+_DESCRIBE: Final = on_topics(Operation.DESCRIBE)
+
+
+@handles(ApiKey.METADATA, range(14), requires=(_DESCRIBE, *CREATE))
 def metadata(
     request: MetadataRequest, context: Context
 ) -> Steps[MetadataResponse | Encoded | Awaitable[MetadataResponse]]:
     if request.topics is None or (context.version < _ALL_BY_NULL and not request.topics):
         return (yield from _all_topics(request, context))
     topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
-    missing = yield from _missing(topics, request, context)
+    missing, refused = yield from _missing(topics, request, context)
     if missing:
-        return _create_and_reply(topics, missing, request, context)
-    return _reply(request, context, (yield from _answers(topics, request, context)))
+        return _create_and_reply(topics, missing, refused, request, context)
+    return _reply(request, context, (yield from _answers(topics, request, context, refused)))
 
 
 def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
     """Return the metadata of all topics, from a cache of encoded responses, because it is large."""
-    view = context.broker.authorizer.view(context.principal, context.address)
+    view = context.authorizer.view(context.principal, context.address)
     key = (
         context.version,
         context.listener.name,
@@ -66,7 +72,8 @@ def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
     known_at, body = cache.get(key, (-1, []))
     if known_at != image.version:
         known_at = image.version  # a change during the encoding is for the next request
-        topics = yield from each(lambda topic: _known(topic, request, context), list(image.topics.values()))
+        visible = [topic for topic in image.topics.values() if context.may(_DESCRIBE, topic.name)]
+        topics = yield from each(lambda topic: _known(topic, request, context), visible)
         response = _reply(request, context, topics)
         body = yield from response.encode_in_slices(context.version)
         if key not in cache and len(cache) >= MAX_CACHED_RESPONSES:
@@ -77,22 +84,32 @@ def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
 
 def _missing(
     topics: Sequence[MetadataRequestTopic], request: MetadataRequest, context: Context
-) -> Steps[list[str]]:
-    """Return the names of the topics to create."""
-    missing = []
+) -> Steps[tuple[list[str], dict[str, ErrorCode]]]:
+    """Return the names of the topics to create, and the error codes of those that must not be created."""
+    missing, refused = [], {}
     for number, topic in enumerate(topics):
         if not number % STEP:
             yield
-        if topic.name is not None and _may_create(topic, request, context):
-            missing.append(topic.name)
-    return missing
+        name = topic.name
+        if name is None or not _is_created(topic, request, context) or not context.may(_DESCRIBE, name):
+            continue
+        try:
+            require_create(name, context)
+            missing.append(name)
+        except AuthorizationFailed as error:
+            refused[name] = error.code
+    return missing, refused
 
 
 async def _create_and_reply(
-    topics: Sequence[MetadataRequestTopic], missing: Sequence[str], request: MetadataRequest, context: Context
+    topics: Sequence[MetadataRequestTopic],
+    missing: Sequence[str],
+    refused: dict[str, ErrorCode],
+    request: MetadataRequest,
+    context: Context,
 ) -> MetadataResponse:
     """Create up to CREATED_TOGETHER topics; clients retry the others, which are LEADER_NOT_AVAILABLE."""
-    refused = dict.fromkeys(missing[CREATED_TOGETHER:], ErrorCode.LEADER_NOT_AVAILABLE)
+    refused |= dict.fromkeys(missing[CREATED_TOGETHER:], ErrorCode.LEADER_NOT_AVAILABLE)
     try:
         refused |= await _create(missing[:CREATED_TOGETHER], context)
     except FAILURES as error:
@@ -134,7 +151,7 @@ def _image(context: Context) -> dict[str, TopicImage]:
     return context.broker.image.topics
 
 
-def _may_create(topic: MetadataRequestTopic, request: MetadataRequest, context: Context) -> bool:
+def _is_created(topic: MetadataRequestTopic, request: MetadataRequest, context: Context) -> bool:
     allowed = request.allow_auto_topic_creation or context.version < _CREATION_CAN_BE_DECLINED
     if not (allowed and context.broker.config.flag("auto.create.topics.enable")):
         return False
@@ -150,7 +167,11 @@ def _answer(topic: MetadataRequestTopic, request: MetadataRequest, context: Cont
         name = context.broker.image.topic_names.get(topic.topic_id)
         if name is None:
             return _unknown(topic, ErrorCode.UNKNOWN_TOPIC_ID)
+        if not context.may(_DESCRIBE, name):
+            return _unknown(topic, context.denied(_DESCRIBE, name).code)
         return _known(_image(context)[name], request, context)
+    if not context.may(_DESCRIBE, topic.name or ""):
+        return _unknown(topic, context.denied(_DESCRIBE, topic.name or "").code)
     known = _image(context).get(topic.name or "")
     if known is not None:
         return _known(known, request, context)
@@ -204,7 +225,7 @@ def _reply(
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=topics,
-        cluster_authorized_operations=context.authorized_operations(
-            ResourceType.CLUSTER, CLUSTER_NAME, requested=request.include_cluster_authorized_operations
+        cluster_authorized_operations=authorized_cluster_operations(
+            context, requested=request.include_cluster_authorized_operations
         ),
     )

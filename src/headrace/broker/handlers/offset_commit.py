@@ -9,12 +9,12 @@ Versions:  v2-v4 retention time; v6 leader epochs; v7 static members; v8 flexibl
 
 import asyncio
 from collections.abc import Awaitable, Container, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headrace.broker.coordinator_replies import respond_after
 from headrace.broker.coordinator_shard import outcome
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_group, on_topics
+from headrace.broker.requirements import on_groups, on_topics
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.coordinator import Commit
@@ -33,6 +33,8 @@ from headrace.security.authorization import Operation
 
 _BY_ID = 10
 _NEVER_MS = 2**63 - 1
+_READ: Final = on_groups(Operation.READ)
+_READ_TOPIC: Final = on_topics(Operation.READ)
 WRITTEN_TOGETHER = 500  # offsets in one batch; more would hold the event loop for too long
 
 
@@ -47,11 +49,7 @@ class _CheckedTopic(NamedTuple):
 _Offsets = dict[tuple[str, int], Committed]
 
 
-@handles(
-    ApiKey.OFFSET_COMMIT,
-    range(2, 11),
-    requires=(on_group(Operation.READ), on_topics(Operation.READ, lambda request: request.topics)),
-)
+@handles(ApiKey.OFFSET_COMMIT, range(2, 11), requires=(_READ, _READ_TOPIC))
 def offset_commit(
     request: OffsetCommitRequest, context: Context
 ) -> Steps[OffsetCommitResponse | Awaitable[OffsetCommitResponse]]:
@@ -63,6 +61,7 @@ def offset_commit(
     appended: list[tuple[_Offsets, asyncio.Future[Any]]] = []
     group_error = ErrorCode.NONE
     try:
+        context.require(_READ, request.group_id)
         shard = context.broker.groups.shard(request.group_id)
         offsets = yield from _committable(topics, request.retention_time_ms, shard.now_ms)
         for part in _parts(offsets):
@@ -132,6 +131,9 @@ def _check(topic: OffsetCommitRequestTopic, context: Context) -> Steps[_CheckedT
         name = context.broker.image.topic_names.get(topic.topic_id)
     if name is None:
         return _CheckedTopic(topic, "", [ErrorCode.UNKNOWN_TOPIC_ID] * len(topic.partitions))
+    if not context.may(_READ_TOPIC, name):
+        denied = context.denied(_READ_TOPIC, name)
+        return _CheckedTopic(topic, name, [denied.code] * len(topic.partitions))
     known = context.broker.image.topics.get(name)
     partitions = () if known is None else known.replicas
     limit = context.broker.groups.limits.offset_metadata_max_bytes

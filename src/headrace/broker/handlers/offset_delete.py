@@ -5,6 +5,7 @@ Behaviour: deletes committed offsets of a group, except those of topics that its
 """
 
 from collections.abc import Awaitable
+from typing import Final
 
 from headrace.broker.coordinator_replies import respond_after
 from headrace.broker.dispatch import Context, handles
@@ -23,22 +24,14 @@ from headrace.protocol.schema.offset_delete import (
 )
 from headrace.security.authorization import Operation
 
+_READ_TOPIC: Final = on_topics(Operation.READ)
 
-@handles(
-    ApiKey.OFFSET_DELETE,
-    range(1),
-    requires=(on_group(Operation.DELETE), on_topics(Operation.READ, lambda request: request.topics)),
-)
+
+@handles(ApiKey.OFFSET_DELETE, range(1), requires=(on_group(Operation.DELETE), _READ_TOPIC))
 def offset_delete(
     request: OffsetDeleteRequest, context: Context
 ) -> Steps[OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]]:
-    partitions: dict[tuple[str, int], None] = {}
-    for topic in request.topics:
-        for number, partition in enumerate(topic.partitions):
-            if not number % STEP:
-                yield
-            if _exists(topic.name, partition.partition_index, context):
-                partitions[topic.name, partition.partition_index] = None
+    partitions = yield from _deletable(request, context)
     try:
         reply = context.broker.groups.shard(request.group_id).write(
             lambda machine, now_ms: machine.delete_offsets(request.group_id, list(partitions), now_ms)
@@ -61,17 +54,30 @@ def offset_delete(
     return (yield from respond_after([reply], build))
 
 
+def _deletable(request: OffsetDeleteRequest, context: Context) -> Steps[dict[tuple[str, int], None]]:
+    """Return the partitions of a request that exist and whose topics the principal may read."""
+    partitions: dict[tuple[str, int], None] = {}
+    for topic in request.topics:
+        if not context.may(_READ_TOPIC, topic.name):
+            continue
+        for number, partition in enumerate(topic.partitions):
+            if not number % STEP:
+                yield
+            if _exists(topic.name, partition.partition_index, context):
+                partitions[topic.name, partition.partition_index] = None
+    return partitions
+
+
 def _topic(
     topic: OffsetDeleteRequestTopic, kept: set[str], context: Context
 ) -> Steps[OffsetDeleteResponseTopic]:
     code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in kept else ErrorCode.NONE
+    denied = None if context.may(_READ_TOPIC, topic.name) else context.denied(_READ_TOPIC, topic.name).code
 
     def answer(partition: OffsetDeleteRequestPartition) -> OffsetDeleteResponsePartition:
         index = partition.partition_index
-        known = _exists(topic.name, index, context)
-        return OffsetDeleteResponsePartition(
-            partition_index=index, error_code=code if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
+        known = code if _exists(topic.name, index, context) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return OffsetDeleteResponsePartition(partition_index=index, error_code=denied or known)
 
     return OffsetDeleteResponseTopic(name=topic.name, partitions=(yield from each(answer, topic.partitions)))
 

@@ -9,7 +9,7 @@ Versions:  v2 all topics; v5 leader epochs; v6 flexible; v7 stable offsets only;
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.broker.coordinator_replies import respond_after
 from headrace.broker.coordinator_shard import outcome
@@ -38,6 +38,8 @@ from headrace.security.authorization import Operation
 
 _TOP_LEVEL_ERROR, _SEVERAL_GROUPS, _BY_ID = 2, 8, 10
 _NONE = Committed(-1, -1, "", -1)
+_DESCRIBE: Final = on_groups(Operation.DESCRIBE)
+_DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
 _Offsets = Mapping[tuple[str, int], Committed]
 
 
@@ -50,17 +52,7 @@ class _RequestedTopic(NamedTuple):
     problem: ErrorCode = ErrorCode.NONE
 
 
-@handles(
-    ApiKey.OFFSET_FETCH,
-    range(1, 11),
-    requires=(
-        on_groups(
-            Operation.DESCRIBE,
-            lambda request: [group.group_id for group in request.groups] or [request.group_id],
-        ),
-        on_topics(Operation.DESCRIBE, lambda request: request.topics),
-    ),
-)
+@handles(ApiKey.OFFSET_FETCH, range(1, 11), requires=(_DESCRIBE, _DESCRIBE_TOPIC))
 def offset_fetch(
     request: OffsetFetchRequest, context: Context
 ) -> Steps[OffsetFetchResponse | Awaitable[OffsetFetchResponse]]:
@@ -145,12 +137,12 @@ def _one_group(
     if request.topics is None:
         requested = _all(offsets, context)
     else:
-        requested = yield from each(_by_name, request.topics)
+        requested = yield from each(lambda topic: _by_name(topic, context), request.topics)
     topics = []
     for topic in (yield from _bounded(requested)):
 
         def partition(index: int, topic: _RequestedTopic = topic) -> OffsetFetchResponsePartition:
-            problem = code or unstable(request.group_id, topic.name, index)
+            problem = code or topic.problem or unstable(request.group_id, topic.name, index)
             found = _NONE if problem else offsets.get((topic.name, index), _NONE)
             return OffsetFetchResponsePartition(
                 partition_index=index,
@@ -188,6 +180,7 @@ def _bounded(requested: Sequence[_RequestedTopic]) -> Steps[Sequence[_RequestedT
 def _offsets(
     group_id: str, member_id: str | None, epoch: int, context: Context, shards: set[GroupShard]
 ) -> _Offsets:
+    context.require(_DESCRIBE, group_id)
     shard = context.broker.groups.shard(group_id)
     shards.add(shard)
     shard.machine.check_fetch(group_id, member_id, epoch)
@@ -208,27 +201,37 @@ def _stability(group_id: str, context: Context, *, required: bool) -> Callable[[
 
 
 def _all(offsets: _Offsets, context: Context) -> list[_RequestedTopic]:
-    """Return every topic with offsets of the group; requests by id get existing topics only."""
+    """Return every topic with offsets of the group that the principal may see.
+
+    Requests by id get existing topics only.
+    """
     topics = context.broker.image.topics
     committed = [
         _RequestedTopic(
             name, topics[name].topic_id if name in topics else b"", [index for _, index in partitions]
         )
         for name, partitions in groupby(sorted(offsets), key=lambda partition: partition[0])
+        if context.may(_DESCRIBE_TOPIC, name)
     ]
     if context.version < _BY_ID:
         return committed
     return [topic for topic in committed if topic.topic_id]
 
 
-def _by_name(topic: OffsetFetchRequestTopic) -> _RequestedTopic:
-    return _RequestedTopic(topic.name, b"", topic.partition_indexes)
+def _by_name(topic: OffsetFetchRequestTopic | OffsetFetchRequestTopics, context: Context) -> _RequestedTopic:
+    return _RequestedTopic(topic.name, b"", topic.partition_indexes, _denied(topic.name, context))
+
+
+def _denied(topic: str, context: Context) -> ErrorCode:
+    if context.may(_DESCRIBE_TOPIC, topic):
+        return ErrorCode.NONE
+    return context.denied(_DESCRIBE_TOPIC, topic).code
 
 
 def _by_id(topic: OffsetFetchRequestTopics, context: Context) -> _RequestedTopic:
     if context.version < _BY_ID:
-        return _RequestedTopic(topic.name, b"", topic.partition_indexes)
+        return _by_name(topic, context)
     name = context.broker.image.topic_names.get(topic.topic_id)
     if name is None:
         return _RequestedTopic("", topic.topic_id, topic.partition_indexes, ErrorCode.UNKNOWN_TOPIC_ID)
-    return _RequestedTopic(name, topic.topic_id, topic.partition_indexes)
+    return _RequestedTopic(name, topic.topic_id, topic.partition_indexes, _denied(name, context))

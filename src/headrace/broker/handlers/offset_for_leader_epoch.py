@@ -5,6 +5,7 @@ Versions:  v3 replica id; v4 flexible.
 """
 
 from functools import partial
+from typing import Final
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_topics
@@ -18,14 +19,13 @@ from headrace.protocol.schema.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from headrace.security.authorization import Operation
+from headrace.security.authorization import Operation, Permission, ResourceType
+
+_DESCRIBE: Final = on_topics(Operation.DESCRIBE)
+_CLUSTER_ACTION: Final = Permission(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 
 
-@handles(
-    ApiKey.OFFSET_FOR_LEADER_EPOCH,
-    range(2, 5),
-    requires=on_topics(Operation.DESCRIBE, lambda request: request.topics),
-)
+@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, range(2, 5), requires=(_DESCRIBE, _CLUSTER_ACTION))
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: Context
 ) -> Steps[OffsetForLeaderEpochResponse]:
@@ -38,6 +38,8 @@ def offset_for_leader_epoch(
 
 def _answer(topic: str, entry: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
     try:
+        if not context.may(_CLUSTER_ACTION):  # followers have it
+            context.require(_DESCRIBE, topic)
         partition = context.broker.partition(topic, entry.partition)
         partition.ensure_leader(entry.current_leader_epoch)
     except FAILURES as error:

@@ -16,10 +16,10 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from headrace.broker.dispatch import Context, HangUp, Reply, handles
-from headrace.broker.errors import NotEnoughReplicas, TimedOut, UnknownTopicId
+from headrace.broker.errors import NotEnoughReplicas, TimedOut
 from headrace.broker.inspections import Outcome
 from headrace.broker.partition import Partition, Verification
 from headrace.broker.purgatory import Commit
@@ -52,18 +52,16 @@ AT_ONCE = 256  # topics, and partitions; a request with more is processed in sli
 _ALL = -1
 _ACKS = (_ALL, 0, 1)
 
+_WRITE: Final = on_transactional_ids(Operation.WRITE)
+_WRITE_TOPIC: Final = on_topics(Operation.WRITE)
+
 T = TypeVar("T")
 
 
 @handles(
     ApiKey.PRODUCE,
     range(3, 14),
-    requires=(
-        on_topics(Operation.WRITE, lambda request: request.topic_data),
-        on_transactional_ids(
-            Operation.WRITE, lambda request: [request.transactional_id] if request.transactional_id else ()
-        ),
-    ),
+    requires=(_WRITE_TOPIC, _WRITE),
 )
 def produce(
     request: ProduceRequest, context: Context
@@ -208,22 +206,27 @@ def _append_each(
     replies: list[PartitionProduceResponse],
 ) -> None:
     """Append batches of a topic and add the response of each to `replies`."""
-    name, problem = topic.name, None
-    if context.version >= BY_ID:
-        try:
-            name = context.broker.topic_name(topic.topic_id)
-        except UnknownTopicId as error:
-            problem = error
+    try:
+        name = _writable(topic, request, context)
+    except KafkaError as error:
+        replies += [_refused(data.index, error) for data in batches]
+        return
     for data in batches:
-        if problem is not None:
-            replies.append(_refused(data.index, problem))
-            continue
         reply = _append_or_wait(name, data, request, context, appends)
         if isinstance(reply, asyncio.Future):
             appends.queued.append(_QueuedBatch(reply, replies, len(replies)))
             replies.append(PartitionProduceResponse(index=data.index, base_offset=-1))  # a placeholder
         else:
             replies.append(reply)
+
+
+def _writable(topic: TopicProduceData, request: ProduceRequest, context: Context) -> str:
+    """Return the name of a topic; raise the error of all its partitions, if the client may not write."""
+    name = topic.name if context.version < BY_ID else context.broker.topic_name(topic.topic_id)
+    if request.transactional_id is not None:
+        context.require(_WRITE, request.transactional_id)
+    context.require(_WRITE_TOPIC, name)
+    return name
 
 
 def _append_or_wait(

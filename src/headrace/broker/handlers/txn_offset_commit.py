@@ -9,14 +9,14 @@ Versions:  v2 leader epochs; v3 flexible, member and generation; v4 TRANSACTION_
 
 import asyncio
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import LeadershipInterrupted
 from headrace.broker.groups import GroupShard
 from headrace.broker.handlers.offset_commit import WRITTEN_TOGETHER
 from headrace.broker.partition import Verification
-from headrace.broker.requirements import on_group, on_topics, on_transactional_ids
+from headrace.broker.requirements import on_groups, on_topics, on_transactional_ids
 from headrace.broker.slices import Steps, Turns, each, in_slices
 from headrace.broker.transaction_verification import refusal_of
 from headrace.broker.translate import FAILURES, error_code
@@ -37,6 +37,9 @@ from headrace.protocol.schema.txn_offset_commit import (
 from headrace.security.authorization import Operation
 
 _ABORTABLE, _IMPLICIT_PARTITIONS = 4, 5
+_WRITE: Final = on_transactional_ids(Operation.WRITE)
+_READ: Final = on_groups(Operation.READ)
+_READ_TOPIC: Final = on_topics(Operation.READ)
 
 _Offsets = dict[tuple[str, int], Committed]
 _Codes = dict[tuple[str, int], ErrorCode]
@@ -45,16 +48,14 @@ _Codes = dict[tuple[str, int], ErrorCode]
 @handles(
     ApiKey.TXN_OFFSET_COMMIT,
     range(6),
-    requires=(
-        on_transactional_ids(Operation.WRITE, lambda request: [request.transactional_id]),
-        on_group(Operation.READ),
-        on_topics(Operation.READ, lambda request: request.topics),
-    ),
+    requires=(_WRITE, _READ, _READ_TOPIC),
 )
 async def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> TxnOffsetCommitResponse:
-    offsets, refused = await _checked(request, context)
-    group_error = ErrorCode.NONE
+    group_error, refused = ErrorCode.NONE, _Codes()
     try:
+        context.require(_WRITE, request.transactional_id)
+        context.require(_READ, request.group_id)
+        offsets, refused = await _checked(request, context)
         await _commit(offsets, request, context)
     except FAILURES as error:
         group_error = error_code(error)
@@ -89,6 +90,10 @@ async def _checked(request: TxnOffsetCommitRequest, context: Context) -> tuple[_
     refused: _Codes = {}
     turns, now_ms = Turns(), context.broker.now_ms()
     for topic in request.topics:
+        if not context.may(_READ_TOPIC, topic.name):
+            denied = context.denied(_READ_TOPIC, topic.name).code
+            refused |= {(topic.name, each.partition_index): denied for each in topic.partitions}
+            continue
         known = topics[topic.name].replicas if topic.name in topics else ()
         for partition in topic.partitions:
             key = (topic.name, partition.partition_index)

@@ -7,12 +7,11 @@ Versions:  v1 flexible; v2 the transaction version, with which a marker of an ea
 """
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.purgatory import Commit
-from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import Steps, Turns, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinator.decision import Producer
@@ -26,7 +25,7 @@ from headrace.protocol.schema.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from headrace.security.authorization import Operation
+from headrace.security.authorization import Operation, Permission, ResourceType
 
 _TIMEOUT_S = 30.0  # for the replicas
 _NOT_READY = frozenset(
@@ -37,10 +36,13 @@ _NOT_READY = frozenset(
     }
 )
 
+_ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
+_CLUSTER_ACTION: Final = Permission(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+
 _Pending = ErrorCode | Commit | asyncio.Future[Any]
 
 
-@handles(ApiKey.WRITE_TXN_MARKERS, range(1, 3), requires=on_cluster(Operation.ALTER))
+@handles(ApiKey.WRITE_TXN_MARKERS, range(1, 3), requires=(_ALTER, _CLUSTER_ACTION))
 async def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
     turns = Turns()
     pending: list[list[list[_Pending]]] = []
@@ -91,6 +93,8 @@ def _append(marker: WritableTxnMarker, topic: str, index: int, context: Context)
     broker = context.broker
     producer = Producer(marker.producer_id, marker.producer_epoch)
     try:
+        if not context.may(_ALTER):
+            context.require(_CLUSTER_ACTION)
         if topic == OFFSETS_TOPIC:
             return broker.groups.runtime.shard_of(index).end_transaction(
                 producer,

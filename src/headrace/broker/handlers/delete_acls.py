@@ -1,0 +1,91 @@
+"""DeleteAcls (key 31), v1-v3.
+
+Behaviour: deletes the ACLs that each filter selects, and returns them. They are out of force on this broker
+           when it answers, and on the others when they have read the change from ZooKeeper.
+           SECURITY_DISABLED without an authorizer.
+Versions:  v1 prefixed patterns; v2 flexible; v3 resources of type USER.
+"""
+
+from typing import Final
+
+from headrace.broker.acl_store import AclStore
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.handlers.describe_acls import filter_of
+from headrace.broker.slices import STEP, Turns
+from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from headrace.protocol.schema.index import ApiKey
+from headrace.security.acls import AclEntry, AclFilter, ResourcePattern
+from headrace.security.authorization import Operation, Permission, ResourceType
+
+_ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
+
+
+@handles(ApiKey.DELETE_ACLS, range(1, 4), requires=_ALTER)
+async def delete_acls(request: DeleteAclsRequest, context: Context) -> DeleteAclsResponse:
+    results, turns = [], Turns()
+    for each in request.filters:
+        results.append(await _delete(each, context))
+        await turns.next()
+    return DeleteAclsResponse(filter_results=results)
+
+
+async def _delete(requested: DeleteAclsFilter, context: Context) -> DeleteAclsFilterResult:
+    try:
+        context.require(_ALTER)
+        store = context.broker.ensure_authorizer()
+        wanted = filter_of(requested)
+        await context.broker.session.reconnected()
+        patterns = await _patterns(wanted, store)
+    except FAILURES as error:
+        return DeleteAclsFilterResult(
+            error_code=error_code(error), error_message=error_message(error), matching_acls=()
+        )
+    deleted: list[DeleteAclsMatchingAcl] = []
+    for pattern, matching in patterns.items():
+        deleted += await _delete_from(pattern, matching, wanted, store)
+    return DeleteAclsFilterResult(matching_acls=deleted)
+
+
+async def _patterns(wanted: AclFilter, store: AclStore) -> dict[ResourcePattern, list[AclEntry]]:
+    found: dict[ResourcePattern, list[AclEntry]] = {}
+    turns = Turns()
+    for number, (pattern, entry) in enumerate(store.index.find(wanted)):
+        found.setdefault(pattern, []).append(entry)
+        if not number % STEP:
+            await turns.next()
+    return found
+
+
+async def _delete_from(
+    pattern: ResourcePattern, matching: list[AclEntry], wanted: AclFilter, store: AclStore
+) -> list[DeleteAclsMatchingAcl]:
+    """Delete the entries of a pattern that the filter selects; return them, with the error if it failed."""
+    try:
+        old = await store.change(
+            pattern, lambda entries: frozenset(each for each in entries if not wanted.matches_entry(each))
+        )
+    except FAILURES as error:
+        return [_result(pattern, entry, error) for entry in matching]
+    return [_result(pattern, entry) for entry in sorted(old) if wanted.matches_entry(entry)]
+
+
+def _result(pattern: ResourcePattern, entry: AclEntry, error: Failure | None = None) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        error_code=ErrorCode.NONE if error is None else error_code(error),
+        error_message=None if error is None else error_message(error),
+        resource_type=pattern.resource_type,
+        resource_name=pattern.name,
+        pattern_type=pattern.pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
+    )
