@@ -1,0 +1,39 @@
+"""Apache Kafka with an authorizer and a listener for users with passwords."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from compat.kafka_tools.java import KafkaJava
+from compat.kafka_tools.server import KafkaServer
+from ports import free_ports
+from wire.guarded import login_module
+
+
+class GuardedKafka(KafkaServer):
+    """A running Apache Kafka with the users of `wire.guarded`, and others. `users_at` is their listener."""
+
+    def __init__(self, java: KafkaJava, root: Path, users: Iterable[str]) -> None:
+        super().__init__(
+            java,
+            root,
+            {
+                "listener.security.protocol.map": (
+                    "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,USERS:SASL_PLAINTEXT"
+                ),
+                "listener.name.users.sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.users.plain.sasl.jaas.config": login_module(users),
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users": "User:ANONYMOUS;User:admin",  # the broker itself is anonymous
+            },
+        )
+        self.users_at = ""
+
+    def _configure(self) -> None:
+        super()._configure()
+        (port,) = free_ports(1)
+        self.users_at = f"127.0.0.1:{port}"
+        lines = self._properties.read_text().splitlines()
+        more = f",USERS://{self.users_at}"
+        self._properties.write_text(
+            "".join(f"{line}{more if line.startswith('listeners=') else ''}\n" for line in lines)
+        )
