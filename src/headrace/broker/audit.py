@@ -35,7 +35,3 @@ class AuditLog:
             self._logged.clear()
         self._logged.add(denial)
         logger.info("%s from %s is denied %s", principal, host, denial[-1])
-
-    def forget(self) -> None:
-        """Log every denial again: the ACLs have changed."""
-        self._logged.clear()

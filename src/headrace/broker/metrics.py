@@ -167,6 +167,15 @@ def _of_requests(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
         "Clients that failed to authenticate by SASL.",
         broker.meters.failed_authentications,
     )
+    yield _counter(
+        "kafka_server_authorizer_metrics_authorization_denied_total",
+        "Requests, or resources in requests, that were denied for lack of a permission.",
+        broker.audit.total,
+    )
+    if broker.acls is not None:
+        yield _gauge(
+            "kafka_server_authorizer_metrics_acls_total_count", "ACLs in force.", len(broker.acls.index)
+        )
 
 
 def _below(meter: RequestMeter) -> Iterator[tuple[int, int]]:

@@ -72,7 +72,7 @@ class ClassicMembers:
             classic=ClassicMetadata(join.session_timeout_ms, tuple(join.protocols)),
         )
         owned = owned_partitions(subscription, topics)
-        updated = self._machine.advance(update, member, described, topics, owned)
+        updated = self._machine.advance(update, member, described, topics, owned, client=join.client)
         group_id, member_id = group.group_id, updated.member_id
         self._deadlines.clear(Timer(TimerKind.REJOIN, group_id, member_id))
         self._deadlines.clear(Timer(TimerKind.REVOCATION, group_id, member_id))

@@ -81,9 +81,10 @@ class Heartbeat(NamedTuple):
             changes["rebalance_timeout_ms"] = self.rebalance_timeout_ms
         if self.expression is not None:
             changes["expression"] = self.expression or None
-        if not changes and member.classic is None and self.client == (member.client_id, member.client_host):
+        client_id, client_host = self.client.client_id, self.client.host
+        same_client = (client_id, client_host) == (member.client_id, member.client_host)
+        if not changes and member.classic is None and same_client:
             return member
-        client_id, client_host = self.client
         return replace(member, client_id=client_id, client_host=client_host, classic=None, **changes)
 
 
@@ -167,7 +168,7 @@ class ConsumerProtocolMachine:
         """Update the member from the request and reconcile it by one step."""
         update = GroupUpdate(group, decision)
         member = self._find_member(update, beat)
-        updated = self.advance(update, member, beat.apply_to(member), topics, beat.owned)
+        updated = self.advance(update, member, beat.apply_to(member), topics, beat.owned, client=beat.client)
         session_ms = self.session_timeout_ms(group.group_id)
         self.schedule_session_timeout(group.group_id, updated.member_id, session_ms, decision.now_ms)
         self._schedule_revocation_timeout(
@@ -250,6 +251,8 @@ class ConsumerProtocolMachine:
         described: ConsumerMember,
         topics: Topics,
         owned: Owned | None,
+        *,
+        client: Client,
     ) -> ConsumerMember:
         """Update `member` to `described`, then the target, then reconcile the member; return the result."""
         group_id = update.group.group_id
@@ -257,7 +260,7 @@ class ConsumerProtocolMachine:
         if described != member or described.member_id not in update.group.members:
             update.write(member_record(group_id, described))
             bump = (described.topics, described.expression) != (member.topics, member.expression)
-        self.refresh(update, topics, bump=bump)
+        self.refresh(update, topics, client, bump=bump)
         group = update.group
         updated = reconcile(
             group.members.get(described.member_id, described),
@@ -271,7 +274,7 @@ class ConsumerProtocolMachine:
             update.write(current_record(group_id, updated))
         return updated
 
-    def refresh(self, update: GroupUpdate, topics: Topics, *, bump: bool) -> None:
+    def refresh(self, update: GroupUpdate, topics: Topics, client: Client, *, bump: bool) -> None:
         """Update the group epoch and the target assignment if subscriptions or topics have changed.
 
         `bump` says that a member's subscription has changed.
@@ -280,7 +283,7 @@ class ConsumerProtocolMachine:
             if update.group.epoch > update.group.target_epoch:
                 self._assign(update, topics)
             return
-        self._resolve(update, topics)
+        self._resolve(update, topics, client)
         group = update.group
         digest = topics.digest(group.subscribed())
         if bump or digest != group.metadata_hash:
@@ -289,14 +292,18 @@ class ConsumerProtocolMachine:
             self._assign(update, topics)
         update.mark_topics_seen(topics)
 
-    def _resolve(self, update: GroupUpdate, topics: Topics) -> None:
-        """Update the topics that match the members' regular expressions."""
+    def _resolve(self, update: GroupUpdate, topics: Topics, client: Client) -> None:
+        """Update the topics that match the members' regular expressions.
+
+        As in Kafka, these are topics that the client may describe whose request finds the expression, or the
+        topics, changed.
+        """
         group_id, subscribed = update.group.group_id, update.group.expressions()
         unchanged = update.group.seen_topics == topics.version
         for expression in sorted(subscribed):
             if unchanged and expression in update.group.resolved:
                 continue
-            found = topics.matching(expression)
+            found = frozenset(filter(client.may_describe, topics.matching(expression)))
             if update.group.resolved.get(expression) != found:
                 record = expression_record(
                     group_id, expression, found, topics.version, update.decision.now_ms

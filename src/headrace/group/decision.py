@@ -1,6 +1,6 @@
 """The replies and timers of the group coordinator."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -9,11 +9,16 @@ from headrace.coordinator.errors import CoordinatorError
 from headrace.group.records import GroupRecord
 
 
+def every_topic(_name: str) -> bool:
+    return True
+
+
 class Client(NamedTuple):
-    """The client of a member, as DescribeGroups shows it."""
+    """The client of a member, as DescribeGroups shows it, and which topics its principal may describe."""
 
     client_id: str
     host: str
+    may_describe: Callable[[str], bool] = every_topic
 
 
 class Joined(NamedTuple):

@@ -72,6 +72,7 @@ class AclIndex:
 
     def __init__(self, acls: Mapping[ResourcePattern, Iterable[AclEntry]] | None = None) -> None:
         self.version = 0
+        self._count = 0
         self._literal: dict[ResourceType, dict[str, _PatternAcls]] = {each: {} for each in ResourceType}
         self._prefixed: dict[ResourceType, dict[str, _PatternAcls]] = {each: {} for each in ResourceType}
         # How many prefixed patterns there are of each length: lengths that none has are not tried.
@@ -83,7 +84,7 @@ class AclIndex:
 
     def __len__(self) -> int:
         """Return the number of ACLs."""
-        return sum(len(acls.entries) for _, acls in self._all())
+        return self._count
 
     def entries(self, pattern: ResourcePattern) -> frozenset[AclEntry]:
         """Return the entries of exactly this pattern."""
@@ -209,6 +210,7 @@ class AclIndex:
     def _remember(self, pattern: ResourcePattern, acls: _PatternAcls) -> None:
         if pattern.pattern_type is PatternType.PREFIXED:
             self._prefix_lengths[pattern.resource_type][len(pattern.name)] += 1
+        self._count += len(acls.entries)
         for mention in _mentions(pattern, acls):
             self._patterns.setdefault(mention, set()).add(pattern)
         for subject in acls.permissions:
@@ -218,6 +220,7 @@ class AclIndex:
     def _forget(self, pattern: ResourcePattern, acls: _PatternAcls) -> None:
         if pattern.pattern_type is PatternType.PREFIXED:
             _decrement(self._prefix_lengths[pattern.resource_type], len(pattern.name))
+        self._count -= len(acls.entries)
         for mention in _mentions(pattern, acls):
             self._patterns[mention].remove(pattern)
             if not self._patterns[mention]:

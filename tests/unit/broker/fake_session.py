@@ -25,12 +25,18 @@ class FakeZooKeeper:
         self.tree = Tree(self._fired)
         self._watchers: list[Watcher] = []
         self._sessions = 100
+        self._created = -1
         for path in PERSISTENT_PATHS:
             self.tree.ensure(path)
 
     def new_session_id(self) -> int:
         self._sessions += 1
         return self._sessions
+
+    def next_number(self) -> str:
+        """The sequence number of a znode. There is one sequence for all directories."""
+        self._created += 1
+        return f"{self._created:010}"
 
     def watch(self, session_id: int, watcher: Watcher | None) -> Watch | None:
         if watcher is None:
@@ -84,7 +90,9 @@ class FakeSession:
     async def children(self, path: str, watch: Watcher | None = None) -> list[str]:
         return self._tree.children(path, self._zookeeper.watch(self.session_id, watch))
 
-    async def create(self, path: str, data: bytes, *, ephemeral: bool = False) -> str:
+    async def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> str:
+        if sequence:
+            path += self._zookeeper.next_number()
         await self.multi([Create(path, data, ephemeral)])
         return path
 

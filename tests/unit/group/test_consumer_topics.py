@@ -1,6 +1,6 @@
 """What members of a consumer group subscribe to: topics that come, grow and go, and regular expressions."""
 
-from support.groups import GroupDesk, beat_request
+from support.groups import CLIENT, GroupDesk, beat_request
 from unit.group.stories import consumers, desk, numbers, settle_consumers
 
 
@@ -115,6 +115,15 @@ def test_an_expression_never_means_internal_topics() -> None:
     at.beat(beat_request("a", 0, topics=None, expression=".*"))
 
     assert consumers(at).resolved[".*"] == frozenset({"orders"})
+
+
+def test_an_expression_means_topics_that_the_client_may_describe() -> None:
+    at = GroupDesk().set_topics(orders=1, people=1, places=1)
+    client = CLIENT._replace(may_describe=lambda name: name != "people")
+
+    at.beat(beat_request("a", 0, topics=None, expression="p.*", client=client))
+
+    assert consumers(at).resolved == {"p.*": frozenset({"places"})}
 
 
 def test_names_and_an_expression_add_up() -> None:

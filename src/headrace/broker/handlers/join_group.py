@@ -8,6 +8,8 @@ Versions:  v1 rebalance timeout; v4 MEMBER_ID_REQUIRED; v5 static members; v6 fl
 """
 
 from collections.abc import Awaitable
+from functools import partial
+from typing import Final
 
 from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
@@ -18,9 +20,12 @@ from headrace.group.decision import Client, Joined
 from headrace.group.errors import GroupError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
-from headrace.security.authorization import Operation
+from headrace.security.authorization import ALLOW_ALL, Operation, Permission, ResourceType
 
 _HAS_REBALANCE_TIMEOUT, _REQUIRES_MEMBER_ID, _NULL_PROTOCOL, _SKIPS_ASSIGNMENT = 1, 4, 7, 9
+
+
+_DESCRIBE_TOPIC: Final = Permission(Operation.DESCRIBE, ResourceType.TOPIC)
 
 
 @handles(ApiKey.JOIN_GROUP, range(10), requires=on_group(Operation.READ))
@@ -80,4 +85,6 @@ def _refused(error: Failure, member_id: str, version: int) -> JoinGroupResponse:
 
 def client_of(context: Context) -> Client:
     """Return client id and host as Kafka stores them in a group's records."""
-    return Client(context.client_id or "", f"/{context.address}")
+    if context.authorizer is ALLOW_ALL:
+        return Client(context.client_id or "", f"/{context.address}")
+    return Client(context.client_id or "", f"/{context.address}", partial(context.may, _DESCRIBE_TOPIC))
