@@ -5,6 +5,12 @@ from typing import Final
 
 from headrace.broker.dispatch import HANDLERS, load_handlers
 from headrace.protocol.message import Message
+from headrace.protocol.schema.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    EntityData,
+    OpData,
+)
 from headrace.protocol.schema.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from headrace.protocol.schema.alter_partition import AlterPartitionRequest
 from headrace.protocol.schema.alter_partition_reassignments import (
@@ -34,6 +40,7 @@ from headrace.protocol.schema.delete_records import (
 )
 from headrace.protocol.schema.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from headrace.protocol.schema.describe_acls import DescribeAclsRequest
+from headrace.protocol.schema.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from headrace.protocol.schema.describe_cluster import DescribeClusterRequest
 from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from headrace.protocol.schema.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -232,6 +239,18 @@ REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
     ),
     ApiKey.SASL_HANDSHAKE: lambda *_: SaslHandshakeRequest(mechanism="PLAIN"),
     ApiKey.SASL_AUTHENTICATE: lambda *_: SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda *_: DescribeClientQuotasRequest(
+        components=[ComponentData(entity_type="client-id", match_type=2, match=None)], strict=True
+    ),
+    ApiKey.ALTER_CLIENT_QUOTAS: lambda t, _: AlterClientQuotasRequest(
+        entries=[
+            AlterClientQuotasRequestEntryData(
+                entity=[EntityData(entity_type="client-id", entity_name=t.name)],
+                ops=[OpData(key="producer_byte_rate", value=1e9, remove=False)],
+            )
+        ],
+        validate_only=False,
+    ),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda *_: DescribeUserScramCredentialsRequest(users=None),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda t, _: AlterUserScramCredentialsRequest(
         deletions=(),

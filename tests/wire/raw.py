@@ -25,7 +25,8 @@ class RawClient:
         response = client.ask(MetadataRequest(topics=None), version=12)
     """
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, client_id: str | None = CLIENT_ID) -> None:
+        self._client_id = client_id
         host, _, port = bootstrap.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), TIMEOUT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -50,7 +51,7 @@ class RawClient:
     def send(self, request: Message, version: int) -> int:
         """Send a request and return its correlation id."""
         correlation_id = next(self._correlation_ids)
-        self.socket.sendall(frame_of(request, version, correlation_id))
+        self.socket.sendall(frame_of(request, version, correlation_id, self._client_id))
         return correlation_id
 
     def receive(self, request: Message, version: int) -> Any:
@@ -96,13 +97,15 @@ class RawClient:
         return bytes(data)
 
 
-def frame_of(request: Message, version: int, correlation_id: int = 1) -> bytes:
+def frame_of(
+    request: Message, version: int, correlation_id: int = 1, client_id: str | None = CLIENT_ID
+) -> bytes:
     """The bytes of a request, with size and header."""
     assert request.__api_key__ is not None, request
     header = RequestHeader(
         request_api_key=request.__api_key__,
         request_api_version=version,
         correlation_id=correlation_id,
-        client_id=CLIENT_ID,
+        client_id=client_id,
     )
     return b"".join(encode_frame(encode_request_header(header), request.encode(version)))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from headrace.broker.group_settings import GROUP_SETTINGS
+from headrace.broker.quota_settings import QUOTA_SETTINGS
 from headrace.broker.replication_settings import REPLICATION_SETTINGS
 from headrace.broker.security_settings import SECURITY_SETTINGS
 from headrace.broker.settings import Kind, Scope, Setting, Settings, Value
@@ -93,21 +94,23 @@ _REFUSED: Final = [
 """Kafka's settings of features that Headrace does not have: any value but the default is refused."""
 
 
-_OF_SECURITY: Final = frozenset(each.name for each in SECURITY_SETTINGS)
+_OF_LISTENERS: Final = frozenset(
+    {*(each.name for each in SECURITY_SETTINGS), "max.connections", "max.connection.creation.rate"}
+)
 
 
 class BrokerSettings(Settings):
     """The settings of a broker.
 
     Kafka also accepts settings of one listener, such as `listener.name.external.sasl.enabled.mechanisms`.
-    Those of security apply to that listener; others are accepted and have no effect.
+    Those of security and the limits of connections apply to that listener; others have no effect.
     """
 
     def get(self, name: str) -> Setting | None:
         base = self.base_of(name)
         if base is None:
             return self.by_name.get(name)
-        if base in _OF_SECURITY:
+        if base in _OF_LISTENERS:
             return replace(self.by_name[base], name=name, default=None)
         doc = "No effect: the setting applies to all listeners."
         return replace(self.by_name[base], name=name, default=None, doc=doc, has_effect=False)
@@ -329,6 +332,7 @@ BROKER_SETTINGS: Final = BrokerSettings(
         *GROUP_SETTINGS,
         *TRANSACTION_SETTINGS,
         *SECURITY_SETTINGS,
+        *QUOTA_SETTINGS,
         *REPLICATION_SETTINGS,
         _HTTP,
         _HTTP_HOSTS,

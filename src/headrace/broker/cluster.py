@@ -19,12 +19,16 @@ from headrace.coordination.znodes import (
     Config,
     ConfigChange,
     Controller,
+    clients_of,
     decode_config_name,
     encode_id,
+    user_of,
 )
 from headrace.storage.errors import StorageError
 
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 1.0
+_KINDS = ("brokers", "groups", "users", "clients", "ips", "client-metrics")  # configs that every broker reads
+_READ_TOGETHER = 64  # configs: a cluster may have many users
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +93,7 @@ class ClusterView:
         else:
             await self._notifications.skip()
             # The controller sends those of topics.
-            await self._load_configs("brokers", "groups", "users", "client-metrics")
+            await self._load_configs(*_KINDS)
             self._loaded = True
         await self.load_brokers()
         await self._load_controller()
@@ -109,7 +113,11 @@ class ClusterView:
             self._refreshing.cancel()
 
     async def load_config(self, kind: str, name: str) -> None:
-        """Read the configs of a topic, broker, group or client metrics subscription, and apply them."""
+        """Read the configs of a topic, broker, group, user or another resource, and apply them."""
+        await self._load_config(kind, name)
+
+    async def _load_config(self, kind: str, name: str) -> int:
+        """Read and apply a config; return the number of znodes below it."""
         found = await self._session.get(Config.path_of(kind, name))
         values = {} if found is None else Config.decode(kind, name, found.data).values
         if values:
@@ -117,21 +125,35 @@ class ClusterView:
         else:
             self._loaded_configs[kind].discard(name)
         self._on_config(kind, name, values)
+        return 0 if found is None else found.children
 
     async def _load_config_changes(self) -> None:
         """Apply the configs that other brokers have announced since the last call."""
         async for notification in self._notifications.new():
             if notification is None:
-                await self._load_configs("topics", "brokers", "groups", "users", "client-metrics")
-                continue
-            kind, _, entity = ConfigChange.decode(*notification).entity.partition("/")
-            await self.load_config(kind, decode_config_name(entity))
+                await self._load_configs("topics", *_KINDS)
+            else:
+                await self.load_config(*Config.entity_of(ConfigChange.decode(*notification).entity))
 
     async def _load_configs(self, *kinds: str) -> None:
+        """Read the configs of these kinds, and those of users for single client ids."""
+        loaded_before = [kind for kind in self._loaded_configs if user_of(kind) is not None]
         for kind in kinds:
-            names = {decode_config_name(name) for name in await self._session.children(f"/config/{kind}")}
-            for name in names | self._loaded_configs[kind]:
-                await self.load_config(kind, name)
+            parents = await self._load_kind(kind)
+            if kind == "users":
+                for each in {*map(clients_of, parents), *loaded_before}:
+                    await self._load_kind(each)
+
+    async def _load_kind(self, kind: str) -> list[str]:
+        """Read all configs of one kind; return the names of those with znodes below them."""
+        encoded = await self._session.children(f"/config/{kind}")
+        names = list({decode_config_name(name, kind) for name in encoded} | self._loaded_configs[kind])
+        parents = []
+        for first in range(0, len(names), _READ_TOGETHER):
+            some = names[first : first + _READ_TOGETHER]
+            children = await asyncio.gather(*(self._load_config(kind, name) for name in some))
+            parents += [name for name, count in zip(some, children, strict=True) if count]
+        return parents
 
     def _config_changed(self) -> None:
         self.changed(CONFIG_CHANGES)

@@ -8,13 +8,15 @@ from collections import deque
 from collections.abc import Awaitable, Mapping
 from time import perf_counter
 from types import GeneratorType
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from headrace.broker.authentication import refuse
 from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, Reply, call, can_answer
 from headrace.broker.envelopes import forward
 from headrace.broker.services import BrokerServices
 from headrace.broker.slices import SLICE_S, Sliced, Steps, completed, in_slices, without_collections
+from headrace.broker.throttled_replies import with_throttle_time
+from headrace.broker.throttling import EXEMPT, RequestUsage, Timed
 from headrace.protocol.api import decode_request, decode_request_in_slices, encode_response
 from headrace.protocol.api_versions import answer_version
 from headrace.protocol.errors import ProtocolError
@@ -51,6 +53,15 @@ class _Slot:
         self.buffers: list[Buffer] | None = None
 
 
+class _Request(NamedTuple):
+    """A request that is answered later."""
+
+    handler: Handler
+    header: RequestHeader
+    began: float
+    usage: RequestUsage | None
+
+
 class Connection(asyncio.BufferedProtocol):
     """Frame size, requests in flight and unread responses are bounded. An error closes only this connection.
 
@@ -77,6 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_slicing = False  # a long request is in progress, or other connections have their turn
         self._sending_soon = False
         self._half_closed = False
+        self._muted: asyncio.TimerHandle | None = None  # throttled until the timer ends
         self.last_active = broker.loop.time()
         self.address = ""
         self.principal = ANONYMOUS
@@ -117,6 +129,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._transport = None
+        self._unmute()
         self._backlog.clear()
         self._frames.release()
         self._connections.forget(self)
@@ -205,6 +218,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._sasl is not None and key not in _BEFORE_AUTHENTICATION:
             self._ensure_authenticated(handler)
         began = perf_counter()
+        usage = self._usage(header, handler, frame) if self._broker.quotas.is_active else None
         context = Context(
             self._broker,
             self._listener,
@@ -214,6 +228,7 @@ class Connection(asyncio.BufferedProtocol):
             self.principal,
             self._sasl,
             self._broker.authorizer,
+            usage,
         )
         is_large = len(body) > SLICED_BYTES and key != ApiKey.API_VERSIONS
         if is_large:
@@ -224,18 +239,57 @@ class Connection(asyncio.BufferedProtocol):
             work = Sliced(result)
             if not work.run():
                 self._is_slicing = True
-                self._answer_later(self._finish(work, version), handler, header, began)
+                request = _Request(handler, header, began, usage)
+                self._answer_later(self._finish(work, request), request)
                 return
             result = work.result
         if self._sasl is not None and key == ApiKey.SASL_AUTHENTICATE:
             self._allow_large_requests(self._sasl)
+        if usage is not None and not inspect.isawaitable(result):
+            result = self._charged(result, header, usage)
         if isinstance(result, Message | Encoded):
             self._answer(result, header)
         elif result is not None:
-            later = self._encoded(result, version) if is_large else result
-            self._answer_later(later, handler, header, began)
+            request = _Request(handler, header, began, usage)
+            self._answer_later(self._encoded(result, request) if is_large else result, request)
             return
         self._broker.meters.request(key).done(began)
+
+    def _usage(self, header: RequestHeader, handler: Handler, frame: memoryview) -> RequestUsage | None:
+        """Return what will be charged to the client's quotas; None for a request that is exempt from them."""
+        key = header.request_api_key
+        if handler.inter_broker or key in EXEMPT or (self._sasl is not None and self._sasl.principal is None):
+            return None
+        return RequestUsage(self._broker.quotas, self.principal.name, header.client_id, key, len(frame))
+
+    def _charged(self, reply: Reply, header: RequestHeader, usage: RequestUsage | None) -> Reply:
+        """Charge a request whose response is ready; return the response with its throttle time."""
+        if usage is None or not usage.settle():
+            return reply
+        throttle_ms = usage.charge(answered=reply is not None)
+        key, version = header.request_api_key, header.request_api_version
+        reply, throttle_ms = with_throttle_time(reply, throttle_ms, key, version)
+        if throttle_ms:
+            self.mute(throttle_ms)
+        return reply
+
+    def mute(self, duration_ms: int) -> None:
+        """Read nothing, and handle no request that has arrived, for this time; responses are sent."""
+        loop = self._broker.loop
+        if self._muted is not None:
+            if self._muted.when() >= loop.time() + duration_ms / 1000:
+                return
+            self._unmute()
+        self._muted = loop.call_later(duration_ms / 1000, self._unmute)
+        self._broker.quotas.muted += 1
+        self._regulate()
+
+    def _unmute(self) -> None:
+        if self._muted is not None:
+            self._muted.cancel()
+            self._muted = None
+            self._broker.quotas.muted -= 1
+            self._regulate()
 
     def _handler(self, key: int, version: int) -> Handler:
         """Return the handler of an API; ProtocolError if it is not supported, or not on this listener."""
@@ -288,7 +342,7 @@ class Connection(asyncio.BufferedProtocol):
             result = yield from result
         return result
 
-    async def _finish(self, work: Sliced[Any], version: int) -> Reply:
+    async def _finish(self, work: Sliced[Any], request: _Request) -> Reply:
         """Return the response to a long request. One at a time over all connections, to bound the memory."""
         async with self._broker.long_requests:
             with without_collections():
@@ -298,13 +352,19 @@ class Connection(asyncio.BufferedProtocol):
                     self._is_slicing = False
                     self._regulate()
                 if isinstance(reply, Message):
-                    return Encoded(await in_slices(reply.encode_in_slices(version)))
-        return await self._encoded(reply, version) if inspect.isawaitable(reply) else cast("Reply", reply)
+                    return await self._encoded_in_slices(reply, request)
+        if inspect.isawaitable(reply):
+            return await self._encoded(reply, request)
+        return cast("Reply", reply)
 
-    async def _encoded(self, result: Awaitable[Reply], version: int) -> Reply:
+    async def _encoded(self, result: Awaitable[Reply], request: _Request) -> Reply:
         """Return the response to a large request, encoded in slices: it may be as large."""
-        reply = await result
+        return await self._encoded_in_slices(await result, request)
+
+    async def _encoded_in_slices(self, reply: Reply, request: _Request) -> Reply:
+        reply = self._charged(reply, request.header, request.usage)
         if isinstance(reply, Message):
+            version = request.header.request_api_version
             return Encoded(await in_slices(reply.encode_in_slices(version)))
         return reply
 
@@ -337,21 +397,21 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.writelines(self._out)
             self._out, self._out_bytes = [], 0
 
-    def _answer_later(
-        self, result: Awaitable[Reply], handler: Handler, header: RequestHeader, began: float
-    ) -> None:
+    def _answer_later(self, result: Awaitable[Reply], request: _Request) -> None:
         slot = _Slot()
         self._slots.append(slot)
-        task = self._broker.loop.create_task(self._fill(slot, result, handler, header, began))
+        if request.usage is not None:
+            request.usage.pause()
+            result = Timed(result, request.usage)
+        task = self._broker.loop.create_task(self._fill(slot, result, request))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _fill(
-        self, slot: _Slot, result: Awaitable[Reply], handler: Handler, header: RequestHeader, began: float
-    ) -> None:
+    async def _fill(self, slot: _Slot, result: Awaitable[Reply], request: _Request) -> None:
+        header = request.header
         try:
-            reply = await result
-            self._broker.meters.request(header.request_api_key).done(began)
+            reply = self._charged(await result, header, request.usage)
+            self._broker.meters.request(header.request_api_key).done(request.began)
             slot.buffers = [] if reply is None else _encode(reply, header)
             self._parked += sum(map(len, slot.buffers))
         except (ProtocolError, HangUp) as error:
@@ -359,7 +419,8 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
             return
         except Exception:
-            logger.exception("%s of %s failed: closing its connection", handler.key.name, self.address)
+            name = request.handler.key.name
+            logger.exception("%s of %s failed: closing its connection", name, self.address)
             self.close()
             return
         if len(self._slots) == 1:
@@ -398,6 +459,7 @@ class Connection(asyncio.BufferedProtocol):
             or len(self._slots) >= MAX_IN_FLIGHT
             or self._parked >= PARKED_BYTES
             or self._is_slicing
+            or self._muted is not None
             or bool(self._slots and self._backlog and bytes(self._backlog[0][:2]) in _LATE)
         )
         if self._transport is None or pause == self._paused:

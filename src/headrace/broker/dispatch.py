@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from headrace.broker.requirements import Required, Requirement
 from headrace.broker.services import BrokerServices
 from headrace.broker.slices import Steps
+from headrace.broker.throttling import RequestUsage
 from headrace.protocol.api import response_class
 from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.fields import Buffer
@@ -75,6 +76,7 @@ class Context(NamedTuple):
     principal: Principal = ANONYMOUS
     sasl: SaslSession | None = None  # of a connection to a listener with SASL
     authorizer: Authorizer = ALLOW_ALL  # the broker's; its own requests to itself need no authorization
+    usage: RequestUsage | None = None  # what the request uses of quotas; None if there are none
 
     def may(self, permission: Permission, name: str = CLUSTER_NAME) -> bool:
         """Return whether the principal has `permission` on the resource `name`."""

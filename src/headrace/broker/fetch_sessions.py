@@ -207,6 +207,16 @@ class FetchSessions:
         session.check(request, by_id=by_id)
         return (yield from self._continue(session, request, exists, now_ms))
 
+    def discard_new(self, plan: Plan) -> int:
+        """Return the session id of an empty response; a session that the request has opened ends.
+
+        The client cannot use it: it expects all partitions in the response to its first request.
+        """
+        if plan.incremental:
+            return plan.session_id
+        self._remove(plan.session_id)
+        return NO_SESSION
+
     def _continue(
         self, session: FetchSession, request: FetchRequest, exists: Exists, now_ms: int
     ) -> Steps[Plan]:

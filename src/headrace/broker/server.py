@@ -14,6 +14,7 @@ from headrace.broker.acl_store import AclStore
 from headrace.broker.audit import AuditLog
 from headrace.broker.authentication import Authentication
 from headrace.broker.broker_settings import BROKER_SETTINGS
+from headrace.broker.client_quotas import ClientQuotas, has_quotas
 from headrace.broker.cluster import ClusterView, prepare
 from headrace.broker.config import BrokerConfig
 from headrace.broker.config_rules import SettingRules
@@ -88,6 +89,7 @@ class Broker(BrokerServices):
         self.authorizer = _authorizer(config, self._acl_index)
         self.acls = None  # until `start`
         self.audit = AuditLog()
+        self.quotas = ClientQuotas(config)
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.buffers = BufferPool()
         self.long_requests = asyncio.Lock()
@@ -437,6 +439,8 @@ class Broker(BrokerServices):
             logger.warning("the configuration of broker %s in ZooKeeper is ignored: %s", name, error)
 
     def _resource_config_changed(self, kind: str, name: str, values: Mapping[str, str]) -> None:
+        if has_quotas(kind):
+            self.quotas.change(kind, name, values)
         if kind == "topics":
             self._topic_config_changed(name, values)
         elif kind == "groups":

@@ -8,6 +8,7 @@ from typing import Any
 from headrace.broker.acl_store import AclStore
 from headrace.broker.audit import AuditLog
 from headrace.broker.authentication import Authentication
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.config import BrokerConfig
 from headrace.broker.connections import Connections
 from headrace.broker.controller_client import ControllerClient
@@ -57,6 +58,7 @@ class BrokerServices:
     audit: AuditLog
     acls: AclStore | None
     """None if authorizer.class.name is empty, so that everybody may do everything."""
+    quotas: ClientQuotas
     image: ClusterImage
     session: ZooKeeperSession
     logs: LogDirectory

@@ -71,10 +71,6 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _list("early.start.listeners"),
     ),
     *_unused(
-        "connections are limited by number, not by rate",
-        _int("max.connection.creation.rate", _MAX_INT, low=0, scope=_ALL),
-    ),
-    *_unused(
         "a request leaves its purgatory when it is completed",
         _int("delete.records.purgatory.purge.interval.requests", 1),
         _int("fetch.purgatory.purge.interval.requests", 1000),
@@ -125,12 +121,8 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _int("offsets.topic.compression.codec", 0),
     ),
     *_unused(
-        "quotas are not supported, and replication throttles are enforced per second",
+        "quotas have no plugins, and replication throttles are enforced per second",
         _class("client.quota.callback.class"),
-        _int("controller.quota.window.num", 11, low=1),
-        _int("controller.quota.window.size.seconds", 1, low=1),
-        _int("quota.window.num", 11, low=1),
-        _int("quota.window.size.seconds", 1, low=1),
         _int("replication.quota.window.num", 11, low=1),
         _int("replication.quota.window.size.seconds", 1, low=1),
     ),

@@ -108,7 +108,18 @@ class ConfigAdmin:
 
     async def change_user(self, name: str, changed: Callable[[dict[str, str]], dict[str, str]]) -> None:
         """Replace what ZooKeeper has about a user with what `changed` makes of it."""
-        await self._write(USERS, name, changed, _check_size, validate_only=False)
+        await self.change_entity(USERS, name, changed)
+
+    async def change_entity(
+        self,
+        kind: str,
+        name: str,
+        changed: Callable[[dict[str, str]], dict[str, str]],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Replace the configs of a user, a client id or an address with what `changed` makes of them."""
+        await self._write(kind, name, changed, _check_size, validate_only=validate_only)
 
     def _resource(self, kind: int, name: str) -> tuple[ResourceType, str]:
         """Return the type of a resource, and the name of the znode with its configs."""
@@ -155,7 +166,7 @@ class ConfigAdmin:
                     return
                 config = Config(kind=kind, name=name, values=values)
                 try:
-                    await write_config(self._session, config, None if found is None else found.version)
+                    await write_config(self._session, config, found)
                 except Conflict:  # another broker has changed it since it was read
                     if attempt == _ATTEMPTS:
                         raise

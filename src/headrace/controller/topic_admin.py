@@ -32,10 +32,16 @@ from headrace.storage.errors import InvalidTopic
 from headrace.storage.topics import INTERNAL_TOPICS, check_topic_name
 
 T = TypeVar("T")
+Charge = Callable[[int], None]
+"""Charges a number of partitions to the client's quota, or raises KafkaError if that exceeds it."""
 BROKER_DEFAULT = -1  # as a number of partitions or replicas in a request: the broker's default
 _RESERVED_ID_STARTS = {0, 0xF8, 0xF9, 0xFA, 0xFB}
 
 logger = logging.getLogger(__name__)
+
+
+def _free_of_charge(_partitions: int) -> None:
+    """Charge nothing."""
 
 
 class TopicDefaults(NamedTuple):
@@ -93,6 +99,7 @@ class TopicAdmin:
         assignment: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str | None] | None = None,
         validate_only: bool = False,
+        charge: Charge = _free_of_charge,
     ) -> TopicAssignment:
         """Create a topic, which clients can use once `told` returns; KafkaError if nothing was created."""
         own = {config: value for config, value in (configs or {}).items() if value is not None}
@@ -104,6 +111,7 @@ class TopicAdmin:
                 replicas=self._replicas(name, partitions, replicas, assignment),
             )
             if not validate_only:
+                charge(len(topic.replicas))
                 await self._changes.run(self._create(topic, own))
             return topic
 
@@ -145,6 +153,7 @@ class TopicAdmin:
         assignment: Sequence[Sequence[int]] | None = None,
         *,
         validate_only: bool = False,
+        charge: Charge = _free_of_charge,
     ) -> None:
         """Add empty partitions until the topic has `count`; the existing ones stay as they are."""
         async with self._lock:
@@ -173,6 +182,7 @@ class TopicAdmin:
                 removing=old.removing,
             )
             if not validate_only:
+                charge(len(added))
                 await self._changes.run(self._grow(topic, found.version, added))
 
     async def _grow(self, topic: TopicAssignment, version: int, added: Mapping[int, Sequence[int]]) -> None:
@@ -199,7 +209,7 @@ class TopicAdmin:
 
     # -- deleting ------------------------------------------------------------------------------
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, name: str, charge: Charge = _free_of_charge) -> None:
         """Delete a topic with its records and configs; once it is marked, a crash only delays that."""
         if not self._defaults().deletion_enabled:
             raise PolicyViolation("delete.topic.enable is false")
@@ -207,6 +217,7 @@ class TopicAdmin:
             topic = self._controller.model.topics.get(name)
             if topic is None:
                 raise UnknownTopicOrPartition(f"topic {name!r} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
+            charge(len(topic.partitions))
             await self._changes.run(self._delete(name, topic.topic_id))
 
     async def _delete(self, name: str, topic_id: bytes) -> None:

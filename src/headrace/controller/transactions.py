@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from headrace.controller.errors import NotController, TopicAlreadyExists
 from headrace.controller.model import Changes, ClusterModel, Member
-from headrace.coordination.session import Check, Conflict, Create, Delete, Operation, Set, ZooKeeperSession
+from headrace.coordination.session import (
+    Check,
+    Conflict,
+    Create,
+    Delete,
+    Operation,
+    Set,
+    Znode,
+    ZooKeeperSession,
+)
 from headrace.coordination.znodes import (
     Config,
     ConfigChange,
@@ -22,6 +31,7 @@ from headrace.coordination.znodes import (
     deleted_topic_path,
     encode_id,
     topic_path,
+    user_of,
 )
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import Partition
@@ -248,18 +258,20 @@ async def _commit(session: ZooKeeperSession, elected: ElectedEpoch, operations: 
 # -- configs -----------------------------------------------------------------------------------
 
 
-async def write_config(session: ZooKeeperSession, config: Config, version: int | None) -> None:
-    """Replace the config that was read at `version` (None: there was none), and notify the other brokers.
+async def write_config(session: ZooKeeperSession, config: Config, found: Znode | None) -> None:
+    """Replace the config that was read as `found`, and notify the other brokers.
 
-    Conflict if another broker has changed it since. Groups, users and client metrics subscriptions are listed
-    by their znodes, so those without a config have none.
+    Conflict if another broker has changed it since. Resources that are listed by their znodes have none
+    without a config, except a user with znodes for single client ids below it.
     """
-    is_unset = config.kind in {"groups", "users", "client-metrics"} and not config.values
-    if version is not None and is_unset:
-        await session.delete(config.path, version)
-    elif version is not None:
-        await session.set(config.path, config.encode(), version)
+    is_unset = config.kind not in {"topics", "brokers"} and not config.values
+    if found is not None and is_unset and not found.children:
+        await session.delete(config.path, found.version)
+    elif found is not None:
+        await session.set(config.path, config.encode(), found.version)
     elif not is_unset:
+        if user_of(config.kind) is not None:
+            await session.ensure(config.parent)
         await session.create(config.path, config.encode())
     change = ConfigChange(entity=config.path.removeprefix("/config/"))
     await session.create(ConfigChange.prefix, change.encode(), sequence=True)

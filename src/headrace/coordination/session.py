@@ -23,6 +23,7 @@ from kazoo.exceptions import (
     KazooException,
     NodeExistsError,
     NoNodeError,
+    NotEmptyError,
     RolledBackError,
     RuntimeInconsistency,
     SessionExpiredError,
@@ -69,6 +70,7 @@ class Znode(NamedTuple):
     ephemeral_owner: int = 0  # the session that it is removed with; 0: persistent
     modified_zxid: int = 0
     created_ms: int = 0  # by the clock of the server
+    children: int = 0
 
 
 class Create(NamedTuple):
@@ -206,7 +208,9 @@ class ZooKeeperSession:
             if watch is not None and await self.exists(path, watch):
                 return await self.get(path, watch)  # it was created between the two calls
             return None
-        return Znode(data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid, stat.ctime)
+        return Znode(
+            data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid, stat.ctime, stat.numChildren
+        )
 
     async def exists(self, path: str, watch: Watcher | None = None) -> bool:
         return await self._call(self._client.exists_async, path, watch=self._watcher(watch)) is not None
@@ -242,6 +246,7 @@ class ZooKeeperSession:
         return int(stat.version)
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Remove a znode; raise Conflict if it is not at `version`, or has children."""
         await _conflicts(self._call(self._client.delete_async, path, version=version), path)
 
     async def delete_tree(self, path: str) -> None:
@@ -328,5 +333,5 @@ def _abandon(client: KazooClient) -> None:
 async def _conflicts(call: Awaitable[Any], path: str) -> Any:
     try:
         return await call
-    except (NodeExistsError, NoNodeError, BadVersionError) as error:
+    except (NodeExistsError, NoNodeError, BadVersionError, NotEmptyError) as error:
         raise Conflict(f"{type(error).__name__} at {path}", path) from error

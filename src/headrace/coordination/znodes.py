@@ -32,6 +32,7 @@ PERSISTENT_PATHS = (
     "/config/groups",
     "/config/client-metrics",
     "/config/clients",
+    "/config/ips",
     "/config/users",
     "/cluster",
     "/isr_change_notification",
@@ -234,25 +235,41 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The settings of a topic, a broker, a group or a metrics subscription that differ from the defaults."""
+    """The settings of a topic, a broker, a group or a metrics subscription that differ from the defaults.
 
-    kind: str  # "topics", "brokers", "groups", "users" or "client-metrics"
-    name: str  # a topic, a broker id, "<default>", a group or a subscription
+    Users, client ids and addresses have quotas here, and users their SCRAM credentials. A user's quotas for
+    one client id are of the kind `clients_of(user)`.
+    """
+
+    kind: str  # "topics", "brokers", "groups", "users", "clients", "ips" or "client-metrics"
+    name: str  # a topic, a broker id, "<default>", a group, a subscription; "" for a default of quotas
     values: Mapping[str, str]
 
     @staticmethod
     def path_of(kind: str, name: str) -> str:
-        return f"/config/{kind}/{encode_config_name(name)}"
+        return f"/config/{kind}/{encode_config_name(name, kind)}"
 
     @property
     def path(self) -> str:
         return self.path_of(self.kind, self.name)
+
+    @property
+    def parent(self) -> str:
+        return f"/config/{self.kind}"
+
+    @staticmethod
+    def entity_of(path: str) -> tuple[str, str]:
+        """Return the kind and the name of the config at `path` below /config."""
+        kind, _, encoded = path.rpartition("/")
+        return kind, decode_config_name(encoded, kind)
 
     def encode(self) -> bytes:
         return _dump({"version": 1, "config": dict(self.values)})
 
     @classmethod
     def decode(cls, kind: str, name: str, data: bytes) -> Self:
+        if not data:  # a znode that was created for the znodes below it
+            return cls(kind=kind, name=name, values={})
         with _content(cls.path_of(kind, name), data) as content:
             return cls(kind=kind, name=name, values={str(k): str(v) for k, v in content["config"].items()})
 
@@ -337,13 +354,37 @@ class ProducerIdBlock:
             )
 
 
-def encode_config_name(name: str) -> str:
-    """Return the last part of a Config's path; names of topics and brokers are unchanged."""
-    return quote(name, safe="<>") if name.strip(".") else name.replace(".", "%2E")
+_QUOTA_KINDS = ("users", "clients", "ips")
+_DEFAULT_ENTITY = "<default>"
 
 
-def decode_config_name(encoded: str) -> str:
-    return unquote(encoded)
+def clients_of(user: str) -> str:
+    """Return the kind of the configs that a user has for single client ids."""
+    return f"users/{encode_config_name(user, 'users')}/clients"
+
+
+def user_of(kind: str) -> str | None:
+    """Return the user whose configs for single client ids are of this kind; None if it is another kind."""
+    first, _, rest = kind.partition("/")
+    user, _, last = rest.partition("/")
+    return decode_config_name(user, "users") if (first, last) == ("users", "clients") else None
+
+
+def encode_config_name(name: str, kind: str = "topics") -> str:
+    """Return the last part of a Config's path; names of topics and brokers are unchanged.
+
+    Users, client ids and addresses are written as Kafka writes them, and their default, "", as <default>.
+    """
+    if not name.strip("."):
+        return name.replace(".", "%2E") or _DEFAULT_ENTITY
+    if kind.startswith(_QUOTA_KINDS):
+        return quote(name, safe="").replace("~", "%7E")
+    return quote(name, safe="<>")
+
+
+def decode_config_name(encoded: str, kind: str = "topics") -> str:
+    is_default = encoded == _DEFAULT_ENTITY and kind.startswith(_QUOTA_KINDS)
+    return "" if is_default else unquote(encoded)
 
 
 def encode_id(topic_id: bytes) -> str:

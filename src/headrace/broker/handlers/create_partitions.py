@@ -3,13 +3,14 @@
 Behaviour: each topic is changed on its own. Records stay in their partitions, but a key may hash to another
            partition from then on. A topic that is named twice is answered once, with INVALID_REQUEST, and
            is not changed.
-Versions:  v2 flexible.
+Versions:  v2 flexible; v3 THROTTLING_QUOTA_EXCEEDED.
 """
 
 from collections import Counter
 from typing import Final
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.mutation_quotas import MutationQuota
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
@@ -24,6 +25,7 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
 _ALTER: Final = on_topics(Operation.ALTER)
+_STRICT_SINCE: Final = 3
 
 
 @handles(ApiKey.CREATE_PARTITIONS, range(4), requires=_ALTER, on_controller=True)
@@ -32,14 +34,20 @@ async def create_partitions(request: CreatePartitionsRequest, context: Context) 
     counts = Counter(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
     results, turns = [], Turns()
+    quota = MutationQuota.of(context, strict_since=_STRICT_SINCE)
     for name, topic in by_name.items():
-        results.append(await _grow(topic, counts[name], context, request.validate_only))
+        results.append(await _grow(topic, counts[name], context, quota, validate_only=request.validate_only))
         await turns.next()
-    return CreatePartitionsResponse(results=results)
+    return CreatePartitionsResponse(throttle_time_ms=quota.throttle_ms, results=results)
 
 
 async def _grow(
-    topic: CreatePartitionsTopic, times_named: int, context: Context, validate_only: bool
+    topic: CreatePartitionsTopic,
+    times_named: int,
+    context: Context,
+    quota: MutationQuota,
+    *,
+    validate_only: bool,
 ) -> CreatePartitionsTopicResult:
     assignment = None if topic.assignments is None else [entry.broker_ids for entry in topic.assignments]
     try:
@@ -47,7 +55,7 @@ async def _grow(
             raise InvalidRequest(f"topic {topic.name!r} is named {times_named} times in one request")
         context.require(_ALTER, topic.name)
         await context.broker.topic_admin.add_partitions(
-            topic.name, topic.count, assignment, validate_only=validate_only
+            topic.name, topic.count, assignment, validate_only=validate_only, charge=quota.charge
         )
     except FAILURES as error:
         return CreatePartitionsTopicResult(

@@ -2,8 +2,9 @@
 
 Behaviour: each topic is created on its own, whether the others are refused or not. Clients can use it when
            the response arrives.
-Versions:  v4 -1 partitions or replicas means the broker's default; v5 flexible, configs in the response; v7
-           topic ids. Without DESCRIBE_CONFIGS the response does not have the configs (KIP-525).
+Versions:  v4 -1 partitions or replicas means the broker's default; v5 flexible, configs in the response; v6
+           THROTTLING_QUOTA_EXCEEDED; v7 topic ids. Without DESCRIBE_CONFIGS the response does not have the
+           configs (KIP-525).
 """
 
 import logging
@@ -12,6 +13,7 @@ from typing import Final
 
 from headrace.broker.describe import describe_topic
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.mutation_quotas import MutationQuota
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
@@ -27,6 +29,8 @@ from headrace.protocol.schema.create_topics import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
+
+_STRICT_SINCE = 6
 
 logger = logging.getLogger(__name__)
 
@@ -48,12 +52,13 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
     await context.broker.session.reconnected(request.timeout_ms)
     times = Counter(topic.name for topic in request.topics)
     admin, results, turns = context.broker.topic_admin, [], Turns()
+    quota = MutationQuota.of(context, strict_since=_STRICT_SINCE)
     for topic in {topic.name: topic for topic in request.topics}.values():
         try:
             if times[topic.name] > 1:
                 raise InvalidRequest(f"topic {topic.name!r} is named twice in one request")
             require_create(topic.name, context)
-            created = await _create(topic, request, context)
+            created = await _create(topic, request, context, quota)
         except FAILURES as error:
             results.append(_refused(topic, error))
         else:
@@ -63,7 +68,7 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
         await admin.propagated()  # once for all of them: brokers create the partitions of one update together
     except FAILURES as error:
         logger.info("topics are created, and not known to all brokers yet: %s", error)
-    return CreateTopicsResponse(topics=results)
+    return CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=results)
 
 
 def require_create(topic: str, context: Context) -> None:
@@ -72,7 +77,9 @@ def require_create(topic: str, context: Context) -> None:
         context.require(_CREATE, topic)
 
 
-async def _create(topic: CreatableTopic, request: CreateTopicsRequest, context: Context) -> TopicAssignment:
+async def _create(
+    topic: CreatableTopic, request: CreateTopicsRequest, context: Context, quota: MutationQuota
+) -> TopicAssignment:
     assignment = {entry.partition_index: entry.broker_ids for entry in topic.assignments}
     if len(assignment) != len(topic.assignments):
         raise InvalidReplicaAssignment("a partition is assigned twice")
@@ -83,6 +90,7 @@ async def _create(topic: CreatableTopic, request: CreateTopicsRequest, context: 
         assignment=assignment,
         configs={config.name: config.value for config in topic.configs},
         validate_only=request.validate_only,
+        charge=quota.charge,
     )
 
 

@@ -1,12 +1,13 @@
 """DeleteTopics (key 20), v1-v6.
 
 Behaviour: each topic is deleted on its own; its records are deleted when the response arrives.
-Versions:  v4 flexible; v5 messages; v6 topics by id.
+Versions:  v4 flexible; v5 messages, THROTTLING_QUOTA_EXCEEDED; v6 topics by id.
 """
 
 from typing import Final
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.mutation_quotas import MutationQuota
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
@@ -25,6 +26,8 @@ _DELETE: Final = on_topics(Operation.DELETE)
 _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 _DELETE_ON_CLUSTER: Final = Permission(Operation.DELETE, ResourceType.CLUSTER)
 
+_STRICT_SINCE = 5
+
 
 @handles(
     ApiKey.DELETE_TOPICS,
@@ -36,13 +39,14 @@ async def delete_topics(request: DeleteTopicsRequest, context: Context) -> Delet
     await context.broker.session.reconnected(request.timeout_ms)
     named = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names]
     responses, turns = [], Turns()
+    quota = MutationQuota.of(context, strict_since=_STRICT_SINCE)
     for topic in {(each.name, each.topic_id): each for each in [*named, *request.topics]}.values():
-        responses.append(await _delete(topic, context))
+        responses.append(await _delete(topic, context, quota))
         await turns.next()
-    return DeleteTopicsResponse(responses=responses)
+    return DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=responses)
 
 
-async def _delete(topic: DeleteTopicState, context: Context) -> DeletableTopicResult:
+async def _delete(topic: DeleteTopicState, context: Context, quota: MutationQuota) -> DeletableTopicResult:
     name, topic_id = topic.name, topic.topic_id
     try:
         if name is not None and topic_id != ZERO_UUID:
@@ -52,7 +56,7 @@ async def _delete(topic: DeleteTopicState, context: Context) -> DeletableTopicRe
         name = found
         known = context.broker.image.topics.get(name)
         topic_id = topic_id if known is None else known.topic_id
-        await context.broker.topic_admin.delete(name)
+        await context.broker.topic_admin.delete(name, quota.charge)
     except FAILURES as error:
         return DeletableTopicResult(
             name=name, topic_id=topic_id, error_code=error_code(error), error_message=error_message(error)

@@ -9,6 +9,7 @@ from headrace.broker.dispatch import HANDLERS, BrokerKey, Context, call, handles
 from headrace.broker.envelopes import client_address
 from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import completed
+from headrace.broker.throttling import RequestUsage
 from headrace.protocol.api import decode_request, encode_response
 from headrace.protocol.errors import ErrorCode, ProtocolError
 from headrace.protocol.headers import decode_request_header, encode_response_header
@@ -27,11 +28,17 @@ async def envelope(request: EnvelopeRequest, context: Context) -> EnvelopeRespon
     if not context.broker.is_controller:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     assert request.request_principal is not None, "brokers always name the principal"
+    principal = Principal.decode(request.request_principal)
+    quotas = context.broker.quotas
+    usage = None
+    if quotas.is_active:  # the broker that forwards the request charges its time, and mutes the client
+        usage = RequestUsage(quotas, principal.name, header.client_id, key, 0)
     caller = context._replace(
         client_id=header.client_id,
         version=version,
         address=client_address(request),
-        principal=Principal.decode(request.request_principal),
+        principal=principal,
+        usage=usage,
     )
     response = await completed(call(handler, decode_request(key, version, body), caller))
     frame = [

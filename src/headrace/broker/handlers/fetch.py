@@ -12,7 +12,8 @@ Replicas:  a follower reads up to the log end offset, and its fetch offset is it
            follower whose log has diverged gets the diverging epoch. On another listener than the inter-broker
            one a follower gets CLUSTER_AUTHORIZATION_FAILED. A consumer may read from any replica in
            the ISR, and is sent to a replica in its rack according to replica.selector.class.
-Not yet:   quotas.
+Quotas:    a response that exceeds consumer_byte_rate or request_percentage is empty, with the throttle time.
+           Followers are exempt.
 """
 
 import asyncio
@@ -71,6 +72,8 @@ def fetch(
     replica = _replica(request)
     if replica is not None and not context.listener.is_inter_broker:
         return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, responses=())
+    if replica is not None and context.usage is not None:
+        context.usage.exempt()
     try:
         plan = yield from context.broker.fetch_sessions.plan(
             request,
@@ -88,7 +91,7 @@ def fetch(
     if found.missing:
         return _load_and_reply(plan, request, context, replica, found.missing)
     if _is_enough(plan, found, request):
-        return (yield from _reply(plan, found, replica))
+        return (yield from _reply(plan, found, context, replica))
     partitions = at_once(_partitions(plan, context, replica))
     waiting = _waiting(partitions, request, context, replica, missing=request.min_bytes - found.size)
     return _wait(plan, request, context, waiting, replica)
@@ -109,7 +112,7 @@ def _fetch_many(
         if found.missing:
             return _load_and_reply(plan, request, context, replica, found.missing)
         if _is_enough(plan, found, request):
-            return (yield from _reply(plan, found, replica))
+            return (yield from _reply(plan, found, context, replica))
         waiting.arrived(found.size)
         is_waiting = True
         return _wait(plan, request, context, waiting, replica)
@@ -190,7 +193,7 @@ async def _load_and_reply(
 async def _encoded_reply(
     plan: Plan, found: "_ReadResult", context: Context, replica: "_Replica | None"
 ) -> FetchResponse | Encoded:
-    response = await in_slices(_reply(plan, found, replica))
+    response = await in_slices(_reply(plan, found, context, replica))
     if len(plan.partitions) > READ_AT_ONCE:
         return Encoded(await in_slices(response.encode_in_slices(context.version)))
     return response
@@ -274,9 +277,7 @@ def _read(
 ) -> Steps[_ReadResult]:
     reading = nullcontext if may_block else cached_only
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
-    room = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
-    if context.broker.connections.holds_too_many_replies:
-        room = 0
+    room = _room(request, context, replica)
     found = _ReadResult([], [])
     for number, entry in enumerate(plan.partitions):
         if not number % STEP:
@@ -310,6 +311,16 @@ def _read(
         else:
             found.add(entry, data, partition.meter)
     return found
+
+
+def _room(request: FetchRequest, context: Context, replica: _Replica | None) -> int:
+    """Return how many bytes of records the response may have; its first batch may be larger."""
+    room = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
+    if context.broker.connections.holds_too_many_replies:
+        room = 0
+    if replica is None and context.usage is not None:
+        room = min(room, context.usage.largest_fetch)
+    return room
 
 
 def _count(found: _ReadResult, replica: _Replica | None) -> None:
@@ -460,7 +471,14 @@ def _failed(entry: SessionPartition, failure: Failure) -> PartitionData:
     )
 
 
-def _reply(plan: Plan, found: _ReadResult, replica: _Replica | None) -> Steps[FetchResponse]:
+def _reply(
+    plan: Plan, found: _ReadResult, context: Context, replica: _Replica | None
+) -> Steps[FetchResponse]:
+    if replica is None and context.usage is not None:
+        throttle_ms = context.usage.charge_fetch(found.size)
+        if throttle_ms:
+            session_id = context.broker.fetch_sessions.discard_new(plan)
+            return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id, responses=())
     _count(found, replica)
     topics: dict[tuple[str, bytes], list[PartitionData]] = {}
     for number, (entry, data) in enumerate(found.entries):

@@ -9,7 +9,7 @@ Behaviour: acks=1 is answered when the leader has appended the batch, acks=-1 wh
 Versions:  v3 record batches, transactions; v5 log start offset; v8 per-record errors; v9 flexible; v10 new
            leaders in responses (not sent yet); v11 TRANSACTION_ABORTABLE; v12 partitions need not be added to
            a transaction before; v13 topics by id.
-Not yet:   quotas.
+Quotas:    a client that exceeds its producer_byte_rate is throttled after the response.
 """
 
 import asyncio

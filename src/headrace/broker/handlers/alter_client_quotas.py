@@ -1,0 +1,80 @@
+"""AlterClientQuotas (key 49), v0-v1.
+
+Behaviour: stores and removes quotas in ZooKeeper, in Kafka's form. All changes of one entity are made, or
+           none. They are in force on this broker when it answers, and on the others when they have read the
+           change. To remove a quota that is not set, or that does not exist, is no error.
+Versions:  v1 flexible.
+"""
+
+from collections.abc import Sequence
+
+from headrace.broker.client_quotas import config_of
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_cluster
+from headrace.broker.slices import Turns
+from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.protocol.schema.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntryData,
+    OpData,
+)
+from headrace.protocol.schema.index import ApiKey
+from headrace.quota.entities import QuotaEntity, check_value, encode_value
+from headrace.quota.errors import InvalidQuota
+from headrace.security.authorization import Operation
+
+
+@handles(ApiKey.ALTER_CLIENT_QUOTAS, range(2), requires=on_cluster(Operation.ALTER_CONFIGS))
+async def alter_client_quotas(
+    request: AlterClientQuotasRequest, context: Context
+) -> AlterClientQuotasResponse:
+    await context.broker.session.reconnected()
+    seen: set[QuotaEntity] = set()
+    results, turns = [], Turns()
+    for entry in request.entries:
+        results.append(await _alter(entry, seen, context, validate_only=request.validate_only))
+        await turns.next()
+    return AlterClientQuotasResponse(entries=results)
+
+
+async def _alter(
+    entry: AlterClientQuotasRequestEntryData,
+    seen: set[QuotaEntity],
+    context: Context,
+    *,
+    validate_only: bool,
+) -> AlterClientQuotasResponseEntryData:
+    def changed(values: dict[str, str]) -> dict[str, str]:
+        for op in entry.ops:
+            if not op.remove:
+                values[op.key] = encode_value(op.key, op.value)
+            elif op.key in entity.keys:  # not a SCRAM credential of a user
+                values.pop(op.key, None)
+        return values
+
+    try:
+        entity = QuotaEntity.of((each.entity_type, each.entity_name) for each in entry.entity)
+        if entity in seen:
+            raise InvalidQuota(f"{entity} is named twice in one request")
+        seen.add(entity)
+        _check(entity, entry.ops)
+        await context.broker.config_admin.change_entity(
+            *config_of(entity), changed, validate_only=validate_only
+        )
+    except FAILURES as error:
+        return AlterClientQuotasResponseEntryData(
+            error_code=error_code(error), error_message=error_message(error), entity=entry.entity
+        )
+    return AlterClientQuotasResponseEntryData(entity=entry.entity)
+
+
+def _check(entity: QuotaEntity, ops: Sequence[OpData]) -> None:
+    keys = set()
+    for op in ops:
+        if op.key in keys:
+            raise InvalidQuota(f"quota {op.key[:100]!r} is named twice for {entity}")
+        keys.add(op.key)
+        if not op.remove:
+            check_value(entity, op.key, op.value)

@@ -1,0 +1,47 @@
+"""DescribeClientQuotas (key 48), v0-v1.
+
+Behaviour: returns the quotas of the entities that match all components of the filter: an exact name, the
+           default, or any name of a type. With `strict`, entities with names of other types do not match.
+Versions:  v1 flexible.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_cluster
+from headrace.broker.slices import STEP, Steps
+from headrace.broker.translate import error_code, error_message
+from headrace.protocol.errors import KafkaError
+from headrace.protocol.schema.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+from headrace.protocol.schema.index import ApiKey
+from headrace.quota.filters import Component, QuotaFilter
+from headrace.security.authorization import Operation
+
+
+@handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, range(2), requires=on_cluster(Operation.DESCRIBE_CONFIGS))
+def describe_client_quotas(
+    request: DescribeClientQuotasRequest, context: Context
+) -> Steps[DescribeClientQuotasResponse]:
+    components = (Component(each.entity_type, each.match_type, each.match) for each in request.components)
+    try:
+        asked = QuotaFilter.of(components, strict=request.strict)
+    except KafkaError as error:
+        return DescribeClientQuotasResponse(
+            error_code=error_code(error), error_message=error_message(error), entries=None
+        )
+    entries = []
+    for number, (entity, quotas) in enumerate(list(context.broker.quotas.table.entities.items())):
+        if not number % STEP:
+            yield
+        if asked.matches(entity):
+            entries.append(
+                EntryData(
+                    entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.parts],
+                    values=[ValueData(key=key, value=value) for key, value in quotas.items()],
+                )
+            )
+    return DescribeClientQuotasResponse(entries=entries)

@@ -1,0 +1,49 @@
+"""What clients have used of their quotas, in bounded memory: client ids are chosen by clients."""
+
+from collections.abc import Callable
+from typing import Final, Generic, Protocol, TypeVar
+
+MOST_SENSORS: Final = 65_536  # of one quota; beyond that, the client that was quiet for longest is forgotten
+_LOOKED_AT: Final = 2  # old sensors for each use of one: more than can be added
+
+
+class Idle(Protocol):
+    def is_idle(self, now_ms: int) -> bool:
+        """Return whether a new sensor would behave in the same way."""
+
+
+S = TypeVar("S", bound=Idle)
+Client = tuple[str | None, str | None]
+"""The user and the client id that share a quota."""
+
+
+class Sensors(Generic[S]):
+    """A sensor for each client that has used its quota lately; those of quiet clients are removed."""
+
+    def __init__(self, make: Callable[[], S], most: int = MOST_SENSORS) -> None:
+        self._make = make
+        self._most = most
+        self._sensors: dict[Client, S] = {}  # in the order of their last use
+
+    def __len__(self) -> int:
+        return len(self._sensors)
+
+    def use(self, client: Client, now_ms: int) -> S:
+        """Return the sensor of a client, which becomes the last to be removed."""
+        sensors = self._sensors
+        sensor = sensors.pop(client, None)
+        if sensor is None:
+            sensor = self._make()
+        sensors[client] = sensor
+        self._remove_idle(now_ms)
+        return sensor
+
+    def _remove_idle(self, now_ms: int) -> None:
+        for _ in range(_LOOKED_AT):
+            client = next(iter(self._sensors))
+            if len(self._sensors) > self._most or (
+                len(self._sensors) > 1 and self._sensors[client].is_idle(now_ms)
+            ):
+                del self._sensors[client]
+            else:
+                return

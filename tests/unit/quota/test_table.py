@@ -1,0 +1,60 @@
+"""Which quota applies to a client: Kafka's order of precedence."""
+
+from headrace.quota.entities import DEFAULT, QuotaEntity, QuotaKey
+from headrace.quota.table import Applied, QuotaTable
+
+KEY = QuotaKey.PRODUCER_BYTE_RATE
+IN_ORDER = [
+    (QuotaEntity("alice", "app"), ("alice", "app")),
+    (QuotaEntity("alice", DEFAULT), ("alice", "app")),
+    (QuotaEntity("alice"), ("alice", None)),
+    (QuotaEntity(DEFAULT, "app"), ("alice", "app")),
+    (QuotaEntity(DEFAULT, DEFAULT), ("alice", "app")),
+    (QuotaEntity(DEFAULT), ("alice", None)),
+    (QuotaEntity(None, "app"), (None, "app")),
+    (QuotaEntity(None, DEFAULT), (None, "app")),
+]
+
+
+def test_the_most_specific_quota_applies_and_says_who_shares_it() -> None:
+    table = QuotaTable()
+    for limit, (entity, _) in enumerate(IN_ORDER, start=1):
+        table.put(entity, {KEY: float(limit)})
+
+    for limit, (entity, shared_by) in enumerate(IN_ORDER, start=1):
+        assert table.applied(KEY, "alice", "app") == Applied(limit, *shared_by)
+        table.put(entity, {})
+
+    assert table.applied(KEY, "alice", "app") is None
+    assert not table.has(KEY)
+    assert table.entities == {}
+
+
+def test_quotas_of_others_do_not_apply() -> None:
+    table = QuotaTable()
+    table.put(QuotaEntity("bob"), {KEY: 1.0})
+    table.put(QuotaEntity("alice", "other"), {KEY: 1.0})
+    table.put(QuotaEntity("alice"), {QuotaKey.CONSUMER_BYTE_RATE: 1.0})
+
+    assert table.applied(KEY, "alice", "app") is None
+
+
+def test_a_client_without_a_client_id_has_the_default_quota() -> None:
+    table = QuotaTable()
+    table.put(QuotaEntity(None, DEFAULT), {KEY: 5.0})
+
+    assert table.applied(KEY, "alice", "") == Applied(5.0, None, "")
+
+
+def test_an_address_has_its_own_rate_or_the_default_and_its_form_does_not_matter() -> None:
+    table = QuotaTable()
+    key = QuotaKey.CONNECTION_CREATION_RATE
+    table.put(QuotaEntity(ip="2001:DB8::1"), {key: 3.0})
+
+    assert table.connection_rate("2001:db8::1") == 3.0
+    assert table.connection_rate("10.0.0.1") is None
+
+    table.put(QuotaEntity(ip=DEFAULT), {key: 7.0})
+
+    assert table.connection_rate("10.0.0.1") == 7.0
+    assert QuotaEntity(ip="2001:DB8::1") in table.entities  # as it was written
