@@ -1,6 +1,7 @@
 """Quotas are stored, described and enforced: throttle times in responses, and channels that are muted."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,11 @@ from headrace.protocol.schema.describe_client_quotas import ComponentData, Descr
 from headrace.protocol.schema.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     UserName,
+)
+from headrace.protocol.schema.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
 )
 from headrace.protocol.schema.metadata import MetadataRequest
 from support.records import make_batch
@@ -379,3 +385,40 @@ def test_a_client_that_disconnects_while_it_is_muted_is_forgotten(
             assert answer.throttle_time_ms > 0
 
     until("the sockets are closed", lambda: broker.open_sockets <= before)
+
+
+# -- connections -----------------------------------------------------------------------------------
+
+
+def test_an_address_that_connects_too_often_is_refused(own_broker: BrokerProcess) -> None:
+    with RawClient(own_broker.bootstrap) as admin:
+        set_quotas(admin, {"ip": "127.0.0.1"}, connection_creation_rate=1.0)
+        served = [_is_served(own_broker) for _ in range(60)]
+        assert all(served[:10])  # a burst of ten is allowed, and about one per second
+        assert not all(served)
+
+        set_quotas(admin, {"ip": "127.0.0.1"}, connection_creation_rate=None)
+        assert all(_is_served(own_broker) for _ in range(60))
+
+
+def _is_served(broker: BrokerProcess) -> bool:
+    """Whether the broker serves a new connection."""
+    try:
+        with RawClient(broker.bootstrap) as one:
+            return bool(one.ask(ASK_VERSIONS, 0).error_code == 0)
+    except ConnectionError:
+        return False
+
+
+def test_a_connection_beyond_the_rate_of_the_broker_waits_and_is_served(own_broker: BrokerProcess) -> None:
+    with RawClient(own_broker.bootstrap) as admin:
+        change = AlterableConfig(name="max.connection.creation.rate", config_operation=0, value="2")
+        resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[change])
+        answer = admin.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+        assert answer.responses[0].error_code == 0
+
+    with ExitStack() as stack:  # a burst of twenty is allowed
+        clients = [stack.enter_context(RawClient(own_broker.bootstrap)) for _ in range(21)]
+        for each in clients:
+            each.send(ASK_VERSIONS, 0)
+        assert [each.receive(ASK_VERSIONS, 0).error_code for each in clients] == [0] * 21

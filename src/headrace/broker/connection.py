@@ -73,7 +73,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, broker: BrokerServices, handlers: Mapping[int, Handler], listener: Listener) -> None:
         self._broker = broker
         self._connections = broker.connections
-        self._listener = listener
+        self.listener = listener
         self._handlers = handlers
         self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"), broker.buffers)
         self._backlog: deque[memoryview] = deque()  # frames that arrived together with earlier ones
@@ -115,14 +115,14 @@ class Connection(asyncio.BufferedProtocol):
         self.address = str(peer[0]) if peer else "local"
         if not self._connections.admit(self):
             self._transport.abort()
-        elif self._listener.security_protocol is SecurityProtocol.SSL:
+        elif self.listener.security_protocol is SecurityProtocol.SSL:
             self._name_principal(transport.get_extra_info("ssl_object"))
 
     def _name_principal(self, tls: ssl.SSLObject) -> None:
         """Name the client after its certificate; without one it is ANONYMOUS."""
         certificate = tls.getpeercert(binary_form=True)
         try:
-            self.principal = self._broker.tls.principals(self._listener).principal(certificate)
+            self.principal = self._broker.tls.principals(self.listener).principal(certificate)
         except NoMatchingRule as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
             self.abort()
@@ -221,7 +221,7 @@ class Connection(asyncio.BufferedProtocol):
         usage = self._usage(header, handler, frame) if self._broker.quotas.is_active else None
         context = Context(
             self._broker,
-            self._listener,
+            self.listener,
             header.client_id,
             version,
             self.address,
@@ -296,8 +296,8 @@ class Connection(asyncio.BufferedProtocol):
         handler = self._handlers.get(key)
         if handler is None:
             raise ProtocolError(f"API key {key} is not supported")
-        if handler.inter_broker and not self._listener.is_inter_broker:
-            raise ProtocolError(f"{handler.key.name} is not accepted on listener {self._listener.name}")
+        if handler.inter_broker and not self.listener.is_inter_broker:
+            raise ProtocolError(f"{handler.key.name} is not accepted on listener {self.listener.name}")
         if version not in handler.versions and key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"{handler.key.name} v{version} is not supported")
         return handler

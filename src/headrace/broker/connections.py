@@ -2,15 +2,20 @@
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.config import BrokerConfig
+from headrace.broker.connection_rates import ConnectionRates
 from headrace.broker.descriptors import room_for_connections
 from headrace.protocol.frame import CHUNK_BYTES
+from headrace.security.listeners import Listener
 
 _QUIET_S: Final = 1.0  # after which a connection gives its receive buffer back
+_LOGGED_EVERY_S: Final = 1.0  # refused connections: a flood of them must not fill the log
 REPLIES_BYTES: Final = 256 * 1024 * 1024  # of unsent responses, over all connections, before Fetches get less
 
 logger = logging.getLogger(__name__)
@@ -19,6 +24,7 @@ logger = logging.getLogger(__name__)
 class ClientConnection(Protocol):
     """A connection as seen from here."""
 
+    listener: Listener
     address: str
     client_id: str | None
     last_active: float
@@ -30,6 +36,8 @@ class ClientConnection(Protocol):
 
     def rest(self) -> None: ...
 
+    def mute(self, duration_ms: int) -> None: ...
+
     def close(self) -> None: ...
 
     def abort(self) -> None: ...
@@ -38,12 +46,14 @@ class ClientConnection(Protocol):
 class Connections:
     """The connections of a broker, and their memory. `open_logs` returns how many logs hold open files."""
 
-    def __init__(self, config: BrokerConfig, open_logs: Callable[[], int]) -> None:
-        self._config = config
+    def __init__(self, config: BrokerConfig, open_logs: Callable[[], int], quotas: ClientQuotas) -> None:
         self._open_logs = open_logs
+        self._rates = ConnectionRates(config, quotas)
         self._connections: set[ClientConnection] = set()
         self._per_address: Counter[str] = Counter()
-        self._connections_by_address = config.connections_by_address
+        self._per_listener: Counter[str] = Counter()
+        self._logged_s, self._unlogged = float("-inf"), 0  # refused connections
+        self.use_config(config)
         self._buffered = 0  # bytes of all receive buffers
         self._unsent = 0  # bytes of all unsent responses
 
@@ -57,28 +67,62 @@ class Connections:
         """Apply changed broker settings to the next connections."""
         self._config = config
         self._connections_by_address = config.connections_by_address
+        self._by_listener = {
+            each.name: config.of_listener(each.name, "max.connections") for each in config.listeners
+        }
+        self._rates.use_config(config)
 
     def admit(self, connection: ClientConnection) -> bool:
-        """Add a connection, unless there are too many."""
-        address = connection.address
-        limit = self._connections_by_address.get(address, self._config.integer("max.connections.per.ip"))
-        if len(self._connections) >= self._config.integer("max.connections"):
-            why = "max.connections is reached"
-        elif len(self._connections) >= room_for_connections(self._open_logs()):
-            why = "the limit of open files is too low for more connections"
-        elif self._per_address[address] >= limit:
-            why = "max.connections.per.ip is reached"
-        else:
-            self._connections.add(connection)
-            self._per_address[address] += 1
-            return True
-        logger.warning("refusing a connection from %s: %s", address, why)
+        """Add a connection, unless there are too many; it is muted if connections are created too fast."""
+        why = self._why_refused(connection)
+        if why is None:
+            now_ms = int(time.monotonic() * 1000)
+            delay_ms = self._rates.delay_ms(connection.listener, connection.address, now_ms)
+            if delay_ms is not None:
+                self._add(connection)
+                if delay_ms:
+                    connection.mute(delay_ms)
+                return True
+            why = "connections are created too fast (max.connection.creation.rate, or a quota of the address)"
+        self._log_refusal(connection.address, why)
         return False
+
+    def _why_refused(self, connection: ClientConnection) -> str | None:
+        """Return which limit on the number of connections is reached, or None."""
+        address, listener = connection.address, connection.listener
+        limit = self._connections_by_address.get(address, self._config.integer("max.connections.per.ip"))
+        is_protected = listener.is_inter_broker and len(self._by_listener) > 1  # as in Kafka
+        if len(self._connections) >= self._config.integer("max.connections") and not is_protected:
+            return "max.connections is reached"
+        of_listener = self._by_listener.get(listener.name)
+        if isinstance(of_listener, int) and self._per_listener[listener.name] >= of_listener:
+            return f"max.connections of listener {listener.name} is reached"
+        if len(self._connections) >= room_for_connections(self._open_logs()):
+            return "the limit of open files is too low for more connections"
+        if self._per_address[address] >= limit:
+            return "max.connections.per.ip is reached"
+        return None
+
+    def _add(self, connection: ClientConnection) -> None:
+        self._connections.add(connection)
+        self._per_address[connection.address] += 1
+        self._per_listener[connection.listener.name] += 1
+
+    def _log_refusal(self, address: str, why: str) -> None:
+        """Log a refused connection, and how many others were refused since the last one that was logged."""
+        now_s = time.monotonic()
+        if now_s - self._logged_s < _LOGGED_EVERY_S:
+            self._unlogged += 1
+            return
+        others = f" ({self._unlogged} others were refused before)" if self._unlogged else ""
+        logger.warning("refusing a connection from %s: %s%s", address, why, others)
+        self._logged_s, self._unlogged = now_s, 0
 
     def forget(self, connection: ClientConnection) -> None:
         """Remove a connection that has ended."""
         if connection in self._connections:
             self._connections.remove(connection)
+            self._per_listener[connection.listener.name] -= 1
             self._per_address[connection.address] -= 1
             if not self._per_address[connection.address]:
                 del self._per_address[connection.address]

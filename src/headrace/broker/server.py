@@ -99,7 +99,7 @@ class Broker(BrokerServices):
         self.image = ClusterImage("")  # until ZooKeeper is asked for the id of the cluster
         self.endpoints = []
         self._servers: list[asyncio.Server] = []
-        self.connections = Connections(config, lambda: len(self.logs.logs))
+        self.connections = Connections(config, lambda: len(self.logs.logs), self.quotas)
         self.tls = BrokerTls(config)
         self.authentication = Authentication(config, self.image, self.now_ms)
         self.lease = Lease()

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.config import BrokerConfig
 from headrace.broker.connections import ClientConnection, Connections
 from headrace.broker.server import Broker
@@ -30,9 +31,13 @@ class _RefusingConnections(Connections):
     """Connections that a fault may refuse."""
 
     def __init__(
-        self, config: BrokerConfig, open_logs: Callable[[], int], refuses: Callable[[], bool]
+        self,
+        config: BrokerConfig,
+        open_logs: Callable[[], int],
+        quotas: ClientQuotas,
+        refuses: Callable[[], bool],
     ) -> None:
-        super().__init__(config, open_logs)
+        super().__init__(config, open_logs, quotas)
         self._refuses = refuses
 
     def admit(self, connection: ClientConnection) -> bool:
@@ -47,7 +52,7 @@ class EmbeddedBroker(Broker):
         self._faults = faults
         self.handlers = faults.handlers()
         self.connections = _RefusingConnections(
-            config, lambda: len(self.logs.logs), lambda: faults.refuses(self.broker_id)
+            config, lambda: len(self.logs.logs), self.quotas, lambda: faults.refuses(self.broker_id)
         )
 
     async def send_markers(self, broker_id: int, request: Message, version: int, *, timeout_s: float) -> Any:

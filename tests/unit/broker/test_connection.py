@@ -58,7 +58,7 @@ class Client:
     def __init__(self, answer: Callable[[ListGroupsRequest, Context], Any]) -> None:
         broker = Broker(BrokerConfig.of({"broker.id": "1"}))
         broker._loop = asyncio.get_running_loop()
-        broker.connections = Connections(broker.config, lambda: 0)
+        broker.connections = Connections(broker.config, lambda: 0, broker.quotas)
         handler = Handler(ApiKey.LIST_GROUPS, range(5), answer, (), when_ready=False)
         listener = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, is_inter_broker=False)
         self.transport = FakeTransport()

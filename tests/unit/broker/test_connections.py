@@ -3,14 +3,20 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.config import BrokerConfig
 from headrace.broker.connections import REPLIES_BYTES, Connections
 from headrace.protocol.frame import CHUNK_BYTES
+from headrace.quota.entities import QuotaKey
+from headrace.security.listeners import Listener, SecurityProtocol
+
+LISTENER = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, is_inter_broker=True)
 
 
 @dataclass(eq=False)
 class Client:
     address: str = "10.0.0.1"
+    listener: Listener = LISTENER
     client_id: str | None = None
     last_active: float = 0.0
     buffered: int = 0
@@ -21,6 +27,10 @@ class Client:
     def rest(self) -> None:
         self.events.append("rest")
 
+    def mute(self, duration_ms: int) -> None:
+        assert 0 < duration_ms <= 1000
+        self.events.append("mute")
+
     def close(self) -> None:
         self.events.append("close")
 
@@ -28,9 +38,10 @@ class Client:
         self.events.append("abort")
 
 
-def connections(**settings: str) -> Connections:
+def connections(quotas: ClientQuotas | None = None, **settings: str) -> Connections:
     given = {name.replace("_", "."): value for name, value in settings.items()}
-    return Connections(BrokerConfig.of(given), lambda: 0)
+    config = BrokerConfig.of(given)
+    return Connections(config, lambda: 0, quotas or ClientQuotas(config))
 
 
 def test_max_connections_counts_all_addresses() -> None:
@@ -99,3 +110,49 @@ def test_idle_connections_give_up_their_buffers_and_then_are_closed(idle_s: floa
     asyncio.run(look())
 
     assert client.events == events
+
+
+def test_connections_that_are_created_too_fast_wait_and_then_are_refused() -> None:
+    found = connections(max_connection_creation_rate="1")  # and a burst of ten
+    clients = [Client(f"10.0.0.{number}") for number in range(13)]
+
+    admitted = [found.admit(each) for each in clients]
+
+    assert admitted == [True] * 11 + [False] * 2
+    assert [each.events for each in clients[:11]] == [[]] * 10 + [["mute"]]
+
+
+def test_the_limits_of_a_listener_do_not_apply_to_others() -> None:
+    found = connections(
+        listeners="IN://:9093,OUT://:9092",
+        listener_security_protocol_map="IN:PLAINTEXT,OUT:PLAINTEXT",
+        inter_broker_listener_name="IN",
+        max_connections="3",
+        listener_name_out_max_connections="2",
+    )
+    inside = Listener("IN", SecurityProtocol.PLAINTEXT, is_inter_broker=True)
+    outside = Listener("OUT", SecurityProtocol.PLAINTEXT, is_inter_broker=False)
+
+    assert [found.admit(Client(listener=outside)) for _ in range(3)] == [True, True, False]
+    # The limit of the broker is not for the inter-broker listener, whose own is equal to it here.
+    assert [found.admit(Client(listener=inside)) for _ in range(4)] == [True, True, True, False]
+
+
+def test_an_address_beyond_its_quota_is_refused_and_others_are_not() -> None:
+    quotas = ClientQuotas(BrokerConfig.of({}))
+    quotas.change("ips", "10.0.0.1", {"connection_creation_rate": "1"})
+    found = connections(quotas)
+
+    assert [found.admit(Client()) for _ in range(12)] == [True] * 10 + [False] * 2
+    assert found.admit(Client("10.0.0.2"))
+    assert quotas.meters[QuotaKey.CONNECTION_CREATION_RATE].throttled == 2
+    assert not quotas.is_active  # requests of clients are not measured for it
+
+
+def test_a_flood_of_refused_connections_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    found = connections(max_connections="0")
+
+    for _ in range(1_000):
+        found.admit(Client())
+
+    assert len(caplog.records) < 10
