@@ -7,10 +7,10 @@ Versions:  v1 flexible.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from headrace.broker.client_quotas import config_of
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.schema.alter_client_quotas import (
@@ -23,10 +23,12 @@ from headrace.protocol.schema.alter_client_quotas import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.quota.entities import QuotaEntity, check_value, encode_value
 from headrace.quota.errors import InvalidQuota
-from headrace.security.authorization import Operation
+from headrace.security.authorization import Operation, Permission, ResourceType
+
+_ALTER_CONFIGS: Final = Permission(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
 
 
-@handles(ApiKey.ALTER_CLIENT_QUOTAS, range(2), requires=on_cluster(Operation.ALTER_CONFIGS))
+@handles(ApiKey.ALTER_CLIENT_QUOTAS, range(2), requires=_ALTER_CONFIGS)
 async def alter_client_quotas(
     request: AlterClientQuotasRequest, context: Context
 ) -> AlterClientQuotasResponse:
@@ -55,6 +57,7 @@ async def _alter(
         return values
 
     try:
+        context.require(_ALTER_CONFIGS)
         entity = QuotaEntity.of((each.entity_type, each.entity_name) for each in entry.entity)
         if entity in seen:
             raise InvalidQuota(f"{entity} is named twice in one request")
