@@ -90,7 +90,7 @@ def test_those_who_wait_for_the_registry_have_threads_of_their_own() -> None:
 
 def test_a_route_of_the_registry_runs_in_one_of_them(broker: Broker) -> None:
     app = create_app(GatewaySettings(bootstrap=broker.bootstrap))
-    with TestClient(app) as client:
+    with TestClient(app, base_url="http://localhost") as client:
         portal = client.portal
         assert portal is not None
         before = portal.call(lambda: to_thread.current_default_thread_limiter().total_tokens)

@@ -76,6 +76,12 @@ class Refused(ClientError):
     """Authentication failed: the broker does not accept our credentials, or we do not trust the broker."""
 
 
+class AuthenticationFailed(Refused):
+    """The broker does not accept the user's credentials: user name, password or token are wrong."""
+
+    error_code = ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
 class NoSuchTopic(ClientError):
     """There is no topic of this name, or the name is invalid."""
 
@@ -236,6 +242,7 @@ _OUT_OF_REACH: Final = {
 
 
 _NO_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
+_NOT_AUTHENTICATED: Final = {KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._AUTHENTICATION}  # noqa: SLF001
 _FENCED: Final = {KafkaError.PRODUCER_FENCED, KafkaError._FENCED}  # noqa: SLF001
 
 
@@ -265,7 +272,11 @@ def translate(
         return NoSuchTopic(what, said=None if is_topic else some)
     if code in _FENCED:
         return Fenced(what)
-    return ClientError(_sentence(kafka_error, what))
+    if code in _NOT_AUTHENTICATED:
+        return AuthenticationFailed(_sentence(kafka_error, what))
+    refusal = ClientError(_sentence(kafka_error, what))
+    refusal.error_code = ErrorCode(code) if code in set(ErrorCode) else None
+    return refusal
 
 
 def _not_acknowledged(topic: str, bootstrap: str, timeout_ms: int | None) -> Unreachable:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headrace.http.current import USER
 from headrace.http.guard import SAFE_METHODS
 
 _UNQUOTED: Final = "/:@!$&'()*+,;="
@@ -48,6 +49,8 @@ def _log(scope: Scope, status: int, took_s: float) -> None:
         "took_ms": round(took_s * 1000, 1),
         "client": client[0] if client else None,
     }
+    if scope.get(USER) is not None:
+        fields["user"] = scope[USER]
     # A path with a line break in it must not start a line of its own.
     shown = fields | {"path": quote(scope["path"], safe=_UNQUOTED, errors="backslashreplace")}
     logger.info("%(method)s %(path)s %(status)d in %(took_ms).1f ms", shown, extra={"fields": fields})

@@ -13,8 +13,8 @@ from headrace import __version__
 from headrace.http import problems
 from headrace.http.access import AccessLog
 from headrace.http.admin import brokers, cluster, groups, messages, search, tail, topics, transactions
+from headrace.http.clients import ClientsFactory
 from headrace.http.console import routes as console
-from headrace.http.console.state import Console
 from headrace.http.gateway import (
     v2_consumers,
     v2_produce,
@@ -25,17 +25,16 @@ from headrace.http.gateway import (
     v3_records,
     v3_topics,
 )
-from headrace.http.gateway.hub import Hub
 from headrace.http.guard import Guard
 from headrace.http.head import Head
 from headrace.http.metrics import routes as metrics
-from headrace.http.metrics.counters import Counters
-from headrace.http.metrics.rates import Rates
-from headrace.http.reach import Reach
 from headrace.http.registry import about, rules, schemas, subjects
-from headrace.http.registry.registry import Registry
 from headrace.http.settings import GatewaySettings
 from headrace.http.tracing import Tracing, provider
+from headrace.http.users.authentication import Authentication, Users
+from headrace.http.users.pool import UserPool
+from headrace.http.users.sessions import Sessions
+from headrace.http.users.verification import Verifier
 
 _ADMIN: Final = (cluster, brokers, topics, search, tail, messages, groups, transactions)
 _GATEWAY: Final = (
@@ -73,9 +72,11 @@ def create_app(settings: GatewaySettings) -> FastAPI:
         docs_url=None,  # FastAPI's own pages load scripts from another host
         redoc_url=None,
     )
-    _share_objects(app, Reach(settings))
+    _share_objects(app, settings)
     _include_routers(app)
     app.add_middleware(Head)
+    if app.state.users is not None:
+        app.add_middleware(Authentication, users=app.state.users)
     app.add_middleware(
         Guard,
         max_request_bytes=settings.max_request_bytes,
@@ -90,18 +91,31 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     return app
 
 
-def _share_objects(app: FastAPI, reach: Reach) -> None:
-    """Make the objects that routes share. None of them connects to a broker before it is used."""
-    app.state.reach = reach
+def _share_objects(app: FastAPI, settings: GatewaySettings) -> None:
+    """Make the objects that routes share. None of them connects to a broker before it is used.
+
+    `everyone` has the clients of all requests if there is no authentication, `users` those of each user.
+    """
+    factory = ClientsFactory(settings)
+    app.state.factory = factory
+    app.state.reach = factory.own
     app.state.traces = provider()
-    app.state.registry = Registry(reach)
-    app.state.hub = Hub(reach, app.state.registry)
-    app.state.cluster_check = tail.ClusterCheck(reach)
-    app.state.console = Console(reach)
-    app.state.counters = Counters(reach)
-    reach.at_close(app.state.counters.close)
-    app.state.rates = Rates(app.state.counters)
-    reach.at_close(app.state.rates.close)
+    app.state.users = app.state.everyone = None
+    if settings.authentication:
+        verifier = Verifier(settings)
+        sessions = Sessions(idle_s=settings.session_idle_s, absolute_s=settings.session_absolute_s)
+        app.state.users = Users(UserPool(verifier.accept, factory.for_user), sessions, verifier)
+    else:
+        app.state.everyone = factory.for_everyone()
+        app.state.hub = app.state.everyone.hub
+
+
+def end_streams(app: FastAPI) -> None:
+    """End tails and waiting reads of all users soon, because the gateway is about to stop."""
+    if app.state.users is not None:
+        app.state.users.pool.end_streams()
+    else:
+        app.state.everyone.end_streams()
 
 
 def _include_routers(app: FastAPI) -> None:
@@ -130,7 +144,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         if app.state.traces is not None:
             app.state.traces.shutdown()
-        app.state.reach.close()
+        if app.state.users is not None:
+            await app.state.users.pool.close()
+        app.state.factory.close()
 
 
 async def _root(request: Request) -> Response:

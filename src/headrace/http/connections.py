@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import resource
+import ssl
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -12,8 +13,11 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from headrace.http.current import PRINCIPAL
 from headrace.http.problems import retry_after
 from headrace.http.settings import GatewaySettings
+from headrace.security.principal_mapping import NoMatchingRule, PrincipalMapper
+from headrace.security.principals import Principal
 
 MAX_HEADER_LINES: Final = 100  # of a request, trailers included
 MAX_HEADER_BYTES: Final = 64 * 1024  # of all header lines together
@@ -32,8 +36,17 @@ logger = logging.getLogger(__name__)
 class Config(uvicorn.Config):
     """uvicorn's configuration with the limits that uvicorn does not have."""
 
-    def __init__(self, app: ASGIApp, settings: GatewaySettings, **options: Any) -> None:
-        super().__init__(app, http=Connection, ws="none", **options)
+    def __init__(
+        self, app: ASGIApp, settings: GatewaySettings, tls: ssl.SSLContext | None = None, **options: Any
+    ) -> None:
+        super().__init__(
+            app,
+            http=Connection,
+            ws="none",
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+            **options,
+        )
+        self.principals = PrincipalMapper(settings.principal_mapping_rules)
         self.head_timeout_s = settings.read_timeout_s
         self.max_connections = min(settings.max_connections, _max_open_connections())
         self._warned_s = -math.inf
@@ -69,6 +82,7 @@ class Connection(HttpToolsProtocol):
         self._header_lines = self._header_bytes = 0
         self._unparsed_bytes = 0  # received since the parser's last callback
         self._progress = False
+        self._principal: Principal | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= self._limits.max_connections:
@@ -77,6 +91,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "all connections are in use: try again later")
             return
         super().connection_made(transport)
+        self._principal = self._principal_of(transport)
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -94,11 +109,24 @@ class Connection(HttpToolsProtocol):
         elif self.cycle is None or self.cycle.response_complete:
             self._start_head_timer()
 
+    def _principal_of(self, transport: asyncio.Transport) -> Principal | None:
+        """Return the principal of the client's certificate; None if it has none, or no rule matches it."""
+        secured = transport.get_extra_info("ssl_object")
+        certificate = None if secured is None else secured.getpeercert(binary_form=True)
+        if certificate is None:
+            return None
+        try:
+            return self._limits.principals.principal(certificate)
+        except (NoMatchingRule, ValueError) as error:
+            logger.warning("a certificate has no principal: %s", error)
+            return None
+
     # -- callbacks of the parser ---------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         self._header_lines = self._header_bytes = 0
         super().on_message_begin()
+        self.scope["state"][PRINCIPAL] = self._principal
 
     def on_url(self, url: bytes) -> None:
         self._progress = True

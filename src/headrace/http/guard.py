@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.http.problems import refusal
 
+ALLOWED_ORIGIN: Final = "headrace.allowed-origin"
+"""In the scope of a request: its Origin is the page of an allowed host, such as a proxy with TLS."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_SHOWN: Final = 100  # characters of a Host header in an error message
 _HOST: Final = re.compile(
@@ -27,10 +29,10 @@ class Guard:
     400: a Host header that does not follow RFC 3986, or more than one (RFC 9112, section 3.2).
 
     403: a request that changes something and comes from a page of another origin; otherwise any page that
-    somebody opens could delete topics of a cluster on that machine. On the loopback, also a Host that is not
-    an address, localhost, the machine's name or one of `hosts`; otherwise a page whose name leads to
-    127.0.0.1 could read topics (DNS rebinding). Pages of `hosts` are allowed to change something even if a
-    proxy has replaced the Host header.
+    somebody opens could delete topics of a cluster on that machine. Also a Host that is not an address,
+    localhost, the machine's name or one of `hosts`; otherwise a page whose name leads to our address could
+    read topics (DNS rebinding). Pages of `hosts` are allowed to change something even if a proxy has replaced
+    the Host header.
 
     413, 503, 408: a body of more than `max_request_bytes`, one that does not fit into `max_bodies_bytes`
     together with the bodies of other requests, and one that pauses for `read_timeout_s` before the response
@@ -50,15 +52,16 @@ class Guard:
         self._max_request_bytes = max_request_bytes
         self._memory = _BodyMemory(max_bodies_bytes)
         self._read_timeout_s = read_timeout_s
-        machine = gethostname().lower()
         self._allowed = frozenset(map(str.lower, hosts))
-        self._local_names = self._allowed | {"localhost", machine, machine.partition(".")[0]}
+        self._local_names = self._allowed | _names_of_machine()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refused = self._refusal(scope, Headers(scope=scope))
+        headers = Headers(scope=scope)
+        scope[ALLOWED_ORIGIN] = self._is_allowed(headers.get("origin"))
+        refused = self._refusal(scope, headers)
         if refused is not None:
             await refused(scope, receive, send)
             return
@@ -77,7 +80,7 @@ class Guard:
         if given and host is None:
             why = f"the Host header {given[:MAX_SHOWN]!r} is not a host with an optional port"
             return refusal(400, why)
-        if host is not None and _is_loopback(scope) and not self._is_local(host):
+        if host is not None and not self._is_local(host):
             why = (
                 f"{host[:MAX_SHOWN]!r} is not a name of this machine: if it is the name of a proxy, add "
                 "it to http.hosts of the broker or to --allowed-host of the gateway"
@@ -98,8 +101,10 @@ class Guard:
         if origin is None:
             return False  # not a browser
         page = origin.partition("://")[2]
-        parsed = parse_host(page)
-        return page != host and parsed not in self._allowed
+        return page != host and not self._is_allowed(origin)
+
+    def _is_allowed(self, origin: str | None) -> bool:
+        return origin is not None and parse_host(origin.partition("://")[2]) in self._allowed
 
 
 def parse_host(text: str) -> str | None:
@@ -123,10 +128,9 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _is_loopback(scope: Scope) -> bool:
-    """Return whether the client has connected to a loopback address of this machine."""
-    host = scope["server"][0] if scope.get("server") else ""
-    return _is_address(host) and ip_address(host).is_loopback
+def _names_of_machine() -> set[str]:
+    machine = gethostname().lower()
+    return {"localhost", machine, machine.partition(".")[0]}
 
 
 def _too_large(limit: int) -> str:

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from headrace.client.errors import (
+    AuthenticationFailed,
     ClientError,
     GroupActive,
     NoSuchGroup,
@@ -26,6 +27,7 @@ from headrace.client.errors import (
     lowered,
 )
 from headrace.protocol.codec import EncodeError
+from headrace.protocol.errors import ErrorCode
 from headrace.registry.refusals import Refusal as RegistryRefusal
 
 logger = logging.getLogger(__name__)
@@ -37,11 +39,22 @@ _CODES: Final[Mapping[type[ClientError], int]] = {
     NoSuchTransactionalId: 40406,
     TopicExists: 40901,
     GroupActive: 40902,
+    AuthenticationFailed: 40101,
     Refused: 50201,
     Unreachable: 50301,
     ClientError: 40002,
 }
 """The error code of a client's error: the first class that matches counts."""
+
+_DENIED: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+"""Errors of a user that has no ACL for what it requests."""
 
 MISSING: Final = "headrace-missing"  # a header with what a list lacks, because a broker did not answer
 MISSING_SHOWN: Final = 20  # reasons in that header
@@ -126,6 +139,8 @@ def install(app: FastAPI) -> None:
 
 def code_of(error: Problem | RegistryRefusal | ClientError) -> int:
     if isinstance(error, ClientError):
+        if error.error_code in _DENIED:
+            return 40301
         return next(code for kind, code in _CODES.items() if isinstance(error, kind))
     return error.code
 

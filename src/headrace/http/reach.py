@@ -1,4 +1,4 @@
-"""The clients by which routes reach the cluster: made once, shared by all requests, over the wire."""
+"""The clients by which routes reach the cluster: made once for each user, shared by its requests."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +14,8 @@ from headrace.client.groups.admin import GroupAdmin
 from headrace.client.transactions.admin import TransactionAdmin
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
+from headrace.client.wire.security import Security
+from headrace.http.current import clients_of
 from headrace.http.settings import GatewaySettings
 from headrace.protocol.schema.metadata import MetadataResponse
 
@@ -22,11 +24,17 @@ CLIENT_ID: Final = "headrace-gateway"
 
 
 class Reach:
-    """The clients of a gateway. They block, so they are for routes that are a plain `def`, in threads."""
+    """The clients of one user, or of the gateway itself.
 
-    def __init__(self, settings: GatewaySettings) -> None:
+    They block, so they are for routes that are a plain `def`, in threads.
+    """
+
+    def __init__(self, settings: GatewaySettings, security: Security | None = None) -> None:
+        """`security` has the credentials of a user; without it, connections have the gateway's own."""
         self.settings = settings
-        self.brokers = Brokers(settings.connection, answer_s=SILENCE_S, client_id=CLIENT_ID)
+        self._security = settings.security if security is None else security
+        made = ConnectionSettings(settings.bootstrap, self._security)
+        self.brokers = Brokers(made, answer_s=SILENCE_S, client_id=CLIENT_ID)
         self.topics = TopicAdmin(self.brokers)
         self.groups = GroupAdmin(self.brokers)
         self.transactions = TransactionAdmin(self.brokers)
@@ -43,7 +51,7 @@ class Reach:
     @property
     def connection(self) -> ConnectionSettings:
         """How to connect to the brokers that are known now."""
-        return self.settings.connection.at(self.bootstrap)
+        return ConnectionSettings(self.bootstrap, self._security)
 
     def check(self) -> None:
         """Raise Unreachable if no broker answers; librdkafka would keep trying for half a minute."""
@@ -69,7 +77,7 @@ class Reach:
             yield cluster
 
     def at_close(self, close: Callable[[], None]) -> None:
-        """Call `close` when the gateway stops, in the reverse order of registration."""
+        """Call `close` when these clients are closed, in the reverse order of registration."""
         self._at_close.append(close)
 
     def close(self) -> None:
@@ -82,9 +90,7 @@ class Reach:
 
 
 def reach_of(request: Request) -> Reach:
-    reach = request.app.state.reach
-    assert isinstance(reach, Reach)
-    return reach
+    return clients_of(request).reach
 
 
 ReachDep = Annotated[Reach, Depends(reach_of)]

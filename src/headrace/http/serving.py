@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,8 +17,10 @@ from headrace.background import BackgroundThread
 from headrace.http.connections import Config
 from headrace.http.settings import GatewaySettings
 from headrace.http.sockets import bound, url_of
+from headrace.security.tls import ReloadingContext
 
 START_S: Final = 30.0
+RELOAD_S: Final = 5.0  # between two looks at the files of certificates
 GRACE_S: Final = 2  # for responses that are in progress at shutdown
 STOP_S: Final = GRACE_S + 0.5  # for the whole shutdown, even if a broker hangs
 
@@ -27,10 +30,13 @@ class _Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, settings: GatewaySettings) -> None:
         self._app = app
+        self._tls = None if settings.tls is None else ReloadingContext.for_listener(settings.tls)
+        self._reloading: asyncio.Task[None] | None = None
         super().__init__(
             Config(
                 self._app,
                 settings,
+                self._tls,
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -42,13 +48,29 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._tls is not None:
+            self._reloading = asyncio.ensure_future(_reload(self._tls))
+
     def stop(self) -> None:
         """Make `serve` return soon."""
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._app.state.hub.end_streams()
+        from headrace.http.app import end_streams  # noqa: PLC0415  as below
+
+        if self._reloading is not None:
+            self._reloading.cancel()
+        end_streams(self._app)
         await super().shutdown(sockets)
+
+
+async def _reload(context: ReloadingContext) -> None:
+    """Load certificates whose files have changed."""
+    while True:
+        await asyncio.sleep(RELOAD_S)
+        await asyncio.to_thread(context.refresh)
 
 
 async def serve(settings: GatewaySettings, listening: socket.socket) -> None:
@@ -96,9 +118,20 @@ def serve_in_thread(
         )
         thread.start()
         try:
-            served = Served(url_of(listening))
-            urlopen(f"{served.url}/healthz", timeout=START_S).close()  # noqa: S310  our own
+            served = Served(url_of(listening, tls=settings.tls is not None))
+            if settings.tls is None:
+                urlopen(f"{served.url}/healthz", timeout=START_S).close()  # noqa: S310  our own
+            else:  # a client might need a certificate
+                _wait_started(server)
             yield served
         finally:
             server.stop()
             thread.join()
+
+
+def _wait_started(server: _Server) -> None:
+    deadline_s = time.monotonic() + START_S
+    while not server.started:
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"the gateway has not started within {START_S:g} s")
+        time.sleep(0.01)

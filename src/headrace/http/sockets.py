@@ -20,7 +20,7 @@ def bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def url_of(listening: socket.socket) -> str:
+def url_of(listening: socket.socket, *, tls: bool = False) -> str:
     """Return the URL of the socket for a browser on this machine."""
     host, port = listening.getsockname()[:2]
-    return f"http://{written(reachable(host), port)}"
+    return f"{'https' if tls else 'http'}://{written(reachable(host), port)}"

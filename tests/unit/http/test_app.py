@@ -26,12 +26,12 @@ def test_every_part_is_in_the_openapi_document(app: FastAPI) -> None:
 
 
 def test_an_unknown_path_is_refused_as_json(app: FastAPI) -> None:
-    answer = TestClient(app).get("/nowhere/at/all")
+    answer = TestClient(app, base_url="http://localhost").get("/nowhere/at/all")
     assert (answer.status_code, answer.json()) == (404, {"error_code": 404, "message": "Not Found"})
 
 
 def test_the_console_is_found_before_its_page_for_unknown_paths(app: FastAPI) -> None:
-    client = TestClient(app, follow_redirects=False)
+    client = TestClient(app, base_url="http://localhost", follow_redirects=False)
     assert client.get("/ui").headers["location"] == "/ui/"
     assert client.get("/ui/static/any/base.css").status_code == 200
 
@@ -40,7 +40,7 @@ def test_the_console_is_found_before_its_page_for_unknown_paths(app: FastAPI) ->
     "path", ["/ui/nowhere", "/ui/static", "/ui/static/", "/ui/static/one", "/ui/static/a/b/c"]
 )
 def test_an_unknown_path_of_the_console_is_refused_by_a_page(app: FastAPI, path: str) -> None:
-    answer = TestClient(app).get(path)
+    answer = TestClient(app, base_url="http://localhost").get(path)
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")
 
@@ -49,4 +49,4 @@ def test_routes_can_be_resolved_before_the_first_request(monkeypatch: pytest.Mon
     made = create_app(GatewaySettings(bootstrap="127.0.0.1:1"))
     resolve_routes(made)
     monkeypatch.setattr("fastapi.routing.get_dependant", None)
-    assert TestClient(made).get("/healthz").status_code == 200
+    assert TestClient(made, base_url="http://localhost").get("/healthz").status_code == 200

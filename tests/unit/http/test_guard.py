@@ -123,7 +123,16 @@ def test_a_page_whose_name_leads_to_the_loopback_may_not_even_read() -> None:
 
     assert client().get("/", headers=headers).status_code == 403
     assert client(hosts=("evil.example",)).get("/", headers=headers).status_code == 200  # a proxy of ours
-    assert client(server="192.0.2.7").get("/", headers=headers).status_code == 200  # its own name, it may be
+
+
+def test_hosts_are_exact_on_every_address() -> None:
+    named = {"host": "gateway.example:8443"}
+
+    assert client(server="192.0.2.7").get("/", headers=named).status_code == 403
+    assert client(server="192.0.2.7").get("/", headers={"host": "192.0.2.7:8443"}).status_code == 200
+    listed = client(server="192.0.2.7", hosts=("gateway.example",))
+    assert listed.get("/", headers=named).status_code == 200
+    assert listed.get("/", headers={"host": "a.gateway.example"}).status_code == 403
 
 
 def test_a_refusal_names_the_host_and_the_setting_that_would_allow_it() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headrace.client.errors import Refused, WrongSetting
+from headrace.client.errors import AuthenticationFailed, Refused, WrongSetting
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
@@ -68,7 +68,7 @@ class Sasl:
             refusal = self._say(ask, address, f"n,,\x01auth=Bearer {token}\x01{extensions}\x01".encode())
             if refusal:  # the reason comes after an acknowledgement
                 self._say(ask, address, b"\x01")
-                raise Refused(f"{address} refuses the token: {refusal[:200]!r}")
+                raise AuthenticationFailed(f"{address} refuses the token: {refusal[:200]!r}")
         else:
             self._scram(ask, address)
 
@@ -85,7 +85,9 @@ class Sasl:
         answer = ask(SaslAuthenticateRequest(auth_bytes=said))
         if answer.error_code:
             why = (answer.error_message or "authentication failed").rstrip(".")
-            raise Refused(f"{address} refuses {self.username}: {why}; are user name and password right?")
+            raise AuthenticationFailed(
+                f"{address} refuses {self.username}: {why}; are user name and password right?"
+            )
         return bytes(answer.auth_bytes)
 
 

@@ -14,6 +14,7 @@ from headrace.client.errors import ClientError
 from headrace.client.records.following import read_positions, written, written_short
 from headrace.client.records.one_by_one import Record, Start
 from headrace.http.admin.display import RecordFilter, message_of
+from headrace.http.current import clients_of
 from headrace.http.gateway.bodies import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.decoding import BySchema
 from headrace.http.gateway.hub import HubDep
@@ -110,8 +111,7 @@ async def tail(
         )
     except TooMany:
         raise Problem(42901, f"{MAX_TAILS} tails are open, the most at a time: close one") from None
-    check: ClusterCheck = request.app.state.cluster_check
-    events = _events(opened, check, limit, max_value_bytes, hub.schemas.show)
+    events = _events(opened, clients_of(request).cluster_check, limit, max_value_bytes, hub.schemas.show)
     return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
 

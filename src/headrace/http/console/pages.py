@@ -19,19 +19,22 @@ from headrace import __version__
 from headrace.client.errors import ClientError, Unreachable
 from headrace.http.console import formats
 from headrace.http.console.assets import asset
+from headrace.http.current import SESSION, USER, clients_of
 from headrace.http.problems import Problem, code_of, status_of
+from headrace.http.users.sessions import Session
 from headrace.registry.refusals import Refusal
 
 logger = logging.getLogger(__name__)
 
 HEADERS: Final = {
     "Content-Security-Policy": (
-        "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
@@ -42,22 +45,35 @@ THEMES: Final = {"light", "dark"}
 
 def page(request: Request, template: str, *, title: str, answer: int = 200, **context: Any) -> HTMLResponse:
     """Return a page; `context` has the variables of its template."""
-    bootstrap: str = request.app.state.reach.bootstrap
-    theme = request.cookies.get("theme", "")
+    bootstrap: str = clients_of(request).reach.bootstrap
+    session: Session | None = request.scope.get(SESSION)
     html = (
         _environment()
         .get_template(template)
         .render(
             title=title,
             path=request.url.path,
-            theme=theme if theme in THEMES else "",
+            theme=_theme(request),
             bootstrap=bootstrap,
             at="" if bootstrap == USUAL else f" --bootstrap {bootstrap}",
             version=__version__,
+            user=request.scope.get(USER),
+            csrf_token="" if session is None else session.csrf_token,
             **context,
         )
     )
     return HTMLResponse(html, answer, HEADERS)
+
+
+def login_page(request: Request, answer: int, **context: Any) -> HTMLResponse:
+    """Return the page that everybody may see."""
+    html = _environment().get_template("login.html").render(theme=_theme(request), **context)
+    return HTMLResponse(html, answer, HEADERS | {"Cache-Control": "no-store"})
+
+
+def _theme(request: Request) -> str:
+    theme = request.cookies.get("theme", "")
+    return theme if theme in THEMES else ""
 
 
 class PageRoute(APIRoute):

@@ -9,6 +9,7 @@ from headrace.http.console.views import (
     api,
     cluster,
     groups,
+    login,
     messages,
     pipelines,
     schemas,
@@ -19,7 +20,7 @@ from headrace.http.console.views import (
 from headrace.http.problems import Problem
 
 router = APIRouter()
-for _view in (assets, cluster, topics, topic, messages, groups, transactions, schemas, pipelines, api):
+for _view in (assets, login, cluster, topics, topic, messages, groups, transactions, schemas, pipelines, api):
     router.include_router(_view.router)
 
 _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -1,4 +1,4 @@
-"""The objects that the gateway's requests share: producers, consumers, tails, and a cache of topics."""
+"""The objects that a user's requests share: producers, consumers, tails, and a cache of topics."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -9,16 +9,19 @@ from fastapi import Depends, Request
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
+from headrace.http.current import clients_of
 from headrace.http.gateway.codec_processes import CodecProcesses
 from headrace.http.gateway.delivery import Failed, Outcome, SharedProducer
-from headrace.http.gateway.instances import Instances
+from headrace.http.gateway.instances import MAX_INSTANCES, Instances
 from headrace.http.gateway.schemas import Schemas
-from headrace.http.gateway.tails import Tails
+from headrace.http.gateway.tails import MAX_TAILS, Tails
 from headrace.http.gateway.topic_cache import KnownTopics
 from headrace.http.gateway.validation import Validation
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 from headrace.http.registry.registry import Registry
+from headrace.http.registry.rights import SubjectRights
+from headrace.http.slots import Slots
 
 SEARCHES: Final = 4  # at a time: each has a thread, a consumer, and what it has read and found
 WAITING: Final = 32  # searches that wait for one of those to end
@@ -28,24 +31,58 @@ CONSUMING: Final = 64  # other calls of consumers at a time
 Answer = TypeVar("Answer")
 
 
-class Hub:
-    """A gateway has one. Nothing in it connects to a broker before it is used."""
+class SharedLimits:
+    """What the requests of all users share: threads, slots, and processes that encode and decode."""
 
-    def __init__(self, reach: Reach, registry: Registry) -> None:
+    def __init__(self) -> None:
+        self.reading = CapacityLimiter(READING)
+        self.consuming = CapacityLimiter(CONSUMING)
+        self.searching = CapacityLimiter(SEARCHES)
+        self.searches = 0  # running or waiting
+        self.tails = Slots(MAX_TAILS)
+        self.instances = Slots(MAX_INSTANCES)
+
+    @cached_property
+    def processes(self) -> CodecProcesses:
+        return CodecProcesses()
+
+    def close(self) -> None:
+        if "processes" in vars(self):
+            self.processes.close()
+
+
+class Hub:
+    """Every user has one. Nothing in it connects to a broker before it is used."""
+
+    def __init__(
+        self,
+        reach: Reach,
+        registry: Registry,
+        limits: SharedLimits | None = None,
+        rights: SubjectRights | None = None,
+    ) -> None:
         self.reach = reach
         self.cluster_id: str | None = None  # once a request has read it
         self.topics = KnownTopics(reach)
         self.producer = SharedProducer(lambda: reach.connection)
-        self.tails = Tails(lambda: reach.connection)
-        self.instances = Instances(lambda: reach.connection)
-        self.reading = CapacityLimiter(READING)
-        self._consuming = CapacityLimiter(CONSUMING)
-        self._searching = CapacityLimiter(SEARCHES)
-        self._searches = 0  # running or waiting
+        self._limits = limits or SharedLimits()
+        self.tails = Tails(lambda: reach.connection, self._limits.tails)
+        self.instances = Instances(lambda: reach.connection, self._limits.instances)
         self._registry = registry
+        self._rights = rights or SubjectRights(registry)
         self._validation = Validation(reach, registry)
         for part in (self.producer, self.tails, self.instances):
             reach.at_close(part.close)
+
+    @property
+    def reading(self) -> CapacityLimiter:
+        """The threads for reads of consumers."""
+        return self._limits.reading
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the user has tails or consumers, which need this hub between requests."""
+        return bool(self.tails.taken or self.instances.taken)
 
     async def send(self, topic: str, records: Sequence[Record]) -> list[Outcome]:
         """Return the outcome of each record, in order; records without a required schema are not sent."""
@@ -66,18 +103,18 @@ class Hub:
 
     async def search(self, work: Callable[[], Answer]) -> Answer:
         """Run a search in a thread; raise a Problem (429) if WAITING searches already wait."""
-        if self._searches >= SEARCHES + WAITING:
+        if self._limits.searches >= SEARCHES + WAITING:
             why = f"{SEARCHES} searches are running and {WAITING} are waiting: try again later"
             raise Problem(42902, why)
-        self._searches += 1
+        self._limits.searches += 1
         try:
-            return await to_thread.run_sync(work, limiter=self._searching)
+            return await to_thread.run_sync(work, limiter=self._limits.searching)
         finally:
-            self._searches -= 1
+            self._limits.searches -= 1
 
     async def consume(self, call: Callable[[], Answer]) -> Answer:
         """Call what waits for brokers in one of the threads that are only for consumers."""
-        return await to_thread.run_sync(call, limiter=self._consuming)
+        return await to_thread.run_sync(call, limiter=self._limits.consuming)
 
     async def read(self, call: Callable[[], Answer]) -> Answer:
         """Call what waits for records in a thread for reads; raise a Problem (429) if none is free."""
@@ -89,15 +126,12 @@ class Hub:
     @cached_property
     def schemas(self) -> Schemas:
         """Encodes and decodes records by the registry's schemas."""
-        processes = CodecProcesses()
-        self.reach.at_close(processes.close)
-        return Schemas(self._registry, processes, self.reach.settings.max_request_bytes)
+        most = self.reach.settings.max_request_bytes
+        return Schemas(self._registry, self._limits.processes, most, self._rights)
 
 
 def hub_of(request: Request) -> Hub:
-    hub = request.app.state.hub
-    assert isinstance(hub, Hub)
-    return hub
+    return clients_of(request).hub
 
 
 HubDep = Annotated[Hub, Depends(hub_of)]

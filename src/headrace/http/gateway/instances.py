@@ -13,6 +13,7 @@ from headrace.background import BackgroundThread
 from headrace.client.wire.connection_settings import Target, settings_for
 from headrace.http.gateway.instance import NO_INSTANCE, ConsumerOptions, Instance
 from headrace.http.problems import Problem
+from headrace.http.slots import Slots
 
 MAX_INSTANCES: Final = 200  # at a time: each is a librdkafka consumer with threads of its own
 IDLE_S: Final = 300.0  # without a request, after which a consumer is closed
@@ -22,12 +23,19 @@ _SWEEP_S: Final = 1.0
 
 
 class Instances:
-    """The instances of a gateway, by group and name; at most MAX_INSTANCES."""
+    """The instances of one user, by group and name; those of all users share MAX_INSTANCES slots."""
 
     def __init__(
-        self, target: Callable[[], Target], *, idle_s: float = IDLE_S, closing_s: float = CLOSING_S
+        self,
+        target: Callable[[], Target],
+        slots: Slots | None = None,
+        *,
+        idle_s: float = IDLE_S,
+        closing_s: float = CLOSING_S,
     ) -> None:
         self._target = target
+        self._slots = slots or Slots(MAX_INSTANCES)
+        self._slots.join(self)
         self._idle_s = idle_s
         self._closing_s = closing_s
         self._lock = threading.Lock()
@@ -38,6 +46,11 @@ class Instances:
 
     def __len__(self) -> int:
         return len(self._instances)
+
+    @property
+    def taken(self) -> int:
+        """The number of consumers, with those that are still closing."""
+        return len(self._instances) + len(self._closing)
 
     def create(self, group: str, name: str | None, options: ConsumerOptions) -> str:
         """Return the name of a new consumer; raise a Problem if the name is taken, or if there are too many.
@@ -50,7 +63,7 @@ class Instances:
         with self._lock:
             if (group, name) in self._instances:
                 raise Problem(EXISTS, f"group {group} already has a consumer {name}")
-            if len(self._instances) + len(self._closing) >= MAX_INSTANCES:
+            if self._slots.is_full:
                 raise Problem(TOO_MANY, f"{MAX_INSTANCES} consumers are open, the most at a time: delete one")
             self._instances[group, name] = Instance(connection, group, name, options)
             if not self._sweeping:

@@ -19,6 +19,7 @@ from headrace.http.gateway.decoding import ID_BYTES, MAGIC, Decoded
 from headrace.http.gateway.encoding import BadValue, TooCostly
 from headrace.http.problems import Problem
 from headrace.http.registry.registry import Registry
+from headrace.http.registry.rights import DESCRIBE, WRITE, SubjectRights
 from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, SchemaType, parse
 from headrace.registry.record_names import referenced
 from headrace.registry.records import SchemaValue
@@ -81,10 +82,13 @@ class SchemaCodec:
 
 
 class Schemas:
-    """The codecs of the registry's schemas."""
+    """The codecs of the registry's schemas, as far as a user may read them."""
 
-    def __init__(self, registry: Registry, processes: CodecProcesses, max_bytes: int) -> None:
+    def __init__(
+        self, registry: Registry, processes: CodecProcesses, max_bytes: int, rights: SubjectRights
+    ) -> None:
         self._registry = registry
+        self._rights = rights
         self._processes = processes
         self._max_bytes = max_bytes
         self._lock = Lock()
@@ -122,6 +126,8 @@ class Schemas:
             if schema_id in self._unknown:
                 return None
         try:
+            if self._rights.restricts:  # a record may name any id, and its decoded value shows the schema
+                self._rights.check_schema(self._registry.by_id(schema_id))
             return self._codec(schema_id)
         except (Refusal, Problem, ClientError):
             with self._lock:
@@ -132,6 +138,7 @@ class Schemas:
 
     def by_id(self, schema_id: int, subject: str) -> SchemaCodec:
         """Return the codec of a schema that is registered for the subject; raise a Problem if it is not."""
+        self._rights.check(DESCRIBE, subject)
         with _as_problem():
             self._registry.of_subject(schema_id, subject)
             return self._codec(schema_id)
@@ -147,11 +154,13 @@ class Schemas:
 
     def registered(self, subject: str, embedded: str, text: str) -> SchemaValue:
         """Return the schema's version of the subject, which is registered if it is new."""
+        self._rights.check(WRITE, subject)
         with _as_problem():
             return self._registry.register(subject, SubmittedSchema(Schema(TYPES[embedded], text)))
 
     def version(self, subject: str, version: int | None) -> SchemaValue:
         """Return a version of a subject, or its latest."""
+        self._rights.check(DESCRIBE, subject)
         with _as_problem():
             if version is None:
                 return self._registry.latest(subject)

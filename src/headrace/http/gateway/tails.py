@@ -16,6 +16,7 @@ from headrace.client.errors import ClientError
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.wire.connection_settings import Target
+from headrace.http.slots import Slots
 
 MAX_TAILS: Final = 32  # at a time: each has a thread and a consumer
 BUFFERED: Final = 1000  # records in the buffer of a tail
@@ -39,15 +40,21 @@ class TailBatch(NamedTuple):
 
 
 class Tails:
-    """The tails of a gateway, at most MAX_TAILS at a time."""
+    """The tails of one user; those of all users share MAX_TAILS slots."""
 
-    def __init__(self, target: Callable[[], Target]) -> None:
+    def __init__(self, target: Callable[[], Target], slots: Slots | None = None) -> None:
         self._target = target
+        self._slots = slots or Slots(MAX_TAILS)
+        self._slots.join(self)
         self._lock = threading.Lock()
         self._open: set[Tail] = set()
 
     def __len__(self) -> int:
         """Return the number of tails; one counts until its consumer is closed."""
+        return len(self._open)
+
+    @property
+    def taken(self) -> int:
         return len(self._open)
 
     async def open(
@@ -62,7 +69,7 @@ class Tails:
         """Start a tail; raise ClientError if the topic does not exist, TooMany if MAX_TAILS are open."""
         tail = Tail(fits, self._ended)
         with self._lock:
-            if len(self._open) >= MAX_TAILS:
+            if self._slots.is_full:
                 raise TooMany
             self._open.add(tail)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()

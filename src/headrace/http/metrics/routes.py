@@ -1,5 +1,6 @@
 """/metrics, /healthz and /readyz, and the rates that the console draws."""
 
+import logging
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -8,12 +9,16 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client.core import Metric
 
 from headrace.client.cluster.reading import read_partitions
+from headrace.client.errors import ClientError
+from headrace.http.current import clients_of
 from headrace.http.metrics import derived
 from headrace.http.metrics.counters import Counters, groups_in_time
 from headrace.http.metrics.exposition import CONTENT_TYPE, brokers_families, exposition
-from headrace.http.metrics.rates import EVERY_S, Rates
+from headrace.http.metrics.rates import EVERY_S
 from headrace.http.problems import Problem, answers
-from headrace.http.reach import ReachDep
+from headrace.http.reach import Reach
+
+logger = logging.getLogger(__name__)
 
 router = APIRouter(tags=["health"], responses=answers(503))
 
@@ -25,9 +30,16 @@ async def healthz() -> dict[str, str]:
 
 
 @router.get("/readyz", summary="Does the gateway reach the cluster?")
-def readyz(reach: ReachDep) -> dict[str, str]:
-    """Return ready if a broker answers."""
-    reach.metadata()
+def readyz(request: Request) -> dict[str, str]:
+    """Return ready if a broker answers, and accepts the gateway's own credentials if it has any."""
+    service: Reach = request.app.state.reach
+    try:
+        service.metadata()
+    except ClientError as error:
+        if request.app.state.everyone is not None:
+            raise
+        logger.warning("the gateway is not ready: %s", error)  # its message names brokers
+        raise Problem(50301, "the gateway does not reach the cluster: its log says why") from None
     return {"status": "ready"}
 
 
@@ -44,7 +56,7 @@ def metrics(
     `?broker=ID` returns that broker's own metrics only. A broker that does not answer within seconds is left
     out, and its `headrace_broker_up` is 0.
     """
-    counters: Counters = request.app.state.counters
+    counters = clients_of(request).counters
     return PlainTextResponse(exposition(_families(counters, broker)), media_type=CONTENT_TYPE)
 
 
@@ -73,5 +85,5 @@ def rates(
     topic: Annotated[str | None, Query(description="Also return the rates of this topic.")] = None,
 ) -> dict[str, Any]:
     """Return messages and bytes per second in the last ten minutes, sampled since the first such request."""
-    sampled: Rates = request.app.state.rates
-    return {"interval_s": EVERY_S, "points": [point.as_json(topic) for point in sampled.points()]}
+    points = clients_of(request).rates.points()
+    return {"interval_s": EVERY_S, "points": [point.as_json(topic) for point in points]}

@@ -8,9 +8,10 @@ from headrace import __version__
 from headrace.http.reach import ReachDep
 from headrace.http.registry.bodies import Limit, Offset, page
 from headrace.http.registry.media import registry_router
-from headrace.http.registry.registry import RegistryDep
+from headrace.http.registry.registry import RegistryDep, RightsDep
 from headrace.registry import names
 from headrace.registry.deletion import delete_context
+from headrace.registry.state import Show
 
 router = registry_router("registry")
 
@@ -18,12 +19,17 @@ router = registry_router("registry")
 @router.get("/contexts")
 def list_contexts(
     registry: RegistryDep,
+    rights: RightsDep,
     context_prefix: Annotated[str, Query(alias="contextPrefix", description="Prefix of the contexts")] = "",
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[str]:
     """Return the contexts that have subjects; `.` is the default context."""
     found = registry.read(lambda state: state.contexts())
+    if rights.restricts:
+        subjects = rights.visible(registry.read(lambda state: state.subjects(show=Show.ALL)))
+        readable = {names.DEFAULT_CONTEXT, *map(names.context_of, subjects)}
+        found = [each for each in found if each in readable]
     return page([each for each in found if each.startswith(context_prefix)], offset, limit)
 
 

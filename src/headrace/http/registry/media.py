@@ -9,6 +9,7 @@ A client may have a context as part of the registry's URL:
 
 import re
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode
 
@@ -20,9 +21,11 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from headrace.client.errors import ClientError
+from headrace.http.current import clients_of
 from headrace.http.problems import Problem, answers, code_of, retry_after, status_of
 from headrace.http.raw_names import RawRoute, raw_path
-from headrace.http.registry.threads import run_in_registry_thread
+from headrace.http.registry.rights import REQUIRED
+from headrace.http.registry.threads import in_registry_thread, run_in_registry_thread
 from headrace.registry import names
 from headrace.registry.refusals import Refusal
 
@@ -56,6 +59,7 @@ class RegistryRoute(RawRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, run_in_registry_thread(endpoint), **options)
+        assert all((each, path) in REQUIRED for each in self.methods or ()), (path, self.methods)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         path = raw_path(scope)
@@ -75,6 +79,7 @@ class RegistryRoute(RawRoute):
 
         async def handler(request: Request) -> Response:
             try:
+                await self._authorize(request)
                 answer = await handle(_with_json_body(request))
             except (Refusal, Problem, ClientError) as error:
                 answer = _refused(code_of(error), str(error))
@@ -88,6 +93,13 @@ class RegistryRoute(RawRoute):
             return answer
 
         return handler
+
+    async def _authorize(self, request: Request) -> None:
+        """Raise a Problem (403) unless the user may send this request."""
+        rights = clients_of(request).rights
+        if rights.restricts:
+            check = partial(rights.check_route, request.method, self.path, request.path_params)
+            await in_registry_thread(check)
 
 
 def registry_router(tag: str) -> APIRouter:

@@ -9,16 +9,18 @@ answers. A permanent deletion by another gateway may take that long to be notice
 """
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Annotated, Final, TypeVar
 
 from fastapi import Depends, Request
 
 from headrace.client.errors import ClientError, Unreachable
-from headrace.http.problems import Problem
+from headrace.http.current import clients_of
+from headrace.http.problems import Problem, code_of
 from headrace.http.reach import Reach
+from headrace.http.registry.rights import SubjectRights
 from headrace.http.registry.store import ConcurrentWrite, Store
 from headrace.registry import names
 from headrace.registry.comparison import NotCompared, Verdicts
@@ -32,6 +34,7 @@ from headrace.registry.state import State
 FRESH_S: Final = 5.0
 ATTEMPTS: Final = 100  # to write a decision while other gateways write, too
 _CACHED: Final = 10_000
+_REFUSED: Final = {401, 403}
 
 Answer = TypeVar("Answer")
 
@@ -166,7 +169,8 @@ class Registry:
                 if not decision.records:
                     return decision.answer
                 try:
-                    self._store.write(decision.records)
+                    with own_failures():
+                        self._store.write(decision.records)
                 except ConcurrentWrite:
                     continue
                 self._expire_cache()
@@ -199,7 +203,8 @@ class Registry:
         self._started += 1
         started_s = time.monotonic()
         try:
-            self._store.catch_up()
+            with own_failures():
+                self._store.catch_up()
         except (ClientError, Problem) as error:
             self._failed, self._failure = self._started, error
             raise
@@ -213,6 +218,17 @@ class Registry:
             self._cache, self._cache_state = {}, state
 
 
+@contextmanager
+def own_failures() -> Iterator[None]:
+    """Raise a Problem (502) if brokers refuse the gateway itself: the user can do nothing about it."""
+    try:
+        yield
+    except ClientError as error:
+        if code_of(error) // 100 in _REFUSED:
+            raise Problem(50201, f"the gateway's own user is refused: {error}") from error
+        raise
+
+
 def resolved(state: State, subject: str) -> str:
     """Return the normalized name of a subject, with aliases resolved."""
     return state.settings.resolve_alias(names.normal(subject))
@@ -223,10 +239,14 @@ def _busy() -> Problem:
 
 
 async def registry_of(request: Request) -> Registry:
-    registry = request.app.state.registry
-    assert isinstance(registry, Registry)
-    return registry
+    return clients_of(request).registry
+
+
+async def rights_of(request: Request) -> SubjectRights:
+    return clients_of(request).rights
 
 
 RegistryDep = Annotated[Registry, Depends(registry_of)]
 """The dependency of a route that needs the registry: def subjects(registry: RegistryDep) -> …"""
+RightsDep = Annotated[SubjectRights, Depends(rights_of)]
+"""The dependency of a route that shows only what the user may read."""

@@ -16,7 +16,8 @@ from headrace.http.registry.bodies import (
     version_number,
 )
 from headrace.http.registry.media import registry_router
-from headrace.http.registry.registry import Registry, RegistryDep, resolved
+from headrace.http.registry.registry import Registry, RegistryDep, RightsDep, resolved
+from headrace.http.registry.rights import SubjectRights
 from headrace.registry import names
 from headrace.registry.configuration import (
     delete_config,
@@ -62,6 +63,7 @@ Force = Annotated[bool, Query(description="Switch to IMPORT although there are s
 @router.post("/compatibility/subjects/{subject}/versions/{version}", response_model_exclude_none=True)
 def check_against_version(
     registry: RegistryDep,
+    rights: RightsDep,
     subject: Subject,
     version: VersionOf,
     body: SchemaBody,
@@ -80,12 +82,13 @@ def check_against_version(
                 return []
             raise NoSuchVersion(number) from None
 
-    return _check(registry, subject, body, olds, verbose=verbose, normalize=normalize)
+    return _check(registry, rights, subject, body, olds, verbose=verbose, normalize=normalize)
 
 
 @router.post("/compatibility/subjects/{subject}/versions", response_model_exclude_none=True)
 def check_against_all(
     registry: RegistryDep,
+    rights: RightsDep,
     subject: Subject,
     body: SchemaBody,
     *,
@@ -97,11 +100,12 @@ def check_against_all(
     def olds(state: State) -> list[SchemaValue]:
         return state.versions(resolved(state, subject))
 
-    return _check(registry, subject, body, olds, verbose=verbose, normalize=normalize)
+    return _check(registry, rights, subject, body, olds, verbose=verbose, normalize=normalize)
 
 
 def _check(
     registry: Registry,
+    rights: SubjectRights,
     subject: str,
     body: SchemaBody,
     olds: Callable[[State], list[SchemaValue]],
@@ -110,6 +114,7 @@ def _check(
     normalize: bool,
 ) -> Compatibility:
     submitted = body.submitted()
+    rights.check_references(submitted.schema.references, subject)
 
     def check(state: State, library: Library) -> list[str]:
         versions = olds(state)

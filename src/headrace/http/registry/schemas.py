@@ -1,5 +1,6 @@
 """/schemas: by id, by guid, or all of them."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Path, Query
@@ -16,7 +17,8 @@ from headrace.http.registry.bodies import (
     schema_answer,
 )
 from headrace.http.registry.media import RegistryText, registry_router
-from headrace.http.registry.registry import Registry, RegistryDep
+from headrace.http.registry.registry import Registry, RegistryDep, RightsDep
+from headrace.http.registry.rights import DESCRIBE, SubjectRights
 from headrace.http.registry.subjects import shown
 from headrace.registry import names
 from headrace.registry.fingerprints import read_guid
@@ -35,6 +37,7 @@ In = Annotated[str, Query(alias="subject", description="A subject that has it, o
 @router.get("/schemas", response_model_exclude_none=True)
 def list_schemas(
     registry: RegistryDep,
+    rights: RightsDep,
     *,
     subject_prefix: Annotated[str, Query(alias="subjectPrefix", description="Prefix of the subjects")] = "",
     latest_only: Annotated[
@@ -54,7 +57,8 @@ def list_schemas(
             found += versions[-1:] if latest_only else versions
         return found
 
-    return [schema_answer(each) for each in page(registry.read(find), offset, limit)]
+    found = _readable(rights, registry.read(find))
+    return [schema_answer(each) for each in page(found, offset, limit)]
 
 
 @router.get("/schemas/types")
@@ -66,6 +70,8 @@ def list_types() -> list[str]:
 @router.get("/schemas/ids/{schema_id}", response_model_exclude_none=True)
 def get_schema(
     registry: RegistryDep,
+    rights: RightsDep,
+    *,
     schema_id: Id,
     subject: In = "",
     format_: Format = "",
@@ -74,7 +80,7 @@ def get_schema(
     ] = False,
 ) -> SchemaAnswer:
     """Return the schema of an id, as long as a version with it exists, soft-deleted or not."""
-    value = registry.by_id(schema_id, names.normal(subject))
+    value = _by_id(registry, rights, schema_id, subject)
     answer = schema_answer(value, text=_text(registry, value, format_))
     if not subject:
         answer.subject = answer.version = None
@@ -87,15 +93,16 @@ def get_schema(
 
 @router.get("/schemas/ids/{schema_id}/schema", response_class=RegistryText)
 def get_schema_text(
-    registry: RegistryDep, schema_id: Id, subject: In = "", format_: Format = ""
+    registry: RegistryDep, rights: RightsDep, schema_id: Id, subject: In = "", format_: Format = ""
 ) -> RegistryText:
     """Return the text of the schema of an id."""
-    return RegistryText(_text(registry, registry.by_id(schema_id, names.normal(subject)), format_))
+    return RegistryText(_text(registry, _by_id(registry, rights, schema_id, subject), format_))
 
 
 @router.get("/schemas/ids/{schema_id}/subjects")
 def get_subjects_of_id(
     registry: RegistryDep,
+    rights: RightsDep,
     *,
     schema_id: Id,
     subject: In = "",
@@ -104,13 +111,14 @@ def get_subjects_of_id(
     limit: Limit = -1,
 ) -> list[str]:
     """Return the subjects that have this schema."""
-    found = _versions(registry, schema_id, subject, deleted=deleted)
+    found = _readable(rights, _versions(registry, schema_id, subject, deleted=deleted))
     return page(list(dict.fromkeys(each.subject for each in found)), offset, limit)
 
 
 @router.get("/schemas/ids/{schema_id}/versions")
 def get_versions_of_id(
     registry: RegistryDep,
+    rights: RightsDep,
     *,
     schema_id: Id,
     subject: In = "",
@@ -119,26 +127,45 @@ def get_versions_of_id(
     limit: Limit = -1,
 ) -> list[SubjectVersion]:
     """Return the subjects and versions that have this schema."""
-    found = _versions(registry, schema_id, subject, deleted=deleted)
+    found = _readable(rights, _versions(registry, schema_id, subject, deleted=deleted))
     return page([SubjectVersion(subject=each.subject, version=each.version) for each in found], offset, limit)
 
 
 @router.get("/schemas/guids/{guid}", response_model_exclude_none=True)
-def get_schema_by_guid(registry: RegistryDep, guid: Guid, format_: Format = "") -> SchemaAnswer:
+def get_schema_by_guid(
+    registry: RegistryDep, rights: RightsDep, guid: Guid, format_: Format = ""
+) -> SchemaAnswer:
     """Return the schema of a guid, which is the same in every registry."""
     value = registry.by_guid(guid)
+    rights.check_schema(value)
     answer = schema_answer(value, text=_text(registry, value, format_))
     answer.subject = answer.version = answer.deleted = None
     return answer
 
 
 @router.get("/schemas/guids/{guid}/ids")
-def get_ids_of_guid(registry: RegistryDep, guid: Guid) -> list[ContextId]:
+def get_ids_of_guid(registry: RegistryDep, rights: RightsDep, guid: Guid) -> list[ContextId]:
     """Return the ids of a guid in all contexts."""
     wanted = read_guid(guid)
     found = [] if wanted is None else registry.read(lambda state: state.versions_with_fingerprint(wanted))
+    found = _readable(rights, found)
     ids = dict.fromkeys((names.context_of(each.subject), each.id) for each in found)
     return [ContextId(context=context, id=schema_id) for context, schema_id in ids]
+
+
+def _by_id(registry: Registry, rights: SubjectRights, schema_id: int, subject: str) -> SchemaValue:
+    """Return the version with this id; a Problem (403) if the user may read no subject that has it."""
+    value = registry.by_id(schema_id, names.normal(subject))
+    if subject and rights.restricts:  # the answer names the subject
+        rights.check(DESCRIBE, value.subject)
+    rights.check_schema(value)
+    return value
+
+
+def _readable(rights: SubjectRights, found: Sequence[SchemaValue]) -> list[SchemaValue]:
+    """Return the versions whose subjects the user may read."""
+    subjects = set(rights.visible(each.subject for each in found))
+    return [each for each in found if each.subject in subjects]
 
 
 def _text(registry: Registry, value: SchemaValue, format_: str) -> str | None:

@@ -21,7 +21,7 @@ from headrace.http.registry.bodies import (
     version_number,
 )
 from headrace.http.registry.media import RegistryText, registry_router
-from headrace.http.registry.registry import Registry, RegistryDep, resolved
+from headrace.http.registry.registry import Registry, RegistryDep, RightsDep, resolved
 from headrace.registry import names
 from headrace.registry.deletion import delete_subject, delete_version
 from headrace.registry.fingerprints import guid
@@ -48,6 +48,7 @@ def shown(*, deleted: bool, deleted_only: bool = False) -> Show:
 @router.get("/subjects")
 def list_subjects(
     registry: RegistryDep,
+    rights: RightsDep,
     *,
     subject_prefix: Annotated[
         str, Query(alias="subjectPrefix", description="Prefix of the subjects; `:*:` is any context")
@@ -59,7 +60,8 @@ def list_subjects(
 ) -> list[str]:
     """Return the names of subjects."""
     show = shown(deleted=deleted, deleted_only=deleted_only)
-    return page(registry.read(lambda state: state.subjects(subject_prefix, show)), offset, limit)
+    found = registry.read(lambda state: state.subjects(subject_prefix, show))
+    return page(rights.visible(found), offset, limit)
 
 
 @router.get("/subjects/{subject}/versions")
@@ -95,16 +97,24 @@ def list_versions(
 
 @router.post("/subjects/{subject}/versions", responses=answers(409))
 def register_schema(
-    registry: RegistryDep, subject: Subject, body: SchemaBody, *, normalize: Normalize = False
+    registry: RegistryDep,
+    rights: RightsDep,
+    subject: Subject,
+    body: SchemaBody,
+    *,
+    normalize: Normalize = False,
 ) -> Registered:
     """Register a schema as the next version of a subject, unless it is registered already."""
-    made = registry.register(subject, body.submitted(), normalize=normalize)
+    submitted = body.submitted()
+    rights.check_references(submitted.schema.references, subject)
+    made = registry.register(subject, submitted, normalize=normalize)
     return Registered(id=made.id, version=made.version, guid=guid(made))
 
 
 @router.post("/subjects/{subject}", response_model_exclude_none=True)
 def look_up_schema(
     registry: RegistryDep,
+    rights: RightsDep,
     subject: Subject,
     body: SchemaBody,
     *,
@@ -114,6 +124,7 @@ def look_up_schema(
 ) -> SchemaAnswer:
     """Return the version of a subject that has this schema."""
     submitted = body.submitted()
+    rights.check_references(submitted.schema.references, subject)
     registry.understand(names.normal(subject), submitted.schema)
     show = shown(deleted=deleted)
 

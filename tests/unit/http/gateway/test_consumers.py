@@ -74,7 +74,7 @@ def test_reads_that_wait_leave_room_for_all_else(app: FastAPI) -> None:
     hub = app.state.hub
     assert isinstance(hub, Hub)
     hub.instances._instances["g", "i"] = Instance(NOWHERE, "g", "i", ConsumerOptions())
-    with TestClient(app) as client:
+    with TestClient(app, base_url="http://localhost") as client:
         assert client.portal is not None
         assert client.post(f"{ADDRESS}/subscription", json={"topics": ["t"]}).status_code == 204
         assert client.get(f"{ADDRESS}/records?timeout=0").json() == []

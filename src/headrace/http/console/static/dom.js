@@ -37,6 +37,8 @@ export function toastLater(text) {
 // Send a request to the API: return its response, or throw an Error with the message of its refusal.
 export async function ask(method, url, body) {
   const options = { method, headers: { Accept: "application/json" } };
+  const token = document.querySelector("meta[name=csrf-token]")?.content;
+  if (token) options.headers["X-CSRF-Token"] = token;
   if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);

@@ -74,6 +74,7 @@ async function read(url, headers) {
   const mine = asking = new AbortController();
   try {
     const response = await fetch(url, { headers, signal: mine.signal });
+    if (response.status === 401) { location.reload(); return false; }  // the session has ended: the login page comes
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     if (!response.ok) {
       const said = page.querySelector(".empty p")?.textContent ?? `status ${response.status}`;

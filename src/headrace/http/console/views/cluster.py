@@ -14,6 +14,7 @@ from headrace.http.admin import brokers
 from headrace.http.console.formats import plural
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import Table, table_of
+from headrace.http.current import clients_of
 from headrace.http.gateway.bodies import BrokerId
 from headrace.http.reach import Reach, ReachDep
 
@@ -65,7 +66,7 @@ def cluster(request: Request, reach: ReachDep) -> Response:
         up=len(up),
         troubles=list(troubles(status)),
         care=care,
-        disk=request.app.state.console.disk.aged(DISK_S, lambda: _disk(reach, up)),
+        disk=clients_of(request).console.disk.aged(DISK_S, lambda: _disk(reach, up)),
     )
 
 

@@ -12,6 +12,7 @@ from headrace.client.groups.group import Group
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.sampling import EVERY_S, LagSampler, Sample
 from headrace.http.console.tables import table_of
+from headrace.http.current import clients_of
 from headrace.http.gateway.bodies import GROUP, GroupName
 from headrace.http.problems import answers
 from headrace.http.raw_names import RawRoute
@@ -47,7 +48,7 @@ _LIST_COLUMNS = {
 @pages.get("/ui/groups")
 def groups(request: Request, reach: ReachDep) -> Response:
     """Few groups are all described; of many, those on the page."""
-    found = request.app.state.console.groups.get(request, lambda: _list(reach))
+    found = clients_of(request).console.groups.get(request, lambda: _list(reach))
     few = len(found) <= FEW
     table = table_of(
         request,
@@ -153,7 +154,7 @@ class LagHistory(BaseModel):
 )
 def lag_history(name: GroupName, request: Request) -> LagHistory:
     """Return the lag by topic since the first such request; each request keeps it sampled for ten minutes."""
-    sampler: LagSampler = request.app.state.console.lags
+    sampler: LagSampler = clients_of(request).console.lags
     return history_of(name, sampler.watch(name))
 
 

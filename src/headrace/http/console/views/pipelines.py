@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from headrace.http.console.pages import PageRoute, page
+from headrace.http.current import clients_of
 from headrace.http.problems import Problem, answers
 from headrace.pipeline.progress import Figures, Progress
 from headrace.pipeline.status import state_of, totals
@@ -108,7 +109,7 @@ def history(name: PipelineName, request: Request) -> History:
 
 
 def _progress(request: Request) -> list[Progress]:
-    known: list[Progress] = request.app.state.console.pipelines.progress()
+    known: list[Progress] = clients_of(request).console.pipelines.progress()
     return known
 
 

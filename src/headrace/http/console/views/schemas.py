@@ -10,7 +10,8 @@ from headrace.http.console.diff import differences, readable
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.problems import Problem
-from headrace.http.registry.registry import RegistryDep
+from headrace.http.registry.registry import RegistryDep, RightsDep
+from headrace.http.registry.rights import DESCRIBE
 from headrace.registry.formats import Level
 from headrace.registry.records import SchemaKey, SchemaValue
 from headrace.registry.state import Show, State
@@ -44,10 +45,13 @@ _COLUMNS = {
 
 
 @router.get("/ui/schemas")
-def schemas(request: Request, registry: RegistryDep) -> Response:
+def schemas(request: Request, registry: RegistryDep, rights: RightsDep) -> Response:
     deleted = "deleted" in request.query_params
     base = f"{request.url.scheme}://{request.url.netloc}"
     found = registry.read(lambda state: _subjects(state, Show.ALL if deleted else Show.LIVE))
+    if rights.restricts:
+        readable = set(rights.visible(each.name for each in found))
+        found = [each for each in found if each.name in readable]
     return page(
         request,
         "schemas.html",
@@ -96,10 +100,13 @@ def subject(
     request: Request,
     name: Annotated[str, Path(min_length=1, max_length=1000)],
     registry: RegistryDep,
+    rights: RightsDep,
+    *,
     version: Number = None,
     against: Number = None,
 ) -> Response:
     """Show the latest version, or the requested one, by itself or compared with another."""
+    rights.check(DESCRIBE, name)
     known = registry.read(lambda state: _known(state, name, version))
     other = None
     if against is not None:

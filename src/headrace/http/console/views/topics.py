@@ -13,6 +13,7 @@ from headrace.client.cluster.topic_overview import TopicList, TopicOverview, rea
 from headrace.client.wire.brokers import Brokers
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import Table, table_of
+from headrace.http.current import clients_of
 from headrace.http.reach import ReachDep
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -33,7 +34,7 @@ METADATA_COLUMNS: Final = {"name", "partitions", "replicas", "sick"}
 def topics(request: Request, reach: ReachDep) -> Response:
     """Topics whose names begin with `_` are internal, and hidden unless the address has `internal`."""
     hidden = "internal" not in request.query_params
-    found: TopicList = request.app.state.console.topics.get(request, lambda: read_topics(reach.brokers))
+    found: TopicList = clients_of(request).console.topics.get(request, lambda: read_topics(reach.brokers))
     rows = found.rows
     return page(
         request,
@@ -56,7 +57,7 @@ def _table(
     by_metadata = request.query_params.get("sort", "name").removeprefix("-") in METADATA_COLUMNS
     if not by_metadata:
         names = {each.name for each in shown}
-        every: list[TopicOverview] = request.app.state.console.whole_topics.get(
+        every: list[TopicOverview] = clients_of(request).console.whole_topics.get(
             request, lambda: found.complete(brokers)
         )
         shown = [each for each in every if each.name in names]

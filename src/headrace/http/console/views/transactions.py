@@ -24,6 +24,7 @@ from headrace.http.console import transaction_filter
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.console.transaction_filter import DURATIONS_MS, TransactionFilter
+from headrace.http.current import clients_of
 from headrace.http.reach import Reach, ReachDep
 
 FEW: Final = 200  # transactions, up to which all are described for the list, so that it can sort by duration
@@ -70,7 +71,7 @@ def transactions(request: Request, reach: ReachDep) -> Response:
     """Few transactions are all described; of many, those on the page."""
     form, problem, found = transaction_filter.read(request.query_params), "", Summaries()
     try:
-        found = request.app.state.console.transactions.get(request, lambda: _list(reach, form), key=form)
+        found = clients_of(request).console.transactions.get(request, lambda: _list(reach, form), key=form)
     except Unreachable:
         raise
     except ClientError as error:
@@ -173,7 +174,7 @@ _OPEN_FOR_MS: Final = (0, *DURATIONS_MS)
 def hanging(request: Request, reach: ReachDep) -> Response:
     older = request.query_params.get("older", "")
     older_ms = int(older) if older in map(str, _OPEN_FOR_MS) else None
-    found = request.app.state.console.hanging.get(
+    found = clients_of(request).console.hanging.get(
         request, lambda: reach.transactions.find_hanging(min_duration_ms=older_ms), key=older_ms
     )
     table = table_of(

@@ -1,0 +1,24 @@
+"""The clients that act for the user of a request."""
+
+from typing import TYPE_CHECKING, Final
+
+from fastapi import Request
+
+if TYPE_CHECKING:
+    from headrace.http.clients import Clients
+
+CLIENTS: Final = "headrace.clients"  # in the scope of a request whose user is authenticated
+USER: Final = "headrace.user"  # the user's name for logs and pages
+PRINCIPAL: Final = "headrace.principal"  # in its `state`: the principal of the client's certificate, or None
+SESSION: Final = "headrace.session"  # the session of the console that the request belongs to
+
+
+def clients_of(request: Request) -> "Clients":
+    """Return the clients of the request's user.
+
+    Without authentication all requests share the gateway's own. With it, the gateway's own are never used for
+    a request: `everyone` is None.
+    """
+    found: Clients | None = request.scope.get(CLIENTS) or request.app.state.everyone
+    assert found is not None, request.url.path
+    return found

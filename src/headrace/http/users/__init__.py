@@ -1,0 +1,1 @@
+"""Who sends a request: credentials, sessions of the console, and the clients that act for each user."""

@@ -1,0 +1,131 @@
+"""Credentials of a request, which the gateway passes on to the brokers. Pure."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from headrace.security.principals import Principal
+
+LONGEST_NAME: Final = 256  # characters of a user name
+LONGEST_PASSWORD: Final = 1024
+LONGEST_TOKEN: Final = 16 * 1024
+_SHOWN: Final = 100  # characters of a user name in logs and pages
+_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750; excludes the separators of OAUTHBEARER
+
+
+class BadCredentials(Exception):
+    """Credentials that no broker could accept; the message has no part of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Password:
+    """A user with a password, for SASL PLAIN or SCRAM."""
+
+    user: str
+    password: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.user or not self.password:
+            raise BadCredentials("the user name or the password is empty")
+        if len(self.user) > LONGEST_NAME or len(self.password) > LONGEST_PASSWORD:
+            raise BadCredentials(
+                f"a user name has at most {LONGEST_NAME} characters, a password {LONGEST_PASSWORD}"
+            )
+        if "\0" in self.user or "\0" in self.password:  # PLAIN separates them with this character
+            raise BadCredentials("there is a NUL character in the user name or the password")
+
+    @property
+    def name(self) -> str:
+        """The user's name for logs and pages."""
+        return printable_name(self.user)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A bearer token, for SASL OAUTHBEARER."""
+
+    token: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.token) > LONGEST_TOKEN or not _TOKEN.fullmatch(self.token):
+            raise BadCredentials(f"a bearer token has at most {LONGEST_TOKEN} characters of RFC 6750")
+
+    @property
+    def name(self) -> str:
+        """The subject in the token for logs and pages: nobody has verified it."""
+        subject = claims(self.token).get("sub")
+        return printable_name(subject) if isinstance(subject, str) and subject else "(token)"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The principal of a client's certificate, which a gateway cannot pass on to a broker."""
+
+    principal: Principal
+
+    @property
+    def name(self) -> str:
+        return printable_name(self.principal.name)
+
+
+Credentials = Password | Token | Certificate
+
+
+def parse_authorization(headers: Sequence[str]) -> Password | Token:
+    """Return the credentials in the Authorization headers; BadCredentials says what is wrong with them."""
+    if len(headers) != 1:
+        raise BadCredentials(f"there are {len(headers)} Authorization headers: expected one")
+    header = headers[0]
+    scheme, _, rest = header.partition(" ")
+    if scheme.lower() == "basic":
+        return _basic(rest.strip())
+    if scheme.lower() == "bearer":
+        return Token(rest.strip())
+    raise BadCredentials("the Authorization header has another scheme: expected Basic or Bearer")
+
+
+def _basic(encoded: str) -> Password:
+    try:
+        user, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        raise BadCredentials("the Basic credentials are not base64 of USER:PASSWORD in UTF-8") from None
+    if not colon:
+        raise BadCredentials("the Basic credentials have no colon: expected base64 of USER:PASSWORD")
+    return Password(user, password)
+
+
+def claims(token: str) -> dict[str, object]:
+    """Return the claims of a JWT without verifying it; empty for any other token."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        padded = parts[1] + "=" * (-len(parts[1]) % 4)
+        found = json.loads(base64.urlsafe_b64decode(padded))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def printable_name(name: str) -> str:
+    """Return a name that cannot start a line of its own in a log."""
+    shown = "".join(each if each.isprintable() else "?" for each in name[:_SHOWN])
+    return shown if len(name) <= _SHOWN else f"{shown}…"
+
+
+def fingerprint(secret: bytes, credentials: Credentials) -> bytes:
+    """Return a keyed hash by which credentials are found again without keeping them as keys."""
+    match credentials:
+        case Password(user, password):
+            parts = ["password", user, password]
+        case Token(token):
+            parts = ["token", token]
+        case Certificate(principal):
+            parts = ["certificate", str(principal)]
+    return hmac.digest(secret, json.dumps(parts).encode(), hashlib.sha256)

@@ -1,0 +1,98 @@
+"""Asking brokers whether they accept a user's credentials. Calls block, so they are for threads."""
+
+import time
+from dataclasses import replace
+from threading import Lock
+from typing import Final, Protocol
+
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection_settings import ConnectionSettings
+from headrace.client.wire.sasl import OAUTHBEARER
+from headrace.client.wire.security import Security
+from headrace.http.reach import CLIENT_ID, SILENCE_S
+from headrace.http.settings import GatewaySettings
+from headrace.http.users.connecting import PASSWORD_MECHANISMS, sasl_of
+from headrace.http.users.credentials import Certificate, Credentials
+from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
+from headrace.security.principals import Principal
+
+OFFERED_S: Final = 60.0  # for which the mechanisms that brokers offer are remembered
+
+
+class Delegation(Protocol):
+    """A way to act for a principal whose credentials cannot be passed on, such as a delegation token."""
+
+    def security_for(self, principal: Principal) -> Security | None:
+        """Return the security of connections that act for the principal; None if there is no way."""
+        ...
+
+
+class NoDelegation:
+    """There is no way: a certificate alone is not enough."""
+
+    def security_for(self, principal: Principal) -> Security | None:  # noqa: ARG002
+        return None
+
+
+class CannotActFor(Exception):
+    """A certificate has authenticated a client, but the gateway cannot act for its principal."""
+
+    def __init__(self, principal: Principal) -> None:
+        super().__init__(
+            f"the certificate authenticates {principal}, but a gateway can act for a user only with "
+            "credentials that it can pass on to the brokers: send Basic or Bearer credentials as well"
+        )
+
+
+class Verifier:
+    """Makes the security of a user's connections, and tries it."""
+
+    def __init__(self, settings: GatewaySettings, delegation: Delegation | None = None) -> None:
+        self._settings = settings
+        self._delegation = delegation or NoDelegation()
+        self._lock = Lock()
+        self._offered: tuple[float, tuple[str, ...]] | None = None
+
+    def accept(self, credentials: Credentials) -> Security:
+        """Return the security of connections that brokers accept for these credentials, tried just now.
+
+        AuthenticationFailed if they do not accept them, BadCredentials if they cannot, CannotActFor if a
+        certificate is all there is, Unreachable if no broker answers.
+        """
+        security = self._security(credentials)
+        with self._brokers(security) as brokers:
+            brokers.any_metadata(within_s=SILENCE_S)
+        return security
+
+    def accepts_passwords(self) -> bool:
+        """Return whether the brokers offer a mechanism for a user with a password."""
+        return not self.offered() or any(each in self.offered() for each in PASSWORD_MECHANISMS)
+
+    def accepts_tokens(self) -> bool:
+        return OAUTHBEARER in self.offered()
+
+    def _security(self, credentials: Credentials) -> Security:
+        if isinstance(credentials, Certificate):
+            found = self._delegation.security_for(credentials.principal)
+            if found is None:
+                raise CannotActFor(credentials.principal)
+            return found
+        sasl = sasl_of(credentials, self.offered(), self._settings.password_mechanism)
+        return replace(self._settings.security, sasl=sasl)
+
+    def offered(self) -> tuple[str, ...]:
+        """Return the SASL mechanisms of the brokers' listener."""
+        with self._lock:
+            known = self._offered
+        if known is not None and time.monotonic() - known[0] < OFFERED_S:
+            return known[1]
+        asked = SaslHandshakeRequest(mechanism=PASSWORD_MECHANISMS[0])
+        with self._brokers(replace(self._settings.security, sasl=None)) as brokers:
+            found = tuple(brokers.first(lambda at: at.ask(asked), SILENCE_S).mechanisms)
+        with self._lock:
+            self._offered = time.monotonic(), found
+        return found
+
+    def _brokers(self, security: Security) -> Brokers:
+        to = ConnectionSettings(self._settings.bootstrap, security)
+        return Brokers(to, answer_s=SILENCE_S, client_id=CLIENT_ID)
