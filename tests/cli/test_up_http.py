@@ -106,11 +106,21 @@ def test_a_port_that_was_asked_for_and_is_taken_is_said(tmp_path: Path) -> None:
 def test_on_every_address_of_ipv6_it_is_found_where_it_says(tmp_path: Path, kind: type[UpProcess]) -> None:
     if not Path("/proc/net/if_inet6").exists():
         pytest.skip("there is no IPv6 here")
-    with kind(tmp_path, arguments=["--host=::"]) as up:
+    with kind(tmp_path, arguments=["--host=::", "--set=http.allow.unauthenticated=true"]) as up:
         assert up.bootstrap.startswith("[::1]:")
         Command(up.bootstrap).ok("topic", "create", "orders")
         assert up.http.startswith("http://[::1]:")
         assert get(f"{up.http}/readyz") == '{"status":"ready"}'
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_http_is_not_open_to_other_machines_unless_somebody_says_so(tmp_path: Path, brokers: int) -> None:
+    data = [f"--data={tmp_path / 'data'}", "--port=0", f"--brokers={brokers}"]
+
+    refused = Command("")("up", *data, "--host=0.0.0.0")
+
+    assert "HTTP on 0.0.0.0 would be open to everyone" in refused.complaint
+    assert "http.allow.unauthenticated=true" in refused.complaint
 
 
 @pytest.mark.parametrize("brokers", [1, 3])

@@ -64,8 +64,28 @@ _HTTP_HOSTS: Final = _static(
     "http.hosts",
     Kind.LIST,
     (),
-    "Host names that the gateway accepts on the loopback in addition to localhost and the machine's name, "
-    "for example that of a proxy.",
+    "Host names that the gateway accepts in addition to addresses, localhost and the machine's name, for "
+    "example that of a proxy.",
+)
+_HTTP_CONFIG: Final = _static(
+    "http.config",
+    Kind.STRING,
+    "",
+    "A properties file with more settings of the gateway, such as ssl.keystore.location for HTTPS.",
+)
+_HTTP_CLIENT_CONFIG: Final = _static(
+    "http.client.config",
+    Kind.STRING,
+    "",
+    "A properties file of a Kafka client: how the gateway connects to the brokers, and as which user. With "
+    "SASL, the gateway's users authenticate. Empty: PLAINTEXT.",
+)
+_HTTP_UNAUTHENTICATED: Final = _static(
+    "http.allow.unauthenticated",
+    Kind.BOOLEAN,
+    False,
+    "Whether the gateway serves everyone who reaches it, with its own rights. Without this a gateway without "
+    "authentication listens on the loopback only.",
 )
 
 _REFUSED: Final = [
@@ -336,6 +356,9 @@ BROKER_SETTINGS: Final = BrokerSettings(
         *REPLICATION_SETTINGS,
         _HTTP,
         _HTTP_HOSTS,
+        _HTTP_CONFIG,
+        _HTTP_CLIENT_CONFIG,
+        _HTTP_UNAUTHENTICATED,
         *_REFUSED,
         *SETTINGS_WITHOUT_EFFECT,
         *_topic_defaults(),

@@ -16,7 +16,7 @@ from headrace.broker.config import ENVIRONMENT_PREFIX, BrokerConfig
 from headrace.broker.settings import InvalidSetting, Scope, Setting, show
 from headrace.cli import completion, process
 from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.machine.gateway import endpoint, listening, on_demand
+from headrace.cli.machine.gateway import GatewayOptions, endpoint, listening, on_demand
 from headrace.cli.output import table
 from headrace.cli.session import COMMAND_CONFIG, Session, existing_file, json_option, pairs
 
@@ -126,8 +126,8 @@ class _Runner:
             process.exempt_from_collections()
             try:
                 self._serving = True
-                hosts = self._broker.config.items("http.hosts")
-                async with on_demand(http, self._broker.bootstrap, log=None, hosts=hosts) as addresses:
+                options = GatewayOptions.of(self._broker.config)
+                async with on_demand(http, self._broker.bootstrap, log=None, options=options) as addresses:
                     self._ready.say(**addresses)
                     await asyncio.get_running_loop().create_future()  # until it is cancelled
             finally:
@@ -136,7 +136,11 @@ class _Runner:
 
     def _http_socket(self) -> AbstractContextManager[socket.socket | None]:
         address = self._broker.config.text("http.listener")
-        return listening(*endpoint(address, "http.listener")) if address else nullcontext()
+        if not address:
+            return nullcontext()
+        host, port = endpoint(address, "http.listener")
+        GatewayOptions.of(self._broker.config).check(host)
+        return listening(host, port)
 
     def reload(self) -> None:
         """Apply the dynamic settings of the file and log which others need a restart.

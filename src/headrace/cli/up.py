@@ -118,6 +118,6 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
         process.exempt_from_collections()
         stack.push_async_callback(broker.stop)
         log = None if http is None else layout.directory.log("gateway")
-        gateway = on_demand(http, broker.bootstrap, log=log, holds=[hold], hosts=layout.http_hosts)
+        gateway = on_demand(http, broker.bootstrap, log=log, holds=[hold], options=layout.gateway)
         ready.say(**await stack.enter_async_context(gateway))
         await failure

@@ -43,8 +43,9 @@ class Cluster:
             supervisor = Supervisor([coordination, brokers])
             try:
                 await self._start(supervisor, coordination, brokers, zookeeper)
-                log, hosts = self._directory.log("gateway"), layout.http_hosts
-                async with on_demand(http, bootstrap, log=log, holds=[self._hold], hosts=hosts) as addresses:
+                log, options = self._directory.log("gateway"), layout.gateway
+                gateway = on_demand(http, bootstrap, log=log, holds=[self._hold], options=options)
+                async with gateway as addresses:
                     self._ready.say(**addresses)
                     await supervisor.watch()
             finally:

@@ -7,18 +7,73 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from headrace.broker.config import BrokerConfig
 from headrace.cli.machine.process import ProcessEnded, Service
 from headrace.cli.machine.supervisor import Backoff
 from headrace.cli.process import CommandFailed
+from headrace.http.exposure import ALLOW_PLAINTEXT, ALLOW_UNAUTHENTICATED, Exposed, check_exposure
 from headrace.http.sockets import bound, url_of
+from headrace.properties import InvalidProperties, parse_properties
 
 USUAL_PORT: Final = 8080
+HOSTS: Final = "http.hosts"
 
 logger = logging.getLogger("headrace")
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayOptions:
+    """How a gateway serves HTTP and connects to its brokers; `properties` may contain passwords."""
+
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    client_config: str = ""  # a properties file of a Kafka client; empty: PLAINTEXT
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> "GatewayOptions":
+        """Return what the settings of a broker say; CommandFailed if a file cannot be read."""
+        properties = _read(config.text("http.config"))
+        hosts = config.items("http.hosts")
+        if hosts:
+            properties[HOSTS] = ",".join(hosts)
+        if config.flag(ALLOW_UNAUTHENTICATED):
+            properties[ALLOW_UNAUTHENTICATED] = "true"
+        return cls(properties, config.text("http.client.config"))
+
+    @property
+    def uses_tls(self) -> bool:
+        return any(name.startswith("ssl.keystore.") for name in self.properties)
+
+    def check(self, host: str) -> None:
+        """Raise CommandFailed if the gateway must not listen on `host`, before anything has started."""
+        protocol = _read(self.client_config).get("security.protocol", "PLAINTEXT").strip().upper()
+        try:
+            check_exposure(
+                host,
+                protocol,
+                tls=self.uses_tls,
+                allow_unauthenticated=self._flag(ALLOW_UNAUTHENTICATED),
+                allow_plaintext=self._flag(ALLOW_PLAINTEXT),
+            )
+        except Exposed as error:
+            raise CommandFailed(str(error)) from error
+
+    def _flag(self, name: str) -> bool:
+        return self.properties.get(name, "").strip().lower() == "true"
+
+
+def _read(path: str) -> dict[str, str]:
+    """Return the properties in a file, none if there is no path; CommandFailed if it cannot be read."""
+    if not path:
+        return {}
+    try:
+        return parse_properties(Path(path).read_text("utf-8"), path)
+    except (OSError, UnicodeDecodeError, InvalidProperties) as error:
+        raise CommandFailed(f"{path} cannot be read: {error}") from error
 
 
 class _Gateway(Service):
@@ -32,7 +87,7 @@ async def on_demand(
     *,
     log: Path | None,
     holds: Sequence[int] = (),
-    hosts: Collection[str] = (),
+    options: GatewayOptions,
 ) -> AsyncIterator[dict[str, str]]:
     """Start a gateway at the first connection to the socket, and again after it has died.
 
@@ -43,12 +98,18 @@ async def on_demand(
     if held is None:
         yield addresses
         return
-    settings = {"bootstrap": bootstrap, "listening": held.fileno(), "hosts": list(hosts)}
+    options.check(held.getsockname()[0])
+    settings = {
+        "bootstrap": bootstrap,
+        "listening": held.fileno(),
+        "properties": dict(options.properties),
+        "client_config": options.client_config,
+    }
     gateway = _Gateway("gateway", log, [held.fileno(), *holds], service="gateway", settings=settings)
     keeping = asyncio.ensure_future(_keep(gateway, held))
     keeping.add_done_callback(_log_failure)
     try:
-        yield addresses | {"http": url_of(held)}
+        yield addresses | {"http": url_of(held, tls=options.uses_tls)}
     finally:
         keeping.cancel()
         await gateway.stop()

@@ -8,7 +8,7 @@ from typing import Final
 
 from headrace.broker.config import BrokerConfig
 from headrace.cli.machine.directory import DataDirectory
-from headrace.cli.machine.gateway import listening
+from headrace.cli.machine.gateway import GatewayOptions, listening
 from headrace.cli.process import CommandFailed
 
 EMBEDDED: Final = "embedded"
@@ -55,9 +55,9 @@ class Layout:
         return self.brokers == 1 and self.zookeeper != ENSEMBLE
 
     @property
-    def http_hosts(self) -> tuple[str, ...]:
-        """The Host headers that the gateway accepts besides its own address."""
-        return BrokerConfig.of(self.broker(1, self.port, "")).items("http.hosts")
+    def gateway(self) -> GatewayOptions:
+        """How the gateway serves HTTP and connects to the brokers."""
+        return GatewayOptions.of(BrokerConfig.of(self.broker(1, self.port, "")))
 
     @contextmanager
     def http_socket(self, brokers: Collection[int]) -> Iterator[socket.socket | None]:
@@ -79,6 +79,8 @@ class Layout:
             if name in self.given:
                 raise CommandFailed(f"{name} cannot be set for `headrace up`: {instead}")
         BrokerConfig.of(self.broker(1, self.port, ""))
+        if self.http:
+            self.gateway.check(self.host)
 
     def broker(self, broker_id: int, port: int, zookeeper: str) -> dict[str, str]:
         """Return the settings of one broker."""

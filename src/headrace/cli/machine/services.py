@@ -6,7 +6,7 @@ member.py runs one of them by its name until it is told to stop. Each imports on
 import asyncio
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.cli.machine.member import READY, report
@@ -54,15 +54,25 @@ async def coordinator(*, data: str, port: int, first: bool) -> None:
         await served.wait_failed()
 
 
-async def gateway(bootstrap: str, listening: int, hosts: Sequence[str] = ()) -> None:
+async def gateway(
+    bootstrap: str, listening: int, properties: Mapping[str, str], client_config: str = ""
+) -> None:
     """Serve HTTP on a socket that the parent holds."""
     from headrace.cli.process import exit_within  # noqa: PLC0415
+    from headrace.client.wire.connection_settings import ConnectionSettings  # noqa: PLC0415
+    from headrace.http.configuration import Configuration  # noqa: PLC0415
     from headrace.http.serving import STOP_S, serve  # noqa: PLC0415
-    from headrace.http.settings import GatewaySettings  # noqa: PLC0415
     from headrace.http.sockets import url_of  # noqa: PLC0415
 
     _log_warnings_to_parent()
+    to = (
+        ConnectionSettings.load(client_config).at(bootstrap)
+        if client_config
+        else ConnectionSettings(bootstrap)
+    )
     with socket.socket(fileno=listening) as held:
-        logger.info("the gateway serves at %s, for %s", url_of(held), bootstrap)
-        report(f"{READY}http={url_of(held)}")
-        await exit_within(STOP_S, serve(GatewaySettings(bootstrap=bootstrap, hosts=hosts), held))
+        settings = Configuration(given=properties).settings(to, held.getsockname()[0])
+        url = url_of(held, tls=settings.tls is not None)
+        logger.info("the gateway serves at %s, for %s", url, bootstrap)
+        report(f"{READY}http={url}")
+        await exit_within(STOP_S, serve(settings, held))
