@@ -33,8 +33,8 @@ def check_exposure(
     if not authenticates(security_protocol, allow_unauthenticated=False):
         if security_protocol != "PLAINTEXT":
             raise Exposed(
-                f"the gateway cannot authenticate users by security.protocol={security_protocol}, and everyone"
-                " would have its own rights: give it a listener with SASL, or allow that with "
+                f"the gateway cannot authenticate users by security.protocol={security_protocol}, and "
+                "everyone would have its own rights: give it a listener with SASL, or allow that with "
                 f"--allow-unauthenticated ({ALLOW_UNAUTHENTICATED}=true)"
             )
         if not is_loopback(host):

@@ -87,7 +87,7 @@ async def on_demand(
     *,
     log: Path | None,
     holds: Sequence[int] = (),
-    options: GatewayOptions,
+    options: GatewayOptions | None = None,
 ) -> AsyncIterator[dict[str, str]]:
     """Start a gateway at the first connection to the socket, and again after it has died.
 
@@ -98,6 +98,7 @@ async def on_demand(
     if held is None:
         yield addresses
         return
+    options = options or GatewayOptions()
     options.check(held.getsockname()[0])
     settings = {
         "bootstrap": bootstrap,

@@ -210,6 +210,8 @@ class Reader:
                 raise ClientError(
                     f"{self._topic}-{message.partition()}: the offset does not exist (OFFSET_OUT_OF_RANGE)"
                 )
+            elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                continue  # librdkafka looks for the group's coordinator; nothing is read or written there
             elif error.fatal() or not error.retriable():
                 raise translate(error, self._topic, self._bootstrap)
 
