@@ -19,6 +19,14 @@ def reachable(host: str) -> str:
     return "127.0.0.1" if address.version == 4 else "::1"
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a server on `host` can be reached from this machine only; False for unknown names."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def written(host: str, port: int) -> str:
     """Return HOST:PORT, or [HOST]:PORT if the host is an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -5,13 +5,15 @@ from itertools import count
 from struct import Struct
 
 from headrace.coordination.embedded.acl import OPEN, Acl, Identity
+from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.decide import Requester
 from headrace.coordination.embedded.handlers import answer
 from headrace.coordination.embedded.jute import INT, LONG, Reader, buffer, string
 from headrace.coordination.embedded.requests import HEADER, Connect, Op
 from headrace.coordination.embedded.service import Service
 from headrace.coordination.embedded.state import State
-from headrace.coordination.embedded.txns import Entry, encode_acl
+from headrace.coordination.embedded.txns import Entry, OpenSession, encode_acl
+from headrace.security.sasl.digest_md5 import DigestMd5Server
 
 REPLY = Struct(">iqi")
 
@@ -23,6 +25,9 @@ class FakeClient:
         self.service = service
         self.address = address
         self.requester = Requester(0, (Identity("ip", address),))
+        self.is_authenticated = False
+        self.sasl: DigestMd5Server | None = None
+        self.unopened: OpenSession | None = None
         self.messages: list[bytes] = []
         self.closed = False
         self._xids = count(1)
@@ -69,7 +74,7 @@ class FakeClient:
 class World:
     """A service with clocks that tests turn, and the entries it logged."""
 
-    def __init__(self, state: State | None = None) -> None:
+    def __init__(self, state: State | None = None, authentication: Authentication | None = None) -> None:
         self.now_ms = 0.0
         self.entries: list[Entry] = []
         self.bugs: list[BaseException] = []
@@ -81,6 +86,7 @@ class World:
             monotonic_ms=lambda: self.now_ms,
             random_bytes=_counting_bytes(),
             broken=self.bugs.append,
+            authentication=authentication,
         )
 
     def client(self, timeout_ms: int = 1000) -> FakeClient:

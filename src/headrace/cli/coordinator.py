@@ -4,9 +4,16 @@ from pathlib import Path
 
 import click
 
+from headrace.addresses import is_loopback
+from headrace.broker.settings import parse_properties
 from headrace.cli import process
-from headrace.cli.session import Session, data_option, host_option, json_option, port_option
+from headrace.cli.session import Session, data_option, existing_file, host_option, json_option, port_option
+from headrace.coordination.credentials import FILE_NAME, ensure_file, users_of_file
+from headrace.coordination.embedded.authentication import Authentication
+from headrace.coordination.embedded.four_letter_words import parse_whitelist
 from headrace.coordination.embedded.server import PORT, TICK_MS, Coordinator
+from headrace.security.pem import InvalidTlsSetting
+from headrace.security.tls import TlsSettings
 
 
 @click.command()
@@ -20,9 +27,31 @@ from headrace.coordination.embedded.server import PORT, TICK_MS, Coordinator
     help="Session timeouts are limited to 2 to 20 ticks.",
 )
 @click.option("--no-sync", is_flag=True, help="Do not sync writes to disk: for tests.")
+@click.option(
+    "--credentials",
+    "jaas_file",
+    type=existing_file,
+    help='A JAAS file with users: user_NAME="PASSWORD" in the section Server. Every client then has to '
+    f"authenticate. Default: none on loopback, else DIR/{FILE_NAME}, which is created.",
+)
+@click.option(
+    "--config",
+    "file",
+    type=existing_file,
+    help="A properties file with ssl.keystore.*, ssl.truststore.* and ssl.client.auth as for a broker, which "
+    "make the port speak TLS, and 4lw.commands.whitelist.",
+)
 @json_option
 def coordinator(
-    session: Session, data_dir: Path, host: str, port: int, *, tick_ms: int, no_sync: bool
+    session: Session,
+    data_dir: Path,
+    host: str,
+    port: int,
+    *,
+    tick_ms: int,
+    no_sync: bool,
+    jaas_file: Path | None,
+    file: Path | None,
 ) -> None:
     """Run the embedded coordinator:  headrace coordinator --data DIR
 
@@ -30,8 +59,32 @@ def coordinator(
     acknowledged write. It is a single node: use it on one machine, and a real ZooKeeper ensemble for a
     cluster on several machines. Prints `ready ...` when it serves; TERM or Ctrl-C stops it.
     """
-    ready = process.Readiness(as_json=session.as_json)
-    process.run(_serve(ready, Coordinator(data_dir, host, port, tick_ms=tick_ms, sync=not no_sync)))
+    if jaas_file is None and not is_loopback(host):
+        jaas_file = ensure_file(data_dir / FILE_NAME)
+    settings = {} if file is None else parse_properties(file.read_text(), str(file))
+    whitelist = settings.get("4lw.commands.whitelist")
+    served = Coordinator(
+        data_dir,
+        host,
+        port,
+        tick_ms=tick_ms,
+        sync=not no_sync,
+        authentication=None
+        if jaas_file is None
+        else Authentication(users_of_file(jaas_file), is_required=True),
+        tls=_tls(settings),
+        words=None if whitelist is None else parse_whitelist(whitelist),
+    )
+    process.run(_serve(process.Readiness(as_json=session.as_json), served))
+
+
+def _tls(settings: dict[str, str]) -> TlsSettings | None:
+    """Return the TLS settings of a properties file, or None if it has no keystore."""
+    try:
+        found = TlsSettings.of(settings)
+    except InvalidTlsSetting as error:
+        raise process.CommandFailed(str(error)) from error
+    return None if found.keystore is None else found
 
 
 async def _serve(ready: process.Readiness, coordinator: Coordinator) -> None:

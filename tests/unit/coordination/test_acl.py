@@ -68,7 +68,8 @@ def test_repeated_entries_are_stored_once() -> None:
         [Acl(ALL, "world", "everyone")],
         [Acl(ALL, "digest", "no-colon")],
         [Acl(ALL, "ip", "not an address")],
-        [Acl(ALL, "sasl", "ann")],
+        [Acl(ALL, "sasl", "")],
+        [Acl(ALL, "made-up", "ann")],
     ],
 )
 def test_lists_that_cannot_be_stored(requested: list[Acl]) -> None:

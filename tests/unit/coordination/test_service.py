@@ -164,13 +164,6 @@ def test_who_may_not_read_a_node_is_not_told_of_it(world: World) -> None:
     assert spy.heard() == []
 
 
-def test_sasl_is_refused_and_the_connection_closed(world: World) -> None:
-    client = world.client()
-
-    assert kinds(client.ask(Op.SASL)) == [("reply", ErrorCode.AUTH_FAILED)]
-    assert client.closed
-
-
 def test_a_container_goes_once_its_last_child_has(world: World) -> None:
     client = world.client()
     client.ask(Op.CREATE_CONTAINER, create_body("/box", flags=4))

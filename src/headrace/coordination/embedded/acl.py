@@ -1,7 +1,8 @@
 """Access control lists of znodes, identities, and their authentication.
 
-Schemes: `world` (anyone), `ip` (an address or network), `digest` (user and password), and `auth`, which
-stands for all identities of the requester. As in ZooKeeper, an unauthenticated connection has its address.
+Schemes: `world` (anyone), `ip` (an address or network), `digest` (user and password), `sasl` (a user who has
+authenticated with SASL), `x509` (the subject of a certificate), and `auth`, which stands for all identities
+that the requester has proven. As in ZooKeeper, an unauthenticated connection has its address.
 """
 
 import base64
@@ -34,6 +35,8 @@ class Acl(NamedTuple):
 AclList = tuple[Acl, ...]
 
 ANYONE: Final = Identity("world", "anyone")
+PROVEN: Final = frozenset({"digest", "sasl", "x509"})
+"""The schemes of identities that `auth` stands for."""
 OPEN: Final[AclList] = (Acl(ALL, *ANYONE),)
 READ_ONLY: Final[AclList] = (Acl(READ, *ANYONE),)
 
@@ -58,7 +61,7 @@ def expand(requested: Sequence[Acl], identities: Sequence[Identity], path: str) 
     expanded: dict[Acl, None] = {}
     for entry in requested:
         if entry.scheme == "auth":
-            proved = [Acl(entry.perms, *identity) for identity in identities if identity.scheme == "digest"]
+            proved = [Acl(entry.perms, *identity) for identity in identities if identity.scheme in PROVEN]
             if not proved:
                 raise KeeperError(ErrorCode.INVALID_ACL, f"{path}: auth without a proved identity")
             expanded.update(dict.fromkeys(proved))
@@ -112,6 +115,8 @@ def _is_valid(entry: Acl) -> bool:
         return entry.id == "anyone"
     if entry.scheme == "digest":
         return len([part for part in entry.id.split(":") if part]) == 2
+    if entry.scheme in {"sasl", "x509"}:
+        return bool(entry.id)
     if entry.scheme == "ip":
         try:
             ip_network(entry.id, strict=False)

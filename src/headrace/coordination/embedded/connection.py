@@ -16,6 +16,9 @@ from headrace.coordination.embedded.errors import MalformedRequest
 from headrace.coordination.embedded.handlers import answer
 from headrace.coordination.embedded.jute import INT, MAX_BUFFER
 from headrace.coordination.embedded.requests import decode_connect
+from headrace.coordination.embedded.txns import OpenSession
+from headrace.security.distinguished_names import subject_name
+from headrace.security.sasl.digest_md5 import DigestMd5Server
 
 if TYPE_CHECKING:
     from headrace.coordination.embedded.server import Coordinator
@@ -48,6 +51,9 @@ class Connection(asyncio.Protocol):
         self.address = ""
         self.port = 0
         self.requester = Requester(0, ())
+        self.is_authenticated = False
+        self.sasl: DigestMd5Server | None = None
+        self.unopened: OpenSession | None = None
         self.received = 0
         self.sent = 0
 
@@ -56,7 +62,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop's are none of asyncio's classes
         self.address, self.port = transport.get_extra_info("peername")[:2]
-        self.requester = Requester(0, (Identity("ip", _plain(self.address)),))
+        self.requester = Requester(0, (Identity("ip", _plain(self.address)), *_certified(transport)))
+        self.is_authenticated = len(self.requester.identities) > 1
         if not self._host.admits(self):
             self._closing = True
             self.transport.abort()
@@ -205,6 +212,13 @@ class Connection(asyncio.Protocol):
         if not self._turn_planned:
             self._turn_planned = True
             self.loop.call_soon(self._turn)
+
+
+def _certified(transport: asyncio.BaseTransport) -> list[Identity]:
+    """Return the identity of the certificate that the client has shown, if any."""
+    tls = transport.get_extra_info("ssl_object")
+    certificate = None if tls is None else tls.getpeercert(binary_form=True)
+    return [] if not certificate else [Identity("x509", subject_name(certificate))]
 
 
 def _plain(address: str) -> str:

@@ -21,6 +21,7 @@ class ErrorCode(IntEnum):
     INVALID_ACL = -114
     AUTH_FAILED = -115
     NO_WATCHER = -121
+    SESSION_CLOSED_REQUIRE_SASL_AUTH = -124
     QUOTA_EXCEEDED = -125
 
 

@@ -15,6 +15,9 @@ ZOOKEEPER_VERSION: Final = "3.9.5"
 """The version of ZooKeeper's protocol; clients use it to find out which requests are supported."""
 
 FULL_VERSION: Final = f"{ZOOKEEPER_VERSION}-headrace-{__version__}"
+DEFAULT_WHITELIST: Final = frozenset({b"srvr"})
+"""The words that are answered off loopback: ZooKeeper's default of 4lw.commands.whitelist."""
+
 MAX_LISTED: Final = 100
 """Connections shown by `stat` and `cons`; the rest are counted."""
 
@@ -68,6 +71,7 @@ def _mntr(server: "Coordinator") -> str:
         "zk_ephemerals_count": state.tree.ephemeral_count(),
         "zk_approximate_data_size": state.tree.data_bytes,
         "zk_global_sessions": len(state.sessions),
+        "zk_failed_authentications": server.authentication.failures,
         "zk_fsync_count": server.commit.batches,
         "zk_committed_transactions": server.commit.entries,
     }
@@ -84,6 +88,17 @@ WORDS: Final[dict[bytes, Callable[["Coordinator"], str]]] = {
     b"envi": _envi,
     b"mntr": _mntr,
 }
+
+
+def not_whitelisted(word: bytes) -> str:
+    """Return what ZooKeeper answers to a word that is not in 4lw.commands.whitelist."""
+    return f"{word.decode()} is not executed because it is not in the whitelist.\n"
+
+
+def parse_whitelist(names: str) -> frozenset[bytes]:
+    """Return the words in a value of 4lw.commands.whitelist: names with commas between them, or `*`."""
+    named = {name.strip().encode() for name in names.split(",")}
+    return frozenset(WORDS) if b"*" in named else frozenset(named & WORDS.keys())
 
 
 def _summary(server: "Coordinator") -> str:

@@ -5,10 +5,10 @@ from struct import Struct
 from typing import Any, Final
 
 from headrace.coordination.embedded import acl as access
-from headrace.coordination.embedded.acl import authenticate, masked
+from headrace.coordination.embedded.acl import masked
 from headrace.coordination.embedded.decide import MultiFailed, decide, decide_multi
 from headrace.coordination.embedded.errors import ErrorCode, KeeperError, MalformedRequest
-from headrace.coordination.embedded.jute import INT, Reader, buffer, frame, string, vector
+from headrace.coordination.embedded.jute import INT, NULL, Reader, buffer, frame, string, vector
 from headrace.coordination.embedded.node import Node
 from headrace.coordination.embedded.requests import (
     HEADER,
@@ -17,6 +17,7 @@ from headrace.coordination.embedded.requests import (
     Multi,
     Op,
     Read,
+    Sasl,
     SetWatches,
     WatchMode,
     Write,
@@ -27,9 +28,6 @@ from headrace.coordination.embedded.tree import Applied, EventType
 from headrace.coordination.embedded.txns import encode_acl
 from headrace.coordination.embedded.watches import Mode
 
-MAX_IDENTITIES: Final = 64
-"""Identities of one connection; every access check looks at all of them."""
-
 MAX_MULTI_READ: Final = 8 << 20
 """Bytes in one multi-read reply; a request could read the same megabyte fifty thousand times."""
 
@@ -38,6 +36,8 @@ Handler = Callable[[Service, Client, Op, Any], bytes]
 _HANDLERS: Final[dict[int, tuple[Op, Handler]]] = {}
 _MULTI: Final = Struct(">i?i")  # op, done, error
 _NO_OP: Final = -1
+_AUTHENTICATING: Final = frozenset({Op.AUTH, Op.SASL})
+_CLOSING: Final = frozenset({ErrorCode.AUTH_FAILED, ErrorCode.SESSION_CLOSED_REQUIRE_SASL_AUTH})
 _MULTI_END: Final = _MULTI.pack(_NO_OP, True, -1)
 _WATCH_TYPES: Final = {1: Mode.CHILD | Mode.PERSISTENT, 2: Mode.DATA | Mode.PERSISTENT, 3: ~Mode(0)}
 
@@ -50,13 +50,16 @@ def answer(service: Service, client: Client, message: bytes) -> None:
     code, body = ErrorCode.OK, b""
     op, handler = _HANDLERS.get(number, _UNKNOWN)
     try:
+        if op not in _AUTHENTICATING and not service.authentication.admits(client):
+            # As in a ZooKeeper with enforce.auth.enabled; the connection is closed.
+            raise KeeperError(ErrorCode.SESSION_CLOSED_REQUIRE_SASL_AUTH)
         body = handler(service, client, op, decode_request(op, reader))
     except KeeperError as refusal:
-        code = refusal.code
+        code, body = refusal.code, NULL if op is Op.SASL else b""  # Java's client expects a token there
     except MalformedRequest:
         code = ErrorCode.MARSHALLING_ERROR
     client.send(frame(REPLY.pack(xid, service.state.zxid, code), body))
-    if op is Op.CLOSE or code is ErrorCode.AUTH_FAILED:
+    if op is Op.CLOSE or code in _CLOSING:
         client.close()
 
 
@@ -194,20 +197,19 @@ def remove_watches(service: Service, client: Client, _op: Op, request: WatchMode
 
 
 @handles(Op.AUTH)
-def auth(_service: Service, client: Client, _op: Op, request: Auth) -> bytes:
+def auth(service: Service, client: Client, _op: Op, request: Auth) -> bytes:
     """Add an identity to this connection; a failure closes it after the reply."""
-    identity = authenticate(request.scheme, request.credentials, client.address)
-    identities = client.requester.identities
-    if identity is None or len(identities) >= MAX_IDENTITIES:
-        raise KeeperError(ErrorCode.AUTH_FAILED, request.scheme)
-    if identity not in identities:
-        client.requester = client.requester._replace(identities=(*identities, identity))
+    service.authentication.add_auth(client, request.scheme, request.credentials)
+    service.authenticated(client)
     return b""
 
 
 @handles(Op.SASL)
-def sasl(_service: Service, _client: Client, _op: Op, _request: Empty) -> bytes:
-    raise KeeperError(ErrorCode.AUTH_FAILED, "SASL is not supported, digest is")
+def sasl(service: Service, client: Client, _op: Op, request: Sasl) -> bytes:
+    """Answer a token of SASL DIGEST-MD5; a failure closes the connection after the reply."""
+    answered = service.authentication.sasl(client, request.token)
+    service.authenticated(client)
+    return buffer(answered)
 
 
 @handles(Op.CLOSE)

@@ -124,12 +124,16 @@ class Auth(NamedTuple):
     credentials: bytes
 
 
+class Sasl(NamedTuple):
+    token: bytes
+
+
 class Empty(NamedTuple):
-    """ping, close, sasl: requests without fields that we use."""
+    """ping and close have no fields."""
 
 
 Write = Create | Delete | SetData | SetAcl | Check
-Request = Write | Multi | Read | SetWatches | WatchMode | Auth | Empty
+Request = Write | Multi | Read | SetWatches | WatchMode | Auth | Sasl | Empty
 
 _CONNECT: Final = Struct(">iqiq")
 
@@ -210,7 +214,7 @@ _DECODERS: Final[dict[Op, Callable[[Reader], Request]]] = {
     Op.MULTI_READ: _operations(_READS),
     Op.REMOVE_WATCHES: _watch_mode,
     Op.AUTH: _auth,
-    Op.SASL: _nothing,
+    Op.SASL: lambda reader: Sasl(reader.buffer() or b""),
     Op.SET_WATCHES: _set_watches,
     Op.SET_WATCHES2: _fields(SetWatches, Reader.int64, *[_paths] * 5),
     Op.ADD_WATCH: _watch_mode,

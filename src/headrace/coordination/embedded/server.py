@@ -11,17 +11,23 @@ import time
 from pathlib import Path
 from typing import Final, Self
 
+from headrace.addresses import is_loopback
+from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.commit import GroupCommit
 from headrace.coordination.embedded.connection import Connection
-from headrace.coordination.embedded.four_letter_words import WORDS
+from headrace.coordination.embedded.four_letter_words import DEFAULT_WHITELIST, WORDS, not_whitelisted
 from headrace.coordination.embedded.journal import Journal
 from headrace.coordination.embedded.service import Service
 from headrace.coordination.errors import CoordinationError
+from headrace.security.pem import InvalidTlsSetting
+from headrace.security.tls import ReloadingContext, TlsSettings
 
 PORT: Final = 2181
 TICK_MS: Final = 2000
 MAX_CONNECTIONS: Final = 1000
-HANDSHAKE_S: Final = 10  # until a client has opened a session
+HANDSHAKE_S: Final = 10  # until a client has opened a session, and has authenticated if it must
+MAX_UNAUTHENTICATED: Final = 200  # connections that have not authenticated, if they must
+TLS_REFRESH_TICKS: Final = 3  # about 6 seconds
 GOODBYE_S: Final = 10  # until a client has read the last messages
 CONTAINER_CHECK_TICKS: Final = 30  # a minute, as in ZooKeeper
 BACKLOG: Final = 1024
@@ -45,12 +51,22 @@ class Coordinator:
         tick_ms: int = TICK_MS,
         sync: bool = True,
         max_connections: int = MAX_CONNECTIONS,
+        authentication: Authentication | None = None,
+        tls: TlsSettings | None = None,
+        words: frozenset[bytes] | None = None,
     ) -> None:
+        """`words` are the four-letter words that are answered: by default all on loopback, else `srvr`."""
         self.data_dir = data_dir
         self.host, self.port = host, port
         self.tick_ms = tick_ms
         self._sync = sync
         self.max_connections = max_connections
+        self.authentication = authentication or Authentication()
+        self._tls = tls
+        self._context: ReloadingContext | None = None
+        self._words = (
+            words if words is not None else frozenset(WORDS) if is_loopback(host) else DEFAULT_WHITELIST
+        )
         self.connections: dict[Connection, None] = {}
         self._journal: Journal
         self._server: asyncio.Server
@@ -75,6 +91,16 @@ class Coordinator:
 
     async def start(self) -> None:
         """Recover the state from the directory, and serve; raise CorruptJournal if the files are damaged."""
+        if not is_loopback(self.host) and not self.authentication.is_required:
+            raise CoordinationError(
+                f"the coordinator must not serve {self.host or 'all interfaces'} without a credential: "
+                "name a JAAS file with --credentials, or listen on 127.0.0.1"
+            )
+        if self._tls is not None:
+            try:
+                self._context = await asyncio.to_thread(ReloadingContext.for_listener, self._tls)
+            except InvalidTlsSetting as error:
+                raise CoordinationError(str(error)) from error
         loop = asyncio.get_running_loop()
         self._failure = loop.create_future()
         self._journal = await asyncio.to_thread(Journal, self.data_dir, tick_ms=self.tick_ms, sync=self._sync)
@@ -86,11 +112,17 @@ class Coordinator:
             monotonic_ms=_monotonic_ms,
             random_bytes=secrets.token_bytes,
             broken=self._fail,
+            authentication=self.authentication,
         )
         self._journal.state.sessions.restart_clocks(_monotonic_ms())
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self), self.host, self.port, backlog=BACKLOG
+                lambda: Connection(self),
+                self.host,
+                self.port,
+                backlog=BACKLOG,
+                ssl=self._context,
+                ssl_handshake_timeout=None if self._context is None else HANDSHAKE_S,
             )
         except BaseException:
             await self.commit.stop()
@@ -139,14 +171,26 @@ class Coordinator:
         if len(self.connections) >= self.max_connections:
             logger.warning("refused %s: there are %d connections", connection.address, len(self.connections))
             return False
+        if self.authentication.is_required:
+            self._limit_strangers()
         self.connections[connection] = None
         return True
+
+    def _limit_strangers(self) -> None:
+        """Close the oldest connection that has not authenticated if there are too many of them."""
+        strangers = [each for each in self.connections if not each.is_authenticated]
+        if len(strangers) >= MAX_UNAUTHENTICATED:
+            strangers[0].abort()
+            self.lost(strangers[0])
 
     def lost(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
 
     def four_letter_word(self, word: bytes) -> str | None:
-        return WORDS[word](self) if word in WORDS else None
+        """Return the answer to a four-letter word, or None if these bytes are not one."""
+        if word not in WORDS:
+            return None
+        return WORDS[word](self) if word in self._words else not_whitelisted(word)
 
     # Background work
 
@@ -167,6 +211,8 @@ class Coordinator:
                 logger.info("session 0x%x expired", session_id)
             self._cut_overdue_connections()
             ticks += 1
+            if self._context is not None and ticks % (2 * TLS_REFRESH_TICKS) == 0:
+                asyncio.get_running_loop().run_in_executor(None, self._context.refresh)
             if ticks % (2 * CONTAINER_CHECK_TICKS) == 0:
                 self.service.delete_abandoned_containers()
 
@@ -177,7 +223,8 @@ class Coordinator:
             if leaving is not None:
                 overdue = leaving < now - GOODBYE_S
             else:
-                overdue = not connection.requester.session_id and connection.since < now - HANDSHAKE_S
+                waits = not connection.requester.session_id or not self.authentication.admits(connection)
+                overdue = waits and connection.since < now - HANDSHAKE_S
             if overdue:
                 connection.abort()
 

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import Final, Protocol
 
 from headrace.coordination.embedded import acl as access
+from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.decide import Requester
 from headrace.coordination.embedded.jute import buffer, frame, string
 from headrace.coordination.embedded.requests import Connect, Xid
@@ -17,6 +18,7 @@ from headrace.coordination.embedded.state import State
 from headrace.coordination.embedded.tree import Applied, Event, EventType
 from headrace.coordination.embedded.txns import DeleteNode, Entry, OpenSession, Txn
 from headrace.coordination.embedded.watches import Watches
+from headrace.security.sasl.digest_md5 import DigestMd5Server
 
 PASSWORD_BYTES: Final = 16
 UNKNOWN_ZXID: Final = -1  # of an event from before the client's connection
@@ -32,6 +34,9 @@ class Client(Protocol):
 
     address: str
     requester: Requester
+    is_authenticated: bool
+    sasl: DigestMd5Server | None
+    unopened: OpenSession | None  # the session that is opened once the client has authenticated
 
     def send(self, message: bytes) -> None: ...
 
@@ -51,8 +56,10 @@ class Service:
         monotonic_ms: Callable[[], float],
         random_bytes: Callable[[int], bytes],
         broken: Callable[[BaseException], None],
+        authentication: Authentication | None = None,
     ) -> None:
         self.state = state
+        self.authentication = authentication or Authentication()
         self.watches: Watches[Client] = Watches()
         self.clients: dict[int, Client] = {}  # by session
         self._write = write
@@ -123,9 +130,21 @@ class Service:
             sessions.negotiate(request.timeout_ms),
             self._random_bytes(PASSWORD_BYTES),
         )
-        self.submit(opened)
-        sessions.touch(opened.session_id, self._monotonic_ms())
+        if self.authentication.admits(client):
+            self._store(opened)
+        else:
+            client.unopened = opened  # a stranger causes no write
         self._welcome(client, request, opened)
+
+    def authenticated(self, client: Client) -> None:
+        """Open the session that has waited until its client authenticates."""
+        if client.unopened is not None and self.authentication.admits(client):
+            self._store(client.unopened)
+            client.unopened = None
+
+    def _store(self, session: OpenSession) -> None:
+        self.submit(session)
+        self.state.sessions.touch(session.session_id, self._monotonic_ms())
 
     def _attach(self, client: Client, request: Connect) -> None:
         session = self.state.sessions.attach(

@@ -42,7 +42,8 @@ class Sessions:
 
     def fresh_id(self, time_ms: int) -> int:
         """Return an unused id, even if the wall clock went back or the log is from another machine."""
-        return max(self.last_id + 1, (time_ms << 16) & 0x7FFF_FFFF_FFFF_FFFF)
+        self.last_id = max(self.last_id + 1, (time_ms << 16) & 0x7FFF_FFFF_FFFF_FFFF)
+        return self.last_id
 
     def open(self, session_id: int, timeout_ms: int, password: bytes) -> None:
         self._sessions[session_id] = Session(session_id, timeout_ms, password)

@@ -8,6 +8,13 @@ _JAAS: Final = re.compile(
 )
 _ESCAPED: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+# A JAAS file has sections, `Name { module flag option=value ...; };`. Braces within quotes end no section.
+_SECTION: Final = re.compile(
+    r"""([\w$.-]+)\s*\{((?:[^{}"']|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')*)\}\s*;"""
+)
+_COMMENT: Final = re.compile(
+    r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|/\*.*?\*/|//[^\n]*|^\s*\#[^\n]*""", re.DOTALL | re.MULTILINE
+)
 
 
 def jaas_options(config: str) -> dict[str, str]:
@@ -16,6 +23,19 @@ def jaas_options(config: str) -> dict[str, str]:
         name: word or _ESCAPED.sub(_unescaped, double or single)
         for name, double, single, word in _JAAS.findall(config)
     }
+
+
+def jaas_section(file: str, section: str) -> dict[str, str] | None:
+    """Return the options of one section of a JAAS file, or None if it has no such section."""
+    text = _COMMENT.sub(lambda found: found[1] or " ", file)
+    found = (body for name, body in _SECTION.findall(text) if name == section)
+    body = next(found, None)
+    return None if body is None else jaas_options(body)
+
+
+def jaas_quoted(value: str) -> str:
+    """Return `value` as a quoted string of JAAS."""
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _unescaped(found: re.Match[str]) -> str:
