@@ -13,6 +13,7 @@ from kazoo.client import KazooClient
 from headrace.client.admin.admin import Admin
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Address, Connection
+from headrace.coordination.credentials import Credential
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -198,7 +199,10 @@ class zookeeper:  # noqa: N801  a context manager
     def __init__(self, up: ClusterProcess) -> None:
         log = (up.data / "logs" / "coordinator.log").read_text()
         port = log.rpartition("coordinator on 127.0.0.1:")[2].partition(",")[0]
-        self._client = KazooClient(f"127.0.0.1:{port}")
+        user = Credential.of_file(up.data / "jaas.conf")
+        self._client = KazooClient(
+            f"127.0.0.1:{port}", auth_data=[("digest", f"{user.name}:{user.password}")]
+        )
 
     def __enter__(self) -> KazooClient:
         self._client.start()

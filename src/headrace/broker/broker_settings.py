@@ -11,6 +11,7 @@ from headrace.broker.settings import Kind, Scope, Setting, Settings, Value
 from headrace.broker.settings_without_effect import SETTINGS_WITHOUT_EFFECT
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS
 from headrace.broker.transaction_settings import TRANSACTION_SETTINGS
+from headrace.broker.zookeeper_settings import ZOOKEEPER_SETTINGS
 from headrace.storage.config import DAY_MS, NEVER
 
 _LISTENER_PREFIX: Final = "listener.name."
@@ -183,26 +184,6 @@ BROKER_SETTINGS: Final = BrokerSettings(
             "The listener for connections between brokers; by default the first one with "
             "security.inter.broker.protocol.",
         ),
-        _static(
-            "zookeeper.connect",
-            Kind.STRING,
-            "127.0.0.1:2181",
-            "The ZooKeeper ensemble: host:port,host:port/chroot.",
-        ),
-        _static(
-            "zookeeper.session.timeout.ms",
-            Kind.INT,
-            18_000,
-            "The ZooKeeper session timeout, after which a failed broker loses its registration.",
-            low=1,
-        ),
-        _static(
-            "zookeeper.connection.timeout.ms",
-            Kind.INT,
-            18_000,
-            "How long a starting broker waits for a connection to ZooKeeper.",
-            low=1,
-        ),
         _static("num.partitions", Kind.INT, 1, "The default number of partitions of a topic.", low=1),
         _static(
             "default.replication.factor", Kind.INT, 1, "The default replication factor of a topic.", low=1
@@ -353,6 +334,7 @@ BROKER_SETTINGS: Final = BrokerSettings(
         *TRANSACTION_SETTINGS,
         *SECURITY_SETTINGS,
         *QUOTA_SETTINGS,
+        *ZOOKEEPER_SETTINGS,
         *REPLICATION_SETTINGS,
         _HTTP,
         _HTTP_HOSTS,

@@ -49,6 +49,7 @@ from headrace.broker.slices import completed
 from headrace.broker.tls import HANDSHAKE_TIMEOUT_S, BrokerTls
 from headrace.broker.transaction_verification import TransactionVerifier
 from headrace.broker.transactions import TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS, Transactions
+from headrace.broker.zookeeper_security import zookeeper_security
 from headrace.controller.channel import Link, PeerGone
 from headrace.controller.config_admin import ALL_BROKERS, ConfigAdmin
 from headrace.controller.runner import Controller
@@ -210,6 +211,7 @@ class Broker(BrokerServices):
             self.config.text("zookeeper.connect"),
             session_timeout_ms=self.config.integer("zookeeper.session.timeout.ms"),
             connect_timeout_ms=self.config.integer("zookeeper.connection.timeout.ms"),
+            security=await asyncio.to_thread(zookeeper_security, self.config),
         )
         try:
             self.image.cluster_id = await prepare(self.session)

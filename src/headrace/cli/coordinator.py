@@ -8,7 +8,7 @@ from headrace.addresses import is_loopback
 from headrace.broker.settings import parse_properties
 from headrace.cli import process
 from headrace.cli.session import Session, data_option, existing_file, host_option, json_option, port_option
-from headrace.coordination.credentials import FILE_NAME, ensure_file, users_of_file
+from headrace.coordination.credentials import FILE_NAME, ensure_file
 from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.four_letter_words import parse_whitelist
 from headrace.coordination.embedded.server import PORT, TICK_MS, Coordinator
@@ -69,9 +69,7 @@ def coordinator(
         port,
         tick_ms=tick_ms,
         sync=not no_sync,
-        authentication=None
-        if jaas_file is None
-        else Authentication(users_of_file(jaas_file), is_required=True),
+        authentication=None if jaas_file is None else Authentication.of_file(jaas_file),
         tls=_tls(settings),
         words=None if whitelist is None else parse_whitelist(whitelist),
     )

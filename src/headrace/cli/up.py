@@ -14,6 +14,7 @@ from headrace.cli.machine.directory import DataDirectory, check_left_out_brokers
 from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.layout import EMBEDDED, Layout
 from headrace.cli.session import Session, data_option, host_option, json_option, pairs, port_option
+from headrace.coordination.credentials import ensure_file
 from headrace.ports import reserved
 
 
@@ -105,15 +106,20 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
         http = stack.enter_context(layout.http_socket(ports))
         zookeeper = layout.zookeeper
         if zookeeper == EMBEDDED:
+            from headrace.coordination.embedded.authentication import Authentication  # noqa: PLC0415
             from headrace.coordination.embedded.server import Coordinator  # noqa: PLC0415  not with --zookeeper
 
-            coordinator = await stack.enter_async_context(Coordinator(layout.directory.coordinator, port=0))
+            users = Authentication.of_file(ensure_file(layout.directory.credentials))
+            coordinator = await stack.enter_async_context(
+                Coordinator(layout.directory.coordinator, port=0, authentication=users)
+            )
             coordinator.end_sessions()  # of brokers that ended with an earlier process
             zookeeper = coordinator.address
             failure = asyncio.ensure_future(coordinator.wait_failed())
             stack.callback(failure.cancel)
-        await check_left_out_brokers(layout.directory, layout.brokers, zookeeper)
-        broker = Broker(BrokerConfig.of(layout.broker(1, layout.port, zookeeper)))
+        config = BrokerConfig.of(layout.broker(1, layout.port, zookeeper))
+        await check_left_out_brokers(layout.directory, layout.brokers, config)
+        broker = Broker(config)
         await broker.start()
         process.exempt_from_collections()
         stack.push_async_callback(broker.stop)

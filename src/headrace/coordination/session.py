@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
+    AuthFailedError,
     BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
     KazooException,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
@@ -31,8 +33,16 @@ from kazoo.exceptions import (
 from kazoo.protocol.states import KazooState
 
 from headrace.background import BackgroundThread
+from headrace.coordination.client_security import (
+    OPEN,
+    ClientSecurity,
+    CredentialRefused,
+    kazoo_logger,
+    secure,
+)
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.loop_progress import LoopProgress, ping_only_with_progress
+from headrace.coordination.znode_acls import acl_of
 
 ANY_VERSION = -1
 CALL_TIMEOUT_S = 10.0
@@ -109,7 +119,9 @@ class ZooKeeperSession:
         progress: LoopProgress,
         *,
         call_timeout_s: float = CALL_TIMEOUT_S,
+        set_acl: bool = False,
     ) -> None:
+        self._set_acl = set_acl
         self._client = client
         self._loop = loop
         self._progress = progress
@@ -126,35 +138,46 @@ class ZooKeeperSession:
         session_timeout_ms: int,
         connect_timeout_ms: int,
         call_timeout_s: float = CALL_TIMEOUT_S,
+        security: ClientSecurity = OPEN,
     ) -> "ZooKeeperSession":
         """Open a session with the ensemble `servers` ("host:port,host:port/chroot").
 
+        Raise NotConnected if it does not respond, and CredentialRefused if it does not accept our credential.
         A call without a response within `call_timeout_s` raises NotConnected.
         """
+        context = await asyncio.to_thread(security.context)
         client = KazooClient(
             hosts=servers,
             timeout=session_timeout_ms / 1000,
             connection_retry={"max_tries": -1, "max_delay": MAX_RECONNECT_DELAY_S},
+            logger=kazoo_logger,
         )
         progress = LoopProgress(session_timeout_ms / 1000)
         ping_only_with_progress(client, progress)
-        session = cls(client, asyncio.get_running_loop(), progress, call_timeout_s=call_timeout_s)
-        connected = asyncio.Event()
-        session.on_state(lambda _state: connected.set())  # the first state is CONNECTED
+        session = cls(
+            client,
+            asyncio.get_running_loop(),
+            progress,
+            call_timeout_s=call_timeout_s,
+            set_acl=security.set_acl,
+        )
+        # kazoo's state is CONNECTED before it has authenticated, so that state is not waited for.
+        attempted = asyncio.Event()
+        outcome = secure(client, security, context, lambda: session._to_loop(attempted.set))
         await asyncio.to_thread(client.start_async)
         try:
             async with asyncio.timeout(connect_timeout_ms / 1000):
-                await connected.wait()
+                await attempted.wait()
+            outcome.check(servers)
         except BaseException as error:
             progress.stop()
             BackgroundThread(_abandon, args=(client,), name="zookeeper-abandoned", stop=None).start()
             if isinstance(error, TimeoutError):
                 raise NotConnected(
                     f"no ZooKeeper responds at {servers} within {connect_timeout_ms} ms: is it running, and "
-                    "is zookeeper.connect right?"
+                    f"is zookeeper.connect right?{f' ({outcome.failure})' if outcome.failure else ''}"
                 ) from None
             raise
-        session.on_state(lambda _state: None)
         return session
 
     def on_state(self, callback: Callable[[SessionState], None]) -> None:
@@ -233,12 +256,18 @@ class ZooKeeperSession:
 
     async def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> str:
         """Create a znode and return its path; raise Conflict if it exists or its parent does not."""
-        call = self._call(self._client.create_async, path, data, ephemeral=ephemeral, sequence=sequence)
+        acl = acl_of(path, set_acl=self._set_acl)
+        call = self._call(
+            self._client.create_async, path, data, acl=acl, ephemeral=ephemeral, sequence=sequence
+        )
         return str(await _conflicts(call, path))
 
     async def ensure(self, path: str) -> None:
         """Create a persistent znode and its ancestors if they are missing."""
-        await self._call(self._client.ensure_path_async, path)
+        names = path.strip("/").split("/")
+        for count in range(1 if self._set_acl else len(names), len(names) + 1):  # each with its own ACL
+            each = "/" + "/".join(names[:count])
+            await self._call(self._client.ensure_path_async, each, acl=acl_of(each, set_acl=self._set_acl))
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
         """Replace a znode's content and return its new version; raise Conflict if it is not at `version`."""
@@ -264,7 +293,9 @@ class ZooKeeperSession:
         for operation in operations:
             match operation:
                 case Create(path, data, ephemeral):
-                    transaction.create(path, data, ephemeral=ephemeral)
+                    transaction.create(
+                        path, data, acl=acl_of(path, set_acl=self._set_acl), ephemeral=ephemeral
+                    )
                 case Set(path, data, version):
                     transaction.set_data(path, data, version)
                 case Delete(path, version):
@@ -276,6 +307,8 @@ class ZooKeeperSession:
             if isinstance(result, KazooException) and not isinstance(
                 result, RolledBackError | RuntimeInconsistency
             ):
+                if isinstance(result, NoAuthError):
+                    raise _refused(operation.path)
                 raise Conflict(f"{type(result).__name__} at {operation.path}", operation.path)
 
     # -- threads -------------------------------------------------------------------------------
@@ -291,8 +324,10 @@ class ZooKeeperSession:
                     return await self._send(method, *args, **options)
             except TimeoutError:
                 raise NotConnected(f"ZooKeeper has not responded within {self._call_timeout_s:g} s") from None
-            except (ConnectionLoss, ConnectionClosedError, SessionExpiredError) as error:
+            except (AuthFailedError, ConnectionLoss, ConnectionClosedError, SessionExpiredError) as error:
                 raise NotConnected(f"ZooKeeper is out of reach: {type(error).__name__}") from error
+            except NoAuthError as error:
+                raise _refused(str(args[0])) from error
 
     def _send(self, method: Callable[..., Any], *args: Any, **options: Any) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -328,6 +363,10 @@ def _abandon(client: KazooClient) -> None:
     with contextlib.suppress(KazooException, OSError):
         client.stop()
         client.close()
+
+
+def _refused(path: str) -> CredentialRefused:
+    return CredentialRefused(f"ZooKeeper refuses access to {path} (NOAUTH): its ACL does not name our user")
 
 
 async def _conflicts(call: Awaitable[Any], path: str) -> Any:

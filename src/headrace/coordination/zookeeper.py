@@ -8,11 +8,12 @@ import importlib.util
 import os
 import shlex
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from headrace.addresses import is_loopback
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
 from headrace.java import NoJava, find_java
 
@@ -25,6 +26,11 @@ QUORUM_OFFSET: Final = 707  # 2888 for a client port of 2181, and 3888 for the e
 ELECTION_OFFSET: Final = 1707
 WORD_TIMEOUT_S: Final = 5
 POLL_TIMEOUT_S: Final = 0.3  # a starting server accepts connections before it responds
+_SASL: Final = {
+    "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+    "enforce.auth.enabled": "true",
+    "enforce.auth.schemes": "sasl",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +52,13 @@ class ZooKeeper:
         port: int | Sequence[int] = 2181,
         tick_ms: int = 2000,
         java_options: Sequence[str] = (),
+        credentials: Path | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         """`port` is the first server's, the others follow; or a list, PORTS_EACH for each server.
+
+        `credentials` is a JAAS file: every client then has to authenticate as one of its users. `settings`
+        are further ones of zoo.cfg.
 
         To use free ports, reserve them first: see `headrace.ports`.
         """
@@ -56,10 +67,15 @@ class ZooKeeper:
             java = find_java("ZooKeeper")
         except NoJava as error:
             raise ZooKeeperUnavailable(str(error)) from error
+        if credentials is not None:
+            java_options = (*java_options, f"-Djava.security.auth.login.config={credentials.absolute()}")
+        more = {**(_SASL if credentials is not None else {}), **(settings or {})}
         command = [str(java), HEAP, *java_options, "-cp", os.pathsep.join(map(str, find_jars()))]
         ports = _ports_from(port, servers) if isinstance(port, int) else _ports_of(port)
         self.servers = [
-            Server(command, data_dir / str(number), number, host=host, ports=ports, tick_ms=tick_ms)
+            Server(
+                command, data_dir / str(number), number, host=host, ports=ports, tick_ms=tick_ms, more=more
+            )
             for number in range(1, servers + 1)
         ]
 
@@ -80,12 +96,13 @@ class Server:
         host: str,
         ports: Sequence[Ports],
         tick_ms: int,
+        more: Mapping[str, object] | None = None,
     ) -> None:
         self._command = command
         self._directory = directory
         self._host, self._port = host, ports[number - 1].client
         self._number = number
-        self._settings = _settings(directory, number, host, ports, tick_ms)
+        self._settings = _settings(directory, number, host, ports, tick_ms) | dict(more or {})
         self.log = directory / "zookeeper.log"
         self.address = f"{host}:{self._port}"
 
@@ -151,7 +168,7 @@ def _settings(
         "clientPort": ports[number - 1].client,
         "clientPortAddress": host,
         "tickTime": tick_ms,
-        "4lw.commands.whitelist": "*",
+        "4lw.commands.whitelist": "*" if is_loopback(host) else "srvr,ruok",
         "admin.enableServer": "false",  # it needs jetty, and another port
         "maxClientCnxns": 0,
         "autopurge.purgeInterval": 1,

@@ -5,12 +5,14 @@ from contextlib import ExitStack
 from typing import Final
 
 from headrace.addresses import reachable, written
+from headrace.broker.config import BrokerConfig
 from headrace.cli.machine.directory import check_left_out_brokers
 from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
 from headrace.cli.machine.process import Member, Service, zookeeper_process
 from headrace.cli.machine.supervisor import Supervisor
 from headrace.cli.process import Readiness, log_formatter
+from headrace.coordination.credentials import ensure_file
 from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
 from headrace.ports import reserved
 
@@ -59,7 +61,8 @@ class Cluster:
             await supervisor.start([*coordination, *brokers])  # the coordinator is ready before the brokers
         else:
             await supervisor.start(coordination)
-            await check_left_out_brokers(self._directory, layout.brokers, zookeeper)
+            config = BrokerConfig.of(layout.broker(1, layout.port, zookeeper))
+            await check_left_out_brokers(self._directory, layout.brokers, config)
             await supervisor.start(brokers)
 
     # -- the processes -------------------------------------------------------------------------
@@ -78,13 +81,22 @@ class Cluster:
         """Return the address of the coordination service, and its processes if we run it."""
         if self._layout.zookeeper == EMBEDDED:
             (port,) = stack.enter_context(reserved(LOOPBACK, 0, 1))
-            settings = {"data": str(self._directory.coordinator), "port": port, "first": False}
+            settings = {
+                "data": str(self._directory.coordinator),
+                "port": port,
+                "credentials": str(ensure_file(self._directory.credentials)),
+                "first": False,
+            }
             coordinator = self._service("coordinator", "coordinator", settings, first={"first": True})
             return f"{LOOPBACK}:{port}", [coordinator]
         if self._layout.zookeeper == ENSEMBLE:
             ports = stack.enter_context(reserved(LOOPBACK, 0, PORTS_EACH * ZOOKEEPER_SERVERS))
             ensemble = ZooKeeper(
-                self._directory.zookeeper, servers=ZOOKEEPER_SERVERS, host=LOOPBACK, port=ports
+                self._directory.zookeeper,
+                servers=ZOOKEEPER_SERVERS,
+                host=LOOPBACK,
+                port=ports,
+                credentials=ensure_file(self._directory.credentials),
             )
             return ensemble.address, [
                 zookeeper_process(number, server, self._directory.log(f"zookeeper-{number}"), (self._hold,))

@@ -2,10 +2,12 @@
 
 DIR/up.pid          the process that runs the cluster
 DIR/coordinator/    the embedded coordinator's data, or DIR/zookeeper/1, 2, 3
+DIR/jaas.conf       user and password for the coordinator or ZooKeeper, which nobody else can read
 DIR/broker-1/ …     the brokers' data
 DIR/logs/           a file for each process
 """
 
+import asyncio
 import fcntl
 import os
 import re
@@ -14,9 +16,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from headrace.cli.process import CommandFailed
+from headrace.coordination.credentials import FILE_NAME as CREDENTIALS
+
+if TYPE_CHECKING:
+    from headrace.broker.config import BrokerConfig
 
 LARGEST_LOG_BYTES: Final = 64 * 1024 * 1024  # at a start; a larger log is renamed and replaces the last one
 _RELEASE_TIMEOUT_S: Final = 5.0  # processes that were killed together with their parent may still be exiting
@@ -31,6 +37,7 @@ class DataDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.coordinator = path / "coordinator"
+        self.credentials = path / CREDENTIALS  # of the coordinator's or ZooKeeper's only user
         self.zookeeper = path / "zookeeper"
         self.logs = path / "logs"
 
@@ -94,12 +101,15 @@ class DataDirectory:
         return CommandFailed(f"{self.path} is in use by {by}: stop it first, or choose another directory")
 
 
-async def check_left_out_brokers(directory: DataDirectory, brokers: int, zookeeper: str) -> None:
-    """Raise CommandFailed if a broker that has run here, and is not started now, has replicas."""
+async def check_left_out_brokers(directory: DataDirectory, brokers: int, config: "BrokerConfig") -> None:
+    """Raise CommandFailed if a broker that has run here, and is not started now, has replicas.
+
+    `config` is a broker's, and says how to connect to ZooKeeper.
+    """
     left_out = [each for each in directory.brokers() if each > brokers]
     if not left_out:
         return
-    replicas = await _replicas(zookeeper)
+    replicas = await _replicas(config)
     needed = [each for each in left_out if each in replicas]
     if needed:
         broker_id, on_it = needed[0], sorted(replicas[needed[0]])
@@ -111,13 +121,17 @@ async def check_left_out_brokers(directory: DataDirectory, brokers: int, zookeep
         )
 
 
-async def _replicas(zookeeper: str) -> dict[int, list[str]]:
+async def _replicas(config: "BrokerConfig") -> dict[int, list[str]]:
     """Return the partitions on each broker, as ZooKeeper has them."""
-    from headrace.coordination.session import ZooKeeperSession  # noqa: PLC0415  most starts do without
+    from headrace.broker.zookeeper_security import zookeeper_security  # noqa: PLC0415  most starts do without
+    from headrace.coordination.session import ZooKeeperSession  # noqa: PLC0415
     from headrace.coordination.znodes import TOPICS, TopicAssignment, topic_path  # noqa: PLC0415
 
     session = await ZooKeeperSession.connect(
-        zookeeper, session_timeout_ms=_ZOOKEEPER_TIMEOUT_MS, connect_timeout_ms=_ZOOKEEPER_TIMEOUT_MS
+        config.text("zookeeper.connect"),
+        session_timeout_ms=_ZOOKEEPER_TIMEOUT_MS,
+        connect_timeout_ms=_ZOOKEEPER_TIMEOUT_MS,
+        security=await asyncio.to_thread(zookeeper_security, config),
     )
     found: dict[int, list[str]] = defaultdict(list)
     try:

@@ -95,7 +95,14 @@ class Layout:
             "log.dirs": str(self.directory.broker(broker_id)),
             "listeners": f"PLAINTEXT://{bound}:{port}",
             "zookeeper.connect": zookeeper,
+            **self._credentials,
         }
+
+    @property
+    def _credentials(self) -> dict[str, str]:
+        """The setting that names the credential of a coordinator or ensemble that we run."""
+        own = self.zookeeper in (EMBEDDED, ENSEMBLE)
+        return {"zookeeper.sasl.jaas.file": str(self.directory.credentials)} if own else {}
 
 
 def _for_several(brokers: int) -> dict[str, str]:

@@ -43,11 +43,14 @@ async def broker(**settings: str) -> None:
         await served.stop()
 
 
-async def coordinator(*, data: str, port: int, first: bool) -> None:
+async def coordinator(*, data: str, port: int, credentials: str, first: bool) -> None:
+    from headrace.coordination.embedded.authentication import Authentication  # noqa: PLC0415
     from headrace.coordination.embedded.server import Coordinator  # noqa: PLC0415
 
     _log_warnings_to_parent()
-    async with Coordinator(Path(data), port=port) as served:
+    async with Coordinator(
+        Path(data), port=port, authentication=Authentication.of_file(Path(credentials))
+    ) as served:
         if first:
             served.end_sessions()  # of brokers that ended with an earlier parent
         report(f"{READY}zookeeper={served.address}")

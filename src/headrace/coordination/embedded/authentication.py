@@ -9,8 +9,10 @@ import hmac
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from headrace.coordination.credentials import users_of_file
 from headrace.coordination.embedded import acl as access
 from headrace.coordination.embedded.acl import Identity
 from headrace.coordination.embedded.errors import ErrorCode, KeeperError
@@ -34,9 +36,19 @@ class Authentication:
     is_required: bool = False
     failures: int = 0
 
+    @classmethod
+    def of_file(cls, path: Path) -> "Authentication":
+        """Require the users in the section Server of a JAAS file; CoordinationError if there are none."""
+        return cls(users_of_file(path), is_required=True)
+
     def admits(self, client: "Client") -> bool:
         """Return whether `client` may send other requests than those that authenticate it."""
         return client.is_authenticated or not self.is_required
+
+    def require(self, client: "Client") -> None:
+        """Raise the error of a ZooKeeper with enforce.auth.enabled unless `client` has authenticated."""
+        if not self.admits(client):
+            raise KeeperError(ErrorCode.SESSION_CLOSED_REQUIRE_SASL_AUTH)
 
     def add_auth(self, client: "Client", scheme: str, credentials: bytes) -> None:
         """Handle an auth packet; raise KeeperError, after whose reply the connection is closed.

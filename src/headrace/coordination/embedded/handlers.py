@@ -50,9 +50,8 @@ def answer(service: Service, client: Client, message: bytes) -> None:
     code, body = ErrorCode.OK, b""
     op, handler = _HANDLERS.get(number, _UNKNOWN)
     try:
-        if op not in _AUTHENTICATING and not service.authentication.admits(client):
-            # As in a ZooKeeper with enforce.auth.enabled; the connection is closed.
-            raise KeeperError(ErrorCode.SESSION_CLOSED_REQUIRE_SASL_AUTH)
+        if op not in _AUTHENTICATING:
+            service.authentication.require(client)
         body = handler(service, client, op, decode_request(op, reader))
     except KeeperError as refusal:
         code, body = refusal.code, NULL if op is Op.SASL else b""  # Java's client expects a token there

@@ -38,7 +38,7 @@ class Journal:
     def __init__(self, directory: Path, *, tick_ms: int, sync: bool = True) -> None:
         self.directory = directory
         self.sync = sync
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(0o700, parents=True, exist_ok=True)  # znodes have secrets, such as SCRAM credentials
         self._lock = _lock(directory)
         try:
             self.state, self._file, self._entries = self._recover(tick_ms)
