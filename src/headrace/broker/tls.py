@@ -2,20 +2,22 @@
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 from typing import Final
 
 from headrace.broker.config import BrokerConfig
-from headrace.broker.settings import InvalidSetting, show
+from headrace.broker.settings import InvalidSetting, Value, show
 from headrace.security.listeners import Listener
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.principal_mapping import PrincipalMapper
 from headrace.security.tls import ReloadingContext, TlsSettings
 
+HOST_CHECK: Final = "ssl.endpoint.identification.algorithm"
 SETTINGS: Final = (
     "ssl.cipher.suites",
     "ssl.client.auth",
     "ssl.enabled.protocols",
-    "ssl.endpoint.identification.algorithm",
+    HOST_CHECK,
     "ssl.key.password",
     "ssl.keystore.certificate.chain",
     "ssl.keystore.key",
@@ -84,8 +86,18 @@ class BrokerTls:
 
 def tls_settings(config: BrokerConfig, listener: str) -> TlsSettings:
     """Return the TLS settings of a listener; InvalidSetting names the one that is invalid."""
-    given = {name: show(config.of_listener(listener, name)) for name in SETTINGS}
     try:
-        return TlsSettings.of({name: text or None for name, text in given.items()})
+        return parse_tls({name: config.of_listener(listener, name) for name in SETTINGS})
     except InvalidTlsSetting as error:
         raise InvalidSetting(str(error)) from error
+
+
+def parse_tls(values: Mapping[str, Value | None]) -> TlsSettings:
+    """Return the TLS settings with these values; InvalidTlsSetting names the one that is invalid.
+
+    An empty value is as good as none, except that an empty HOST_CHECK means that hosts are not checked.
+    """
+    given = {name: show(value) for name, value in values.items()}
+    return TlsSettings.of(
+        {name: text if text or name == HOST_CHECK else None for name, text in given.items()}
+    )

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Final
 
 from headrace.broker.config import BrokerConfig
-from headrace.broker.settings import InvalidSetting, show
+from headrace.broker.settings import InvalidSetting
+from headrace.broker.tls import parse_tls
 from headrace.coordination.client_security import ClientSecurity
 from headrace.coordination.credentials import Credential
 from headrace.coordination.errors import CoordinationError
@@ -58,8 +59,7 @@ def _credential(config: BrokerConfig) -> Credential | None:
 
 
 def _tls(config: BrokerConfig) -> TlsSettings:
-    given = {name: show(config.values[_PREFIX + name]) for name in _TLS}
     try:
-        return TlsSettings.of({name: text or None for name, text in given.items()})
+        return parse_tls({name: config.values[_PREFIX + name] for name in _TLS})
     except InvalidTlsSetting as error:
         raise InvalidSetting(f"{_PREFIX}{error}") from error

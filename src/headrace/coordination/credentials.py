@@ -70,7 +70,7 @@ def is_readable_by_others(path: Path) -> bool:
 def ensure_file(path: Path) -> Path:
     """Create a JAAS file of mode 600 with a new user, for server and clients, unless it exists; return it."""
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(0o700, parents=True, exist_ok=True)
         temporary = path.with_suffix(".tmp")
         temporary.unlink(missing_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
