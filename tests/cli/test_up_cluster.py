@@ -8,6 +8,7 @@ import pytest
 
 from cli.command import Command
 from cli.members import wait_until
+from headrace.coordination.credentials import Credential
 from headrace.testing.process import ClusterProcess, ServerProcess
 
 STOP_S = 15.0  # what TERM may take on a busy machine; one that hangs is killed after 20
@@ -32,7 +33,12 @@ def test_without_a_port_it_takes_any_that_are_free(tmp_path: Path) -> None:
 def test_each_process_has_its_directory_and_its_log(cluster: ClusterProcess) -> None:
     names = {"broker-1", "broker-2", "broker-3", "coordinator"}
     assert set(cluster.members) == names
-    assert {each.name for each in cluster.data.iterdir()} == names | {"logs", "up.pid"}
+    assert {each.name for each in cluster.data.iterdir()} == names | {"logs", "up.pid", "jaas.conf"}
+    password = Credential.of_file(cluster.data / "jaas.conf").password
+    assert (cluster.data / "jaas.conf").stat().st_mode & 0o777 == 0o600
+    for pid in (cluster.pid, *cluster.members.values()):
+        for file in ("cmdline", "environ"):
+            assert password not in Path(f"/proc/{pid}/{file}").read_text()
     logs = cluster.data / "logs"
     assert {each.name for each in logs.iterdir()} == {f"{name}.log" for name in (*names, "up")}
     assert "broker 2 serves at 127.0.0.1" in (logs / "broker-2.log").read_text()

@@ -46,7 +46,7 @@ from headrace.broker.schemas import Schemas
 from headrace.broker.services import BrokerServices
 from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.slices import completed
-from headrace.broker.tls import HANDSHAKE_TIMEOUT_S, BrokerTls
+from headrace.broker.tls import BrokerTls
 from headrace.broker.transaction_verification import TransactionVerifier
 from headrace.broker.transactions import TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS, Transactions
 from headrace.broker.zookeeper_security import zookeeper_security
@@ -66,6 +66,7 @@ from headrace.security.authorization import ALLOW_ALL, Authorizer
 from headrace.security.principals import ANONYMOUS
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
+from headrace.tls_server import TlsServer, bind_all
 
 _JOIN_TIMEOUT_S = 60.0
 _PROGRESS_INTERVAL_S = 2.0
@@ -99,7 +100,7 @@ class Broker(BrokerServices):
         self.metadata_cache = {}
         self.image = ClusterImage("")  # until ZooKeeper is asked for the id of the cluster
         self.endpoints = []
-        self._servers: list[asyncio.Server] = []
+        self._servers: list[asyncio.Server | TlsServer] = []
         self.connections = Connections(config, lambda: len(self.logs.logs), self.quotas)
         self.tls = BrokerTls(config)
         self.authentication = Authentication(config, self.image, self.now_ms)
@@ -387,16 +388,16 @@ class Broker(BrokerServices):
         for listener in self.config.listeners:
             accepting = self.config.listener(listener.name)
             context = self.tls.of_listener(accepting)
+            make_protocol = partial(Connection, self, self.handlers, accepting)
+            host = listener.host or ("0.0.0.0" if listener.port == 0 else None)  # noqa: S104  asked for
+            server: asyncio.Server | TlsServer
             try:
-                server = await self._loop.create_server(
-                    partial(Connection, self, self.handlers, accepting),
-                    listener.host or ("0.0.0.0" if listener.port == 0 else None),  # noqa: S104  asked for
-                    listener.port,
-                    start_serving=False,
-                    reuse_address=True,
-                    ssl=context,
-                    ssl_handshake_timeout=None if context is None else HANDSHAKE_TIMEOUT_S,
-                )
+                if context is None:
+                    server = await self._loop.create_server(
+                        make_protocol, host, listener.port, start_serving=False, reuse_address=True
+                    )
+                else:
+                    server = TlsServer(await bind_all(host, listener.port), make_protocol, context)
             except OSError as error:
                 raise StartRefused(f"cannot listen on {listener}: {_why(error)}") from error
             self._servers.append(server)

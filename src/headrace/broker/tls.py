@@ -30,7 +30,6 @@ SETTINGS: Final = (
     "ssl.truststore.password",
     "ssl.truststore.type",
 )
-HANDSHAKE_TIMEOUT_S: Final = 10.0
 
 
 class BrokerTls:

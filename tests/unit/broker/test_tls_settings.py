@@ -5,10 +5,10 @@ import pytest
 from headrace.broker.config import BrokerConfig
 from headrace.broker.tls import tls_settings
 
-CHECKED = [("https", True), ("HTTPS", True), ("", False)]
+CHECKS = [("https", True), ("HTTPS", True), ("", False)]
 
 
-@pytest.mark.parametrize(("algorithm", "is_checked"), CHECKED)
+@pytest.mark.parametrize(("algorithm", "is_checked"), CHECKS)
 def test_an_empty_algorithm_means_that_host_names_are_not_checked(
     algorithm: str, *, is_checked: bool
 ) -> None:

@@ -21,6 +21,7 @@ from headrace.coordination.embedded.service import Service
 from headrace.coordination.errors import CoordinationError
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.tls import ReloadingContext, TlsSettings
+from headrace.tls_server import TlsServer, bind_all
 
 PORT: Final = 2181
 TICK_MS: Final = 2000
@@ -69,7 +70,7 @@ class Coordinator:
         )
         self.connections: dict[Connection, None] = {}
         self._journal: Journal
-        self._server: asyncio.Server
+        self._server: asyncio.Server | TlsServer
         self._reaper: asyncio.Task[None]
         self._failure: asyncio.Future[None]
         self.service: Service
@@ -116,14 +117,14 @@ class Coordinator:
         )
         self._journal.state.sessions.restart_clocks(_monotonic_ms())
         try:
-            self._server = await loop.create_server(
-                lambda: Connection(self),
-                self.host,
-                self.port,
-                backlog=BACKLOG,
-                ssl=self._context,
-                ssl_handshake_timeout=None if self._context is None else HANDSHAKE_S,
-            )
+            if self._context is None:
+                self._server = await loop.create_server(
+                    lambda: Connection(self), self.host, self.port, backlog=BACKLOG
+                )
+            else:
+                sockets = await bind_all(self.host, self.port)
+                self._server = TlsServer(sockets, lambda: Connection(self), self._context)
+                await self._server.start_serving()
         except BaseException:
             await self.commit.stop()
             self._journal.close()
