@@ -11,7 +11,7 @@ PYTEST = $(PYTEST_ALL) -m "not long"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long lint format unit simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare spark-compare groups lock clean
+.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare spark-compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ format: install  ## rewrite the code the way `make lint` wants it
 
 unit: install  ## unit and property tests, and 800 simulated clusters
 	$(BIN)/pytest -q -n 2 -m "not long" tests/unit tests/property tests/simulation tests/scenarios
+
+fuzz: install  ## coverage-guided fuzzing of every parser of strangers' bytes, a minute each (ARGS="--target sasl --seconds 600")
+	PYTHONPATH=tests $(BIN)/python -m fuzzing $(ARGS)
 
 simulate: install  ## the brokers' own code in simulated clusters that go wrong: SEEDS=10000, or SEED=17 in full (ARGS=--mutations)
 	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)

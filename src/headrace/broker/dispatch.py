@@ -53,10 +53,15 @@ def encoded_list(message: Message, items: list[Any], version: int) -> Steps[Enco
     Otherwise all of them are freed in one step, which takes 40 ms with 100,000 items.
     """
     body = yield from message.encode_in_slices(version)
+    yield from free(items)
+    return Encoded(body)
+
+
+def free(items: list[Any]) -> Steps[None]:
+    """Empty a list in steps."""
     while items:
         del items[-FREED_TOGETHER:]
         yield
-    return Encoded(body)
 
 
 Reply = Message | Encoded | None

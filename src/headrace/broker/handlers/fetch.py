@@ -22,14 +22,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from headrace.broker.dispatch import Context, Encoded, handles
+from headrace.broker.dispatch import Context, Encoded, free, handles
 from headrace.broker.errors import TooOldForZstd, UnknownTopicId
 from headrace.broker.fetch_sessions import Exists, Plan, SessionPartition
 from headrace.broker.meters import TopicMeter
 from headrace.broker.partition import Isolation, Partition, monotonic_ms
 from headrace.broker.purgatory import WaitingFetch
 from headrace.broker.requirements import on_cluster, on_topics
-from headrace.broker.slices import Steps, at_once, in_slices
+from headrace.broker.slices import Steps, at_once, each, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.controller.errors import UnknownTopicOrPartition
 from headrace.protocol.batch import read_header
@@ -47,11 +47,13 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 from headrace.storage.errors import OffsetOutOfRange
 from headrace.storage.page_cache import NotCached, cached_only
+from headrace.storage.txn_index import AbortedTxn
 
 ZSTD = 10
 BY_ID = 13
 MAX_LOADS = 16  # of missing parts for one Fetch: index, position and data of each cold partition
 READ_AT_ONCE = 256  # partitions; a request with more is processed in slices
+ENCODED_AT_ONCE = 500  # aborted transactions; a response with more is encoded in slices
 STEP = 16  # partitions between two yields
 _READ: Final = on_topics(Operation.READ)  # of consumers; followers need CLUSTER_ACTION
 
@@ -67,7 +69,7 @@ def _is_follower(request: FetchRequest) -> bool:
 )
 def fetch(
     request: FetchRequest, context: Context
-) -> Steps[FetchResponse | Awaitable[FetchResponse | Encoded]]:
+) -> Steps[FetchResponse | Encoded | Awaitable[FetchResponse | Encoded]]:
     """Read immediately; wait only if less than min_bytes are available."""
     replica = _replica(request)
     if replica is not None and not context.listener.is_inter_broker:
@@ -99,7 +101,7 @@ def fetch(
 
 def _fetch_many(
     plan: Plan, request: FetchRequest, context: Context, replica: "_Replica | None"
-) -> Steps[FetchResponse | Awaitable[FetchResponse | Encoded]]:
+) -> Steps[FetchResponse | Encoded | Awaitable[FetchResponse | Encoded]]:
     """Fetch from so many partitions that appends may happen between the reads.
 
     The purgatory entry is created before the first read, so that no such append is missed.
@@ -168,7 +170,7 @@ async def _wait(
     found = await in_slices(_read(plan, request, context, replica))
     if found.missing:
         return await _load_and_reply(plan, request, context, replica, found.missing)
-    return await _encoded_reply(plan, found, context, replica)
+    return await in_slices(_reply(plan, found, context, replica))
 
 
 async def _load_and_reply(
@@ -187,16 +189,7 @@ async def _load_and_reply(
         missing = found.missing
         if not missing:
             break
-    return await _encoded_reply(plan, found, context, replica)
-
-
-async def _encoded_reply(
-    plan: Plan, found: "_ReadResult", context: Context, replica: "_Replica | None"
-) -> FetchResponse | Encoded:
-    response = await in_slices(_reply(plan, found, context, replica))
-    if len(plan.partitions) > READ_AT_ONCE:
-        return Encoded(await in_slices(response.encode_in_slices(context.version)))
-    return response
+    return await in_slices(_reply(plan, found, context, replica))
 
 
 class _Replica(NamedTuple):
@@ -222,6 +215,8 @@ class _ReadResult:
     size: int = 0
     failed: bool = False
     missing: list[NotCached] = field(default_factory=list)  # data that is not in the page cache
+    # Lists of the response, and the aborted transactions that they will have.
+    aborted: list[tuple[list[AbortedTransaction], Sequence[AbortedTxn]]] = field(default_factory=list)
 
     def add(self, entry: SessionPartition, data: PartitionData, meter: TopicMeter) -> None:
         self.entries.append((entry, data))
@@ -298,7 +293,8 @@ def _read(
                     found.failed = True  # the redirection is sent at once
                 else:
                     with reading():
-                        data = _read_one(partition, entry, limit, isolation, context, first=first)
+                        data, aborted = _read_one(partition, entry, limit, isolation, context, first=first)
+                    found.aborted += aborted
             else:
                 with reading():
                     data = _read_for_replica(partition, entry, limit, replica, context, first=first)
@@ -342,7 +338,8 @@ def _read_one(
     context: Context,
     *,
     first: bool,
-) -> PartitionData:
+) -> tuple[PartitionData, list[tuple[list[AbortedTransaction], Sequence[AbortedTxn]]]]:
+    """Return the data of a partition, and its list of aborted transactions with what has to be in it."""
     partition.ensure_readable(entry.leader_epoch)
     try:
         fetched = partition.read(entry.offset, limit, isolation, at_least_one=first)
@@ -351,19 +348,16 @@ def _read_one(
         if partition.leadership is not None:
             context.broker.ensure_lease(partition)
         raise
-    aborted = fetched.aborted
-    return PartitionData(
+    listed: list[AbortedTransaction] = []
+    data = PartitionData(
         partition_index=entry.partition,
         high_watermark=fetched.high_watermark,
         last_stable_offset=fetched.last_stable_offset,
         log_start_offset=fetched.log_start_offset,
-        aborted_transactions=None
-        if aborted is None
-        else [
-            AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset) for txn in aborted
-        ],
+        aborted_transactions=None if fetched.aborted is None else listed,
         records=fetched.data,
     )
+    return data, [(listed, fetched.aborted)] if fetched.aborted else []
 
 
 def _nearer(partition: Partition, entry: SessionPartition, rack: str, context: Context) -> int | None:
@@ -473,12 +467,37 @@ def _failed(entry: SessionPartition, failure: Failure) -> PartitionData:
 
 def _reply(
     plan: Plan, found: _ReadResult, context: Context, replica: _Replica | None
-) -> Steps[FetchResponse]:
+) -> Steps[FetchResponse | Encoded]:
+    """Make the response, which is empty if the client has exceeded its quota."""
     if replica is None and context.usage is not None:
         throttle_ms = context.usage.charge_fetch(found.size)
         if throttle_ms:
             session_id = context.broker.fetch_sessions.discard_new(plan)
             return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id, responses=())
+    return (yield from _reply_with_data(plan, found, context.version, replica))
+
+
+def _reply_with_data(
+    plan: Plan, found: _ReadResult, version: int, replica: _Replica | None
+) -> Steps[FetchResponse | Encoded]:
+    """Make the response; a long one is encoded here, in steps."""
+    for listed, aborted in found.aborted:
+        listed.extend((yield from each(_listed, aborted)))
+    response = yield from _response(plan, found, replica)
+    is_short = sum(len(aborted) for _, aborted in found.aborted) <= ENCODED_AT_ONCE
+    if is_short and len(plan.partitions) <= READ_AT_ONCE:
+        return response
+    encoded = Encoded((yield from response.encode_in_slices(version)))
+    for listed, _ in found.aborted:
+        yield from free(listed)
+    return encoded
+
+
+def _listed(aborted: AbortedTxn) -> AbortedTransaction:
+    return AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+
+
+def _response(plan: Plan, found: _ReadResult, replica: _Replica | None) -> Steps[FetchResponse]:
     _count(found, replica)
     topics: dict[tuple[str, bytes], list[PartitionData]] = {}
     for number, (entry, data) in enumerate(found.entries):
