@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import logging
 import secrets
 import sys
 from functools import partial
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--target", choices=sorted(TARGETS), action="append", help="repeatable; default: all")
     parser.add_argument("--seed", type=int, help="repeats an earlier run")
     arguments = parser.parse_args()
+    logging.disable()  # of clients that fail to authenticate
     seed = secrets.randbits(32) if arguments.seed is None else arguments.seed
     say(f"seed {seed}")
     found = 0

@@ -53,6 +53,7 @@ _PASSWORD: Final = "pencil"
 _MAX_HEADERS: Final = 1000
 _CRC: Final = slice(CRC_START - 4, CRC_START)
 _MAGIC_AT: Final = 16
+_EVENT_XID: Final = INT.pack(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,8 @@ def read_request(data: bytes) -> None:
         raise ProtocolError(str(error)) from error
     with suppress(ProtocolError):  # it has more elements than are accepted
         assert at_once(decode_request_in_slices(key, version, body)) == request
+    if version not in request.__codec__.versions:
+        return  # an ApiVersions request of a newer client, which gets the versions that there are
     again = b"".join(request.encode(version))
     assert decode_request(key, version, memoryview(again)) == request
 
@@ -141,7 +144,7 @@ def read_record_batch(data: bytes) -> None:
                 pass
     if header.attributes & 7 == Compression.NONE.value:
         walk_records(bytes(batch[HEADER_SIZE:]), header, max_headers=_MAX_HEADERS, utf8_names=True)
-        assert len(list(decode_batch(batch, header))) == header.records_count
+        assert len(list(decode_batch(batch, header))) == max(0, header.records_count)
     else:
         list(decode_batch(batch, header))
 
@@ -239,8 +242,8 @@ def answer_requests(data: bytes) -> None:
         message = reader.buffer() or b""
         before = len(client.messages)
         answer(world.service, client, message)
-        replies = [each for each in client.messages[before:] if each[4:8] != INT.pack(-1)]
-        assert len(replies) == 1, replies
+        replies = [each for each in client.messages[before:] if each[4:8] != _EVENT_XID]
+        assert len(replies) == 1 or message[:4] == _EVENT_XID, replies
     assert world.bugs == []
     nodes = world.state.tree.nodes
     assert all(path.rpartition("/")[0] in nodes or path.count("/") == 1 for path in nodes if path != "/")
