@@ -6,7 +6,7 @@ from pathlib import Path
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.server import KafkaServer
 from ports import free_ports
-from wire.guarded import login_module
+from wire.guarded import TOKEN_SECRET, login_module
 
 
 class GuardedKafka(KafkaServer):
@@ -23,6 +23,7 @@ class GuardedKafka(KafkaServer):
                 "listener.name.users.sasl.enabled.mechanisms": "PLAIN",
                 "listener.name.users.plain.sasl.jaas.config": login_module(users),
                 "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "delegation.token.secret.key": TOKEN_SECRET,
                 "super.users": "User:ANONYMOUS;User:admin",  # the broker itself is anonymous
             },
         )

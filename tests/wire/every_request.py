@@ -30,6 +30,7 @@ from headrace.protocol.schema.alter_user_scram_credentials import (
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
 from headrace.protocol.schema.create_acls import AclCreation, CreateAclsRequest
+from headrace.protocol.schema.create_delegation_token import CreateDelegationTokenRequest
 from headrace.protocol.schema.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.protocol.schema.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -43,6 +44,7 @@ from headrace.protocol.schema.describe_acls import DescribeAclsRequest
 from headrace.protocol.schema.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from headrace.protocol.schema.describe_cluster import DescribeClusterRequest
 from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from headrace.protocol.schema.describe_delegation_token import DescribeDelegationTokenRequest
 from headrace.protocol.schema.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from headrace.protocol.schema.describe_producers import DescribeProducersRequest
 from headrace.protocol.schema.describe_producers import TopicRequest as DescribeProducersTopic
@@ -52,6 +54,7 @@ from headrace.protocol.schema.describe_topic_partitions import (
 from headrace.protocol.schema.describe_topic_partitions import TopicRequest as DescribedTopic
 from headrace.protocol.schema.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from headrace.protocol.schema.elect_leaders import ElectLeadersRequest, TopicPartitions
+from headrace.protocol.schema.expire_delegation_token import ExpireDelegationTokenRequest
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.incremental_alter_configs import AlterableConfig as IncrementalConfig
 from headrace.protocol.schema.incremental_alter_configs import AlterConfigsResource as IncrementalResource
@@ -67,6 +70,7 @@ from headrace.protocol.schema.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from headrace.protocol.schema.renew_delegation_token import RenewDelegationTokenRequest
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
@@ -140,6 +144,12 @@ REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
         ],
         timeout_ms=5000,
     ),
+    ApiKey.CREATE_DELEGATION_TOKEN: lambda *_: CreateDelegationTokenRequest(renewers=(), max_lifetime_ms=-1),
+    ApiKey.RENEW_DELEGATION_TOKEN: lambda *_: RenewDelegationTokenRequest(hmac=b"?", renew_period_ms=-1),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: lambda *_: ExpireDelegationTokenRequest(
+        hmac=b"?", expiry_time_period_ms=-1
+    ),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda *_: DescribeDelegationTokenRequest(owners=None),
     ApiKey.CREATE_ACLS: lambda t, _: CreateAclsRequest(
         creations=[
             AclCreation(

@@ -12,6 +12,7 @@ from wire.secured import SecuredCluster, sasl_cluster
 
 PASSWORDS: Final = {"broker": "inside", "admin": "almighty", "alice": "wonderland", "bob": "builder"}
 """Of the users; all others have their name as password."""
+TOKEN_SECRET: Final = "makes delegation tokens"
 CLIENTS, OPEN = 1, 2
 """Listeners: users of CLIENTS have passwords, everybody at OPEN is anonymous."""
 
@@ -38,6 +39,7 @@ def guarded_cluster(root: Path, brokers: int, users: Iterable[str] = ()) -> Iter
         "sasl.jaas.config": login_module(users),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:broker;User:admin",
+        "delegation.token.secret.key": TOKEN_SECRET,
     }
     with sasl_cluster(root, brokers, **settings) as running:
         yield running

@@ -80,6 +80,8 @@ def expected(key: ApiKey, version: int) -> set[ErrorCode]:
         return set()
     if key in {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}:
         return {ErrorCode.ILLEGAL_SASL_STATE}
+    if key.name.endswith("DELEGATION_TOKEN"):  # nobody is authenticated on a PLAINTEXT listener
+        return {ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}
     if key == ApiKey.DESCRIBE_LOG_DIRS and version < 3:
         return set()  # older responses have no place for an error, and are empty
     if key == ApiKey.ADD_PARTITIONS_TO_TXN:

@@ -26,6 +26,10 @@ from wire.requests import ASK_VERSIONS, create_topic, fresh_name, produce
 MAY_FAIL: Final = {  # these are about a group, a member, a transaction or a directory that is not there
     ApiKey.SASL_HANDSHAKE: ErrorCode.ILLEGAL_SASL_STATE,  # the listener does not use SASL
     ApiKey.SASL_AUTHENTICATE: ErrorCode.ILLEGAL_SASL_STATE,
+    ApiKey.CREATE_DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,  # nobody authenticates
+    ApiKey.RENEW_DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
     ApiKey.CREATE_ACLS: ErrorCode.SECURITY_DISABLED,  # the broker has no authorizer
     ApiKey.DESCRIBE_ACLS: ErrorCode.SECURITY_DISABLED,
     ApiKey.DELETE_ACLS: ErrorCode.SECURITY_DISABLED,

@@ -12,6 +12,7 @@ from headrace.broker.meters import Meters
 from headrace.broker.settings import InvalidSetting, show
 from headrace.broker.token_keys import SETTING as JWKS_URL
 from headrace.broker.token_keys import TokenKeys
+from headrace.broker.token_store import TokenStore
 from headrace.security.listeners import Listener
 from headrace.security.sasl.exchange import (
     OAUTHBEARER,
@@ -23,7 +24,7 @@ from headrace.security.sasl.exchange import (
 from headrace.security.sasl.jaas import jaas_options
 from headrace.security.sasl.oauthbearer import OAuthBearerExchange
 from headrace.security.sasl.plain import PlainExchange, passwords
-from headrace.security.sasl.scram import ScramCredential, ScramExchange
+from headrace.security.sasl.scram import ScramCredential, ScramExchange, TokenAccount
 from headrace.security.sasl.session import Mechanism, SaslSession
 from headrace.security.sasl.tokens import TokenRules, TokenValidator
 
@@ -40,6 +41,7 @@ class Authentication:
         self._now_ms = now_ms
         self._secret = secrets.token_bytes(32)
         self._token_keys: dict[str, TokenKeys] = {}  # by URL
+        self.tokens: TokenStore | None = None  # delegation tokens, once they are read
         self._mechanisms: dict[str, dict[str, Mechanism]] = {}
         self.use_config(config)
 
@@ -80,7 +82,13 @@ class Authentication:
         if name == PLAIN:
             known = plain_users(config, listener)
             return Mechanism(lambda: PlainExchange(known.get), limit_ms)
-        begin = partial(ScramExchange, name, partial(self._credential, name), secret=self._secret)
+        begin = partial(
+            ScramExchange,
+            name,
+            partial(self._credential, name),
+            secret=self._secret,
+            token_of=partial(self._token, name),
+        )
         return Mechanism(begin, limit_ms)
 
     def _token_validator(self, config: BrokerConfig, listener: str) -> TokenValidator:
@@ -108,6 +116,9 @@ class Authentication:
         """Load keys of tokens that are due."""
         for keys in list(self._token_keys.values()):
             await keys.refresh()
+
+    def _token(self, mechanism: str, token_id: str) -> TokenAccount | None:
+        return None if self.tokens is None else self.tokens.account(mechanism, token_id)
 
     def _credential(self, mechanism: str, user: str) -> ScramCredential | None:
         text = self._image.users.get(user, {}).get(mechanism)

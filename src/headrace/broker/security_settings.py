@@ -39,6 +39,33 @@ SECURITY_SETTINGS: Final = [
         "principal of the brokers should be one of them.",
     ),
     _static(
+        "delegation.token.secret.key",
+        Kind.PASSWORD,
+        None,
+        "The key that makes delegation tokens; the same on every broker. Without it there are no tokens.",
+    ),
+    _static(
+        "delegation.token.max.lifetime.ms",
+        Kind.LONG,
+        604_800_000,
+        "How long a delegation token can be renewed.",
+        low=1,
+    ),
+    _static(
+        "delegation.token.expiry.time.ms",
+        Kind.LONG,
+        86_400_000,
+        "How long a delegation token is valid if it is not renewed.",
+        low=1,
+    ),
+    _static(
+        "delegation.token.expiry.check.interval.ms",
+        Kind.LONG,
+        3_600_000,
+        "How often expired delegation tokens are deleted.",
+        low=1,
+    ),
+    _static(
         "allow.everyone.if.no.acl.found",
         Kind.BOOLEAN,
         False,

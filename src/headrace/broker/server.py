@@ -47,6 +47,7 @@ from headrace.broker.services import BrokerServices
 from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.slices import completed
 from headrace.broker.tls import BrokerTls
+from headrace.broker.token_store import TokenStore
 from headrace.broker.transaction_verification import TransactionVerifier
 from headrace.broker.transactions import TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS, Transactions
 from headrace.broker.zookeeper_security import zookeeper_security
@@ -90,6 +91,7 @@ class Broker(BrokerServices):
         self._acl_index = AclIndex()
         self.authorizer = _authorizer(config, self._acl_index)
         self.acls = None  # until `start`
+        self.tokens = None
         self.audit = AuditLog()
         self.quotas = ClientQuotas(config)
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
@@ -241,6 +243,7 @@ class Broker(BrokerServices):
         """Register this broker and return when the controller has sent it the state of the cluster."""
         self.view = view = ClusterView(self.session, self.config_changed)
         await self._load_acls(view)
+        await self._load_tokens(view)
         rules = SettingRules(lambda: self.config)
         self.topic_admin = TopicAdmin(
             self.session,
@@ -302,6 +305,21 @@ class Broker(BrokerServices):
             except UnreadableAcls as error:
                 raise StartRefused(str(error)) from error
 
+    async def _load_tokens(self, view: ClusterView) -> None:
+        secret_key = self.config.values["delegation.token.secret.key"]
+        if secret_key is not None:
+            assert isinstance(secret_key, str), "a password is text"
+            self.tokens = TokenStore(
+                self.session, secret_key.encode(), now_ms=self.now_ms, changed=view.changed
+            )
+            view.loaders |= self.tokens.loaders
+            await self.tokens.load()
+            self.authentication.tokens = self.tokens
+
+    async def _delete_expired_tokens(self) -> None:
+        if self.tokens is not None and self.is_controller:
+            await self.tokens.delete_expired()
+
     def _leave_cluster(self) -> None:
         self._registration.stop()
         if self.election is not None:
@@ -318,6 +336,10 @@ class Broker(BrokerServices):
             Job(self.tls.refresh, _CERTIFICATES_INTERVAL_S),
             Job(self.authentication.refresh, _CERTIFICATES_INTERVAL_S),
             Job(self.replicas.isr_changes.look_at_all, config.integer("replica.lag.time.max.ms") / 2000),
+            Job(
+                self._delete_expired_tokens,
+                config.integer("delegation.token.expiry.check.interval.ms") / 1000,
+            ),
             Job(self._balance_leaders, config.integer("leader.imbalance.check.interval.seconds")),
             Job(self.groups.expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),
             Job(

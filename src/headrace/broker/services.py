@@ -27,6 +27,7 @@ from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.replicas import Replicas
 from headrace.broker.schemas import Schemas
 from headrace.broker.tls import BrokerTls
+from headrace.broker.token_store import TokenStore
 from headrace.broker.transaction_verification import TransactionVerifier
 from headrace.broker.transactions import Transactions
 from headrace.controller.config_admin import ConfigAdmin
@@ -38,6 +39,7 @@ from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.security.authorization import Authorizer
+from headrace.security.delegation_tokens import TokensDisabled
 from headrace.security.listeners import Endpoint
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import LogOffline
@@ -58,6 +60,8 @@ class BrokerServices:
     audit: AuditLog
     acls: AclStore | None
     """None if authorizer.class.name is empty, so that everybody may do everything."""
+    tokens: TokenStore | None
+    """None if delegation.token.secret.key is not set."""
     quotas: ClientQuotas
     image: ClusterImage
     session: ZooKeeperSession
@@ -142,6 +146,12 @@ class BrokerServices:
                 "authorizer.class.name is not set, so there are no ACLs (SECURITY_DISABLED)"
             )
         return self.acls
+
+    def ensure_tokens(self) -> TokenStore:
+        """Return the delegation tokens of the cluster, or raise TokensDisabled."""
+        if self.tokens is None:
+            raise TokensDisabled("delegation.token.secret.key is not set (DELEGATION_TOKEN_AUTH_DISABLED)")
+        return self.tokens
 
     def ensure_lease(self, partition: Partition) -> None:
         """Raise NotLeader if another broker may lead the partition by now."""

@@ -280,10 +280,6 @@ SETTINGS_WITHOUT_EFFECT: Final = [
     ),
     *_unused(
         "authentication is not supported",
-        _long("delegation.token.expiry.check.interval.ms", 3_600_000, low=1),
-        _long("delegation.token.expiry.time.ms", 86_400_000, low=1),
-        _long("delegation.token.max.lifetime.ms", 604_800_000, low=1),
-        _password("delegation.token.secret.key"),
         _class(
             "principal.builder.class",
             "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",

@@ -25,6 +25,7 @@ class User(NamedTuple):
 
     name: str
     expires_ms: int | None = None  # None: for as long as the broker's settings say
+    by_token: bool = False  # with a delegation token, whose owner it is
 
 
 class Exchange(Protocol):

@@ -8,8 +8,9 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
+from headrace.security.principals import Principal
 from headrace.security.sasl.exchange import (
     SCRAM_SHA_256,
     SCRAM_SHA_512,
@@ -23,6 +24,7 @@ MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384  # of credentials that a client may store, as in Kafka
 _SALT_BYTES: Final = 16
 _NONCE_BYTES: Final = 24
+TOKEN_EXTENSION: Final = "tokenauth=true"  # noqa: S105  what a client says of its user name
 _NAME: Final = r"(?:[^=,]|=2C|=3D)+"
 _FIRST: Final = re.compile(
     rf"n,(?:a=(?P<authorization>{_NAME}))?,(?P<bare>n=(?P<name>{_NAME}),r=(?P<nonce>[!-+\--~]+)(?P<extensions>(?:,.*)?))"
@@ -83,8 +85,22 @@ class ScramCredential:
             raise ValueError("a SCRAM credential has salt, stored_key, server_key and iterations") from error
 
 
+class TokenAccount(NamedTuple):
+    """What a client proves that authenticates with a delegation token, and who it is then."""
+
+    credential: ScramCredential
+    owner: Principal
+    expires_ms: int
+
+
+def _no_tokens(_token_id: str) -> TokenAccount | None:
+    return None
+
+
 class ScramExchange:
-    """`credential_of` returns the credential of a user, or None.
+    """`credential_of` returns the credential of a user, or None; `token_of` the account of a token.
+
+    A client that sends the extension `tokenauth=true` gives the id of a delegation token as its name.
 
     An unknown user gets a salt as well, always the same one for a name, and fails with the proof, so nobody
     can find out which users exist. `secret` keeps these salts from being guessed.
@@ -96,11 +112,13 @@ class ScramExchange:
         credential_of: Callable[[str], ScramCredential | None],
         *,
         secret: bytes,
+        token_of: Callable[[str], TokenAccount | None] = _no_tokens,
         nonce: str | None = None,
     ) -> None:
         self._mechanism = mechanism
         self._algorithm = ALGORITHMS[mechanism]
         self._credential_of = credential_of
+        self._token_of = token_of
         self._secret = secret
         self._own_nonce = secrets.token_urlsafe(_NONCE_BYTES) if nonce is None else nonce
         self._nonce = ""
@@ -108,6 +126,7 @@ class ScramExchange:
         self._header = ""  # of the first message; the last one repeats it, so that nobody can have changed it
         self._transcript = ""
         self._credential: ScramCredential | None = None
+        self._claimed = User("")  # who the client is if its proof is right
         self.user: User | None = None
 
     def respond(self, message: bytes) -> bytes:
@@ -129,13 +148,23 @@ class ScramExchange:
                 "Authentication failed: Client requested an authorization id that is different from username",
                 self._name,
             )
-        self._credential = self._credential_of(self._name)
+        self._look_up(is_token=TOKEN_EXTENSION in found["extensions"].split(","))
         shown = self._credential or self._fake_credential()
         self._nonce = found["nonce"] + self._own_nonce
         challenge = f"r={self._nonce},s={_base64(shown.salt)},i={shown.iterations}"
         self._header = text[: found.start("bare")]
         self._transcript = f"{found['bare']},{challenge}"
         return challenge
+
+    def _look_up(self, *, is_token: bool) -> None:
+        self._claimed = User(self._name)
+        if not is_token:
+            self._credential = self._credential_of(self._name)
+            return
+        account = self._token_of(self._name)
+        if account is not None:
+            self._credential = account.credential
+            self._claimed = User(account.owner.name, account.expires_ms, by_token=True)
 
     def _final(self, text: str) -> str:
         found = _FINAL.fullmatch(text)
@@ -154,7 +183,7 @@ class ScramExchange:
             raise AuthenticationFailed("Invalid SASL SCRAM channel binding", self._name)
         if not proven or self._credential is None or len(proof) != len(signature):
             raise invalid_credentials(self._mechanism, self._name)
-        self.user = User(self._name)
+        self.user = self._claimed
         return f"v={_base64(hmac.digest(known.server_key, agreed, self._algorithm))}"
 
     def _fake_credential(self) -> ScramCredential:

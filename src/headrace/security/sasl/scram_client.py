@@ -6,7 +6,7 @@ import hmac
 import secrets
 from typing import Final
 
-from headrace.security.sasl.scram import ALGORITHMS, MIN_ITERATIONS
+from headrace.security.sasl.scram import ALGORITHMS, MIN_ITERATIONS, TOKEN_EXTENSION
 
 _MAX_ITERATIONS: Final = 1_000_000
 _NONCE_BYTES: Final = 24
@@ -15,12 +15,21 @@ _NONCE_BYTES: Final = 24
 class ScramClient:
     """RFC 5802: both sides prove that they know the password, without sending it."""
 
-    def __init__(self, mechanism: str, username: str, password: str, nonce: str | None = None) -> None:
+    def __init__(
+        self,
+        mechanism: str,
+        username: str,
+        password: str,
+        nonce: str | None = None,
+        *,
+        is_token: bool = False,
+    ) -> None:
+        """With `is_token`, the name is the id of a delegation token, and the password its HMAC in base64."""
         self._algorithm = ALGORITHMS[mechanism]
         self._password = password.encode()
         self._nonce = nonce = secrets.token_urlsafe(_NONCE_BYTES) if nonce is None else nonce
         name = username.replace("=", "=3D").replace(",", "=2C")
-        self._first = f"n={name},r={nonce}"
+        self._first = f"n={name},r={nonce}{f',{TOKEN_EXTENSION}' if is_token else ''}"
         self.expected = b""  # the server's proof, which takes the password as well
 
     def first(self) -> str:

@@ -1,0 +1,77 @@
+"""DescribeDelegationToken (key 41), v1-v3.
+
+Behaviour: returns the tokens of the given owners, or all tokens, that the principal owns, may renew, or may
+           describe: with DESCRIBE on the token, or with DESCRIBE_TOKENS on its owner.
+Versions:  v2 flexible; v3 requesters.
+"""
+
+from typing import Final
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.handlers.create_delegation_token import ensure_allowed
+from headrace.broker.slices import STEP, Steps
+from headrace.broker.translate import FAILURES, error_code
+from headrace.protocol.schema.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation, Permission, ResourceType
+from headrace.security.delegation_tokens import DelegationToken
+from headrace.security.principals import Principal
+
+_DESCRIBE: Final = Permission(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
+_DESCRIBE_TOKENS: Final = Permission(Operation.DESCRIBE_TOKENS, ResourceType.USER)
+
+
+@handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, range(1, 4), requires=(_DESCRIBE, _DESCRIBE_TOKENS))
+def describe_delegation_token(
+    request: DescribeDelegationTokenRequest, context: Context
+) -> Steps[DescribeDelegationTokenResponse]:
+    try:
+        ensure_allowed(context)
+        store = context.broker.ensure_tokens()
+    except FAILURES as error:
+        return DescribeDelegationTokenResponse(error_code=error_code(error), tokens=())
+    wanted = None
+    if request.owners is not None:
+        wanted = {Principal(each.principal_name, each.principal_type) for each in request.owners}
+    tokens = []
+    for number, token in enumerate(store):
+        if not number % STEP:
+            yield
+        if _is_wanted(token, wanted) and _is_visible(token, context):
+            tokens.append(_described(token, store.hmac(token)))
+    return DescribeDelegationTokenResponse(tokens=tokens)
+
+
+def _is_wanted(token: DelegationToken, owners: set[Principal] | None) -> bool:
+    return owners is None or not owners.isdisjoint({token.owner, *token.renewers})
+
+
+def _is_visible(token: DelegationToken, context: Context) -> bool:
+    return (
+        token.is_managed_by(context.principal)
+        or context.may(_DESCRIBE, token.token_id)
+        or context.may(_DESCRIBE_TOKENS, str(token.owner))
+    )
+
+
+def _described(token: DelegationToken, hmac: bytes) -> DescribedDelegationToken:
+    return DescribedDelegationToken(
+        principal_type=token.owner.type,
+        principal_name=token.owner.name,
+        token_requester_principal_type=token.requester.type,
+        token_requester_principal_name=token.requester.name,
+        issue_timestamp=token.issue_ms,
+        expiry_timestamp=token.expiry_ms,
+        max_timestamp=token.max_ms,
+        token_id=token.token_id,
+        hmac=hmac,
+        renewers=[
+            DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name)
+            for each in token.renewers
+        ],
+    )
