@@ -36,6 +36,11 @@ _SECTIONS: Final = {
         "config": "Show and change settings of topics and brokers.",
         "log": "Check the files of a partition on disk.",
     },
+    "Secure": {
+        "acl": "List, allow, deny and remove what users may do.",
+        "certs": "Make, renew and show certificates for TLS.",
+        "user": "Add, list and remove users and their passwords.",
+    },
     "Try and check": {
         "bench": "Measure throughput and latency on this machine.",
         "completion": "Print a completion script for bash, zsh or fish.",
@@ -110,11 +115,12 @@ def known_errors() -> tuple[type[Exception], ...]:
     from headrace.coordination.errors import CoordinationError  # noqa: PLC0415
     from headrace.ports import PortsTaken  # noqa: PLC0415
     from headrace.protocol.errors import KafkaError  # noqa: PLC0415
+    from headrace.security.certificates import InvalidCertificate  # noqa: PLC0415
     from headrace.spark.errors import SparkError  # noqa: PLC0415
     from headrace.storage.errors import StorageError  # noqa: PLC0415
 
     of_servers = (CoordinationError, InvalidSetting, PortsTaken, StartRefused, StorageError)
-    return (ClientError, CommandFailed, KafkaError, OSError, SparkError, *of_servers)
+    return (ClientError, CommandFailed, InvalidCertificate, KafkaError, OSError, SparkError, *of_servers)
 
 
 def _sentence(error: Exception) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, NamedTuple, Self
 
+from headrace.client.admin.acls import AclAdmin
 from headrace.client.admin.arguments import (
     MOST_PARTITIONS,
     MOST_REPLICAS,
@@ -24,6 +25,7 @@ from headrace.client.admin.arguments import (
     total_of,
 )
 from headrace.client.admin.topics import Config, Topic, TopicAdmin, TopicSummary
+from headrace.client.admin.users import ITERATIONS, User, UserAdmin
 from headrace.client.errors import BadSetting, ClientError, Closed
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group, GroupSummary
@@ -40,6 +42,8 @@ from headrace.client.transactions.transaction import (
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.requests import EARLIEST, LATEST
 from headrace.protocol.ids import TopicPartition, by_topic
+from headrace.security.acls import AclBinding, AclFilter
+from headrace.security.sasl.exchange import SCRAM_SHA_512
 
 _LISTENER_PREFIX: Final = (
     "listener.name."  # Kafka does not describe settings of one listener: they are secret
@@ -77,6 +81,8 @@ class Admin(Hints):
         self._open_topics = TopicAdmin(self._brokers)
         self._open_groups = GroupAdmin(self._brokers)
         self._open_transactions = TransactionAdmin(self._brokers)
+        self._open_users = UserAdmin(self._brokers)
+        self._open_acls = AclAdmin(self._brokers)
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -107,6 +113,18 @@ class Admin(Hints):
         if self._closed:
             raise Closed("admin")
         return self._open_transactions
+
+    @property
+    def _users(self) -> UserAdmin:
+        if self._closed:
+            raise Closed("admin")
+        return self._open_users
+
+    @property
+    def _acls(self) -> AclAdmin:
+        if self._closed:
+            raise Closed("admin")
+        return self._open_acls
 
     # -- topics --------------------------------------------------------------------------------
 
@@ -174,6 +192,55 @@ class Admin(Hints):
         )  # a broker accepts settings that do not exist, so their names are checked
         _check_names([*values, *names], self._topics.broker_configs(number), f"broker {number}")
         self._topics.alter_broker_configs(number, sets=values, unsets=names)
+
+    # -- users and ACLs ------------------------------------------------------------------------
+
+    def create_user(
+        self,
+        name: str,
+        password: str,
+        *,
+        mechanisms: Sequence[str] = (SCRAM_SHA_512,),
+        iterations: int = ITERATIONS,
+    ) -> None:
+        """Create a user who authenticates by SCRAM; UserExists if there is one."""
+        self._users.create(name, password, mechanisms, iterations)
+
+    def set_user_password(
+        self,
+        name: str,
+        password: str,
+        *,
+        mechanisms: Sequence[str] = (SCRAM_SHA_512,),
+        iterations: int = ITERATIONS,
+    ) -> None:
+        """Change the password of a user for these mechanisms; NoSuchUser if there is none."""
+        self._users.user(name)
+        self._users.set_password(name, password, mechanisms, iterations)
+
+    def list_users(self) -> list[User]:
+        """Return every user with a SCRAM credential, by name."""
+        return self._users.users()
+
+    def describe_user(self, name: str) -> User:
+        """Return a user; NoSuchUser if there is none."""
+        return self._users.user(name)
+
+    def remove_user(self, name: str, *, mechanisms: Sequence[str] | None = None) -> User:
+        """Remove a user, or only some of its credentials; return the user as it was."""
+        return self._users.remove(name, mechanisms)
+
+    def list_acls(self, selected: AclFilter | None = None) -> list[AclBinding]:
+        """Return the ACLs that a filter selects, or all."""
+        return self._acls.acls(selected)
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> None:
+        """Create ACLs; those that exist stay as they are."""
+        self._acls.create(bindings)
+
+    def delete_acls(self, filters: Iterable[AclFilter]) -> list[AclBinding]:
+        """Delete the ACLs that one of the filters selects, and return them."""
+        return self._acls.delete(filters)
 
     # -- offsets -------------------------------------------------------------------------------
 
