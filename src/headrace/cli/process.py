@@ -162,11 +162,11 @@ class Readiness:
 
     def __init__(self, report: int | None = None, *, as_json: bool = False) -> None:
         self._report = report
-        self._as_json = as_json
+        self.as_json = as_json
 
     def say(self, **addresses: str) -> None:
         """Print `ready bootstrap=HOST:PORT http=URL`, or the same as JSON, once."""
-        if self._as_json:
+        if self.as_json:
             line = json.dumps({"ready": True, **addresses})
         else:
             line = " ".join(["ready", *(f"{name}={address}" for name, address in addresses.items())])

@@ -1,7 +1,7 @@
 """`headrace up`: a broker and its coordinator in one process, or a cluster of processes on one machine."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from headrace.cli.broker import load_settings, set_option
 from headrace.cli.machine.directory import DataDirectory, check_left_out_brokers
 from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.layout import EMBEDDED, Layout
+from headrace.cli.machine.secure import SecureCluster, check_not_secured, client_address
 from headrace.cli.session import Session, data_option, host_option, json_option, pairs, port_option
 from headrace.coordination.credentials import ensure_file
 from headrace.ports import reserved
@@ -42,6 +43,12 @@ from headrace.ports import reserved
     help="What coordinates the brokers: the embedded coordinator, three ZooKeeper servers that are started, "
     "or running servers at these addresses.",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="TLS, users with passwords and ACLs that deny by default. DIR/client.properties and "
+    "DIR/client.librdkafka.properties are how the administrator connects.",
+)
 @click.option("--racks", metavar="NAME,...", help="The racks of the brokers, one name for each broker.")
 @set_option
 @json_option
@@ -57,6 +64,7 @@ def up(
     zookeeper: str,
     racks: str | None,
     sets: Sequence[str],
+    secure: bool,
 ) -> None:
     """Run a broker with all that it needs:  headrace up --data DIR
 
@@ -65,6 +73,8 @@ def up(
     Prints `ready bootstrap=HOST:PORT,... http=URL` when clients can connect; URL is the address of the
     console, for a browser. TERM or Ctrl-C stops everything; the same command with the same DIR continues with
     the data. `headrace broker --settings` lists the settings.
+
+    A cluster that only its users may enter:  headrace up --secure --data DIR
     """
     directory = DataDirectory(data_dir.absolute())
     layout = Layout(
@@ -77,16 +87,21 @@ def up(
         zookeeper=zookeeper,
         racks=_names(racks, brokers),
         given=load_settings(None, pairs(sets, "--set")).given,
+        secure=SecureCluster(directory, brokers, host) if secure else None,
     )
     layout.check()
     ready = process.Readiness(as_json=session.as_json)
     with directory.held() as hold:
+        if layout.secure is None:
+            check_not_secured(directory)
+        else:
+            layout.secure.prepare()
         if layout.is_one_process:
-            process.run(_serve_in_one_process(layout, hold, ready))
+            process.run(_renewing(layout, _serve_in_one_process(layout, hold, ready)))
         else:
             from headrace.cli.machine.cluster import Cluster  # noqa: PLC0415  not for one broker
 
-            process.run(Cluster(layout, hold, ready).serve())
+            process.run(_renewing(layout, Cluster(layout, hold, ready).serve()))
 
 
 def _names(racks: str | None, brokers: int) -> list[str]:
@@ -94,6 +109,16 @@ def _names(racks: str | None, brokers: int) -> list[str]:
     if racks is not None and (len(names) != brokers or not all(names)):
         raise click.UsageError(f"--racks {racks}: expected a name for each of the {brokers} brokers.")
     return names
+
+
+async def _renewing(layout: Layout, serving: Coroutine[object, object, None]) -> None:
+    """Run the cluster, and renew its certificates meanwhile."""
+    renewing = None if layout.secure is None else asyncio.ensure_future(layout.secure.keep_renewing())
+    try:
+        await serving
+    finally:
+        if renewing is not None:
+            renewing.cancel()
 
 
 async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readiness) -> None:
@@ -119,11 +144,13 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
             stack.callback(failure.cancel)
         config = BrokerConfig.of(layout.broker(1, layout.port, zookeeper))
         await check_left_out_brokers(layout.directory, layout.brokers, config)
+        await layout.prepare_users(config)
         broker = Broker(config)
         await broker.start()
         process.exempt_from_collections()
         stack.push_async_callback(broker.stop)
         log = None if http is None else layout.directory.log("gateway")
-        gateway = on_demand(http, broker.bootstrap, log=log, holds=[hold], options=layout.gateway)
-        ready.say(**await stack.enter_async_context(gateway))
+        bootstrap = broker.bootstrap if layout.secure is None else client_address(broker.endpoints)
+        gateway = on_demand(http, bootstrap, log=log, holds=[hold], options=layout.gateway)
+        layout.report_ready(ready, await stack.enter_async_context(gateway))
         await failure

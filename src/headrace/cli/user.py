@@ -9,7 +9,8 @@ import click
 from headrace.cli.lazy import LazyGroup
 from headrace.cli.output import table
 from headrace.cli.session import Command, Session, confirm, options, yes_option
-from headrace.client.admin.users import ITERATIONS, MECHANISMS, User, generate_password
+from headrace.client.admin.users import ITERATIONS, MECHANISMS, User
+from headrace.security.private_files import generate_password
 
 MAX_PASSWORD_BYTES: Final = 4096
 

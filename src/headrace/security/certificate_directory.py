@@ -86,6 +86,20 @@ class CertificateDirectory:
         )
         return self._write(path, made)
 
+    def ensure_server(self, name: str, hosts: tuple[str, ...], now: datetime) -> bool:
+        """Make a certificate that is missing, expires soon or lacks a host; return whether it did."""
+        path = self.file(name)
+        if path.exists():
+            facts = Facts.of(read_certificates(path.read_bytes())[0])
+            if set(facts.hosts) >= set(server_hosts(hosts)):
+                if facts.expires - now < RENEW_BEFORE:
+                    self.renew(name, now)
+                    return True
+                return False
+        made = issue(self.authority(), name, Usage.SERVER, hosts=server_hosts(hosts), days=LEAF_DAYS, now=now)
+        self._write(path, made)
+        return True
+
     def certificates(self) -> Iterator[tuple[str, Facts]]:
         """Yield the name and the facts of each certificate, the CA first, without files of another kind."""
         found = sorted(self.path.glob("*.pem"), key=lambda each: (each != self.ca, each.name))

@@ -1,4 +1,4 @@
-"""Files with secrets: only their owner may read them, and nobody ever sees half of one."""
+"""Passwords that are generated, and files with secrets, which only their owner may read."""
 
 import os
 import secrets
@@ -9,7 +9,13 @@ from typing import Final
 PRIVATE: Final = 0o600
 PRIVATE_DIRECTORY: Final = 0o700
 PUBLIC: Final = 0o644
+GENERATED_BYTES: Final = 24
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+def generate_password() -> str:
+    """Return a random password of letters, digits, - and _, which needs no quotes in any file."""
+    return secrets.token_urlsafe(GENERATED_BYTES)
 
 
 def write_private(path: Path, text: str, mode: int = PRIVATE) -> None:

@@ -48,7 +48,7 @@ class Cluster:
                 log, options = self._directory.log("gateway"), layout.gateway
                 gateway = on_demand(http, bootstrap, log=log, holds=[self._hold], options=options)
                 async with gateway as addresses:
-                    self._ready.say(**addresses)
+                    layout.report_ready(self._ready, addresses)
                     await supervisor.watch()
             finally:
                 await supervisor.stop()
@@ -57,12 +57,17 @@ class Cluster:
         self, supervisor: Supervisor, coordination: list[Member], brokers: list[Member], zookeeper: str
     ) -> None:
         layout = self._layout
-        if layout.zookeeper == EMBEDDED and max(self._directory.brokers(), default=0) <= layout.brokers:
+        if (
+            layout.secure is None
+            and layout.zookeeper == EMBEDDED
+            and max(self._directory.brokers(), default=0) <= layout.brokers
+        ):
             await supervisor.start([*coordination, *brokers])  # the coordinator is ready before the brokers
         else:
             await supervisor.start(coordination)
             config = BrokerConfig.of(layout.broker(1, layout.port, zookeeper))
             await check_left_out_brokers(self._directory, layout.brokers, config)
+            await layout.prepare_users(config)
             await supervisor.start(brokers)
 
     # -- the processes -------------------------------------------------------------------------

@@ -6,10 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+import click
+
 from headrace.broker.config import BrokerConfig
 from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.gateway import GatewayOptions, listening
-from headrace.cli.process import CommandFailed
+from headrace.cli.machine.secure import DECIDED as SECURE_DECIDED
+from headrace.cli.machine.secure import SecureCluster
+from headrace.cli.process import CommandFailed, Readiness
 
 EMBEDDED: Final = "embedded"
 ENSEMBLE: Final = "ensemble"
@@ -49,6 +53,7 @@ class Layout:
     zookeeper: str  # EMBEDDED, ENSEMBLE, or the addresses of running servers
     racks: Sequence[str]
     given: Mapping[str, str]
+    secure: SecureCluster | None = None
 
     @property
     def is_one_process(self) -> bool:
@@ -62,7 +67,7 @@ class Layout:
     @contextmanager
     def http_socket(self, brokers: Collection[int]) -> Iterator[socket.socket | None]:
         """Yield the gateway's socket, or None with --no-http; `brokers` are ports that it must not take."""
-        if not self.http:
+        if not self.http or self.secure is not None:  # the gateway has no authentication yet
             yield None
             return
         if self.http_port in brokers:
@@ -75,11 +80,13 @@ class Layout:
     def check(self) -> None:
         """Raise CommandFailed or InvalidSetting for the first setting that is not allowed."""
         decided = _DECIDED if self.brokers == 1 else _DECIDED | _DECIDED_FOR_SEVERAL
+        if self.secure is not None:
+            decided = decided | SECURE_DECIDED
         for name, instead in decided.items():
             if name in self.given:
                 raise CommandFailed(f"{name} cannot be set for `headrace up`: {instead}")
         BrokerConfig.of(self.broker(1, self.port, ""))
-        if self.http:
+        if self.http and self.secure is None:
             self.gateway.check(self.host)
 
     def broker(self, broker_id: int, port: int, zookeeper: str) -> dict[str, str]:
@@ -96,6 +103,7 @@ class Layout:
             "listeners": f"PLAINTEXT://{bound}:{port}",
             "zookeeper.connect": zookeeper,
             **self._credentials,
+            **self._security(broker_id, bound, port),
         }
 
     @property
@@ -103,6 +111,25 @@ class Layout:
         """The setting that names the credential of a coordinator or ensemble that we run."""
         own = self.zookeeper in (EMBEDDED, ENSEMBLE)
         return {"zookeeper.sasl.jaas.file": str(self.directory.credentials)} if own else {}
+
+    def _security(self, broker_id: int, bound: str, port: int) -> dict[str, str]:
+        return {} if self.secure is None else self.secure.broker_settings(broker_id, bound, port, self.given)
+
+    async def prepare_users(self, config: BrokerConfig) -> None:
+        """Create the administrator of a secured cluster, before its brokers start."""
+        if self.secure is not None:
+            from headrace.cli.machine.administrator import ensure_administrator  # noqa: PLC0415
+
+            await ensure_administrator(config, self.secure)
+
+    def report_ready(self, ready: Readiness, addresses: Mapping[str, str]) -> None:
+        """Print the ready line; before it, how to connect to a secured cluster."""
+        if self.secure is not None:
+            self.secure.write_client_files(addresses["bootstrap"])
+            if not ready.as_json:
+                for line in self.secure.instructions(addresses["bootstrap"]):
+                    click.echo(line, err=True)
+        ready.say(**addresses)
 
 
 def _for_several(brokers: int) -> dict[str, str]:

@@ -26,7 +26,6 @@ from headrace.security.sasl.scram import ALGORITHMS
 
 MECHANISMS: Final = (SCRAM_SHA_512, SCRAM_SHA_256)
 ITERATIONS: Final = 8192  # Kafka accepts 4096 to 16384
-GENERATED_BYTES: Final = 24
 _NUMBERS: Final = {SCRAM_SHA_256: 1, SCRAM_SHA_512: 2}
 _NAMES: Final = {number: name for name, number in _NUMBERS.items()}
 _SALT_BYTES: Final = 32
@@ -120,11 +119,6 @@ class UserAdmin:
     def _alter(self, request: AlterUserScramCredentialsRequest) -> None:
         for each in self._brokers.any(request).results:
             raise_for(each.error_code, each.error_message, f"user {each.user}")
-
-
-def generate_password() -> str:
-    """Return a random password of letters, digits, - and _, which needs no quotes in any file."""
-    return secrets.token_urlsafe(GENERATED_BYTES)
 
 
 def _upsertion(name: str, password: str, mechanism: str, iterations: int) -> ScramCredentialUpsertion:

@@ -1,0 +1,187 @@
+"""The security of `headrace up --secure`: certificates, listeners, and the administrator.
+
+DIR/certs/                        a development CA, and a certificate for each broker
+DIR/client.properties             how the administrator connects, for Java's clients
+DIR/client.librdkafka.properties  the same for librdkafka's
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from headrace.addresses import reachable
+from headrace.cli.machine.directory import DataDirectory
+from headrace.cli.process import CommandFailed
+from headrace.properties import parse_properties, to_properties
+from headrace.security.listeners import Endpoint
+from headrace.security.private_files import generate_password, write_private
+from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512
+from headrace.security.sasl.jaas import jaas_options
+
+ADMINISTRATOR: Final = "admin"
+CLIENT_LISTENER: Final = "SASL_SSL"
+_BROKER_LISTENER: Final = "INTERNAL"
+_LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_CERTIFICATES: Final = "certs"
+_PRIVATE: Final = 0o077  # a umask
+_RENEWAL_S: Final = 12 * 3600.0
+_AUTHORITY: Final = "Headrace development CA"
+
+DECIDED: Final = {
+    "listener.security.protocol.map": "--secure decides it",
+    "inter.broker.listener.name": "--secure decides it",
+    "security.inter.broker.protocol": "--secure decides it",
+    "ssl.keystore.location": "the certificates are in DIR/certs",
+    "ssl.keystore.type": "the certificates are in DIR/certs",
+    "ssl.truststore.location": "the certificates are in DIR/certs",
+    "ssl.truststore.type": "the certificates are in DIR/certs",
+    "authorizer.class.name": "--secure has an authorizer",
+}
+"""Settings that follow from --secure."""
+
+if TYPE_CHECKING:
+    from headrace.security.certificate_directory import CertificateDirectory
+
+logger = logging.getLogger("headrace")
+
+
+def is_secured(directory: DataDirectory) -> bool:
+    """Whether the cluster in the directory was started with --secure before."""
+    return (directory.path / _CERTIFICATES / "ca.pem").exists()
+
+
+def check_not_secured(directory: DataDirectory) -> None:
+    """Raise CommandFailed if the cluster was secured before: without --secure it would be open."""
+    if is_secured(directory):
+        raise CommandFailed(
+            f"{directory.path} is a secured cluster: start it with --secure. To open it to everybody, "
+            f"delete {directory.path / _CERTIFICATES} first"
+        )
+
+
+def client_address(endpoints: Iterable[Endpoint]) -> str:
+    """Return the address of the listener for clients."""
+    return next(each.address for each in endpoints if each.name == CLIENT_LISTENER)
+
+
+@dataclass(slots=True)
+class SecureCluster:
+    """What makes the cluster in a directory secure; `prepare` comes first."""
+
+    directory: DataDirectory
+    brokers: int
+    host: str
+    password: str = field(default="", repr=False)  # the administrator's
+    is_new_password: bool = False
+
+    @property
+    def client_file(self) -> str:
+        return str(self.directory.path / "client.properties")
+
+    @property
+    def librdkafka_file(self) -> str:
+        return str(self.directory.path / "client.librdkafka.properties")
+
+    def prepare(self) -> None:
+        """Make what is missing: the CA, the certificates of brokers, and the administrator's password.
+
+        All files that this process and its children create from now on are for their owner alone.
+        """
+        os.umask(_PRIVATE)
+        certificates = _certificates(self.directory)
+        if not certificates.ca.exists():
+            certificates.init(_AUTHORITY, _now())
+        self.renew_certificates()
+        found = self._password_in_file()
+        self.is_new_password = found is None
+        self.password = found or generate_password()
+
+    def renew_certificates(self) -> None:
+        """Renew the certificates of brokers that expire soon; running brokers load them by themselves."""
+        certificates = _certificates(self.directory)
+        for number in range(1, self.brokers + 1):
+            if certificates.ensure_server(_broker_name(number), (reachable(self.host),), _now()):
+                logger.info("made the certificate %s", certificates.file(_broker_name(number)))
+
+    async def keep_renewing(self) -> None:
+        """Renew certificates in time, for a cluster that runs for more than a year."""
+        while True:
+            await asyncio.sleep(_RENEWAL_S)
+            self.renew_certificates()
+
+    def broker_settings(
+        self, broker_id: int, bound: str, port: int, given: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return the settings of a broker's security; `given` are settings from the command line."""
+        certificates = _certificates(self.directory)
+        principals = [ADMINISTRATOR, *(f"CN={_broker_name(each)}" for each in range(1, self.brokers + 1))]
+        super_users = [*(f"User:{each}" for each in principals), given.get("super.users", "")]
+        return {
+            "sasl.enabled.mechanisms": f"{SCRAM_SHA_512},{SCRAM_SHA_256}",
+            "allow.everyone.if.no.acl.found": "false",
+            **given,
+            "listeners": f"{CLIENT_LISTENER}://{bound}:{port},{_BROKER_LISTENER}://127.0.0.1:0",
+            "listener.security.protocol.map": f"{CLIENT_LISTENER}:SASL_SSL,{_BROKER_LISTENER}:SSL",
+            "inter.broker.listener.name": _BROKER_LISTENER,
+            f"listener.name.{_BROKER_LISTENER.lower()}.ssl.client.auth": "required",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(certificates.file(_broker_name(broker_id))),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(certificates.ca),
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": ";".join(filter(None, super_users)),
+        }
+
+    def write_client_files(self, bootstrap: str) -> None:
+        """Write the administrator's files with mode 600; each start writes the current bootstrap servers."""
+        ca = str(_certificates(self.directory).ca)
+        common = {
+            "bootstrap.servers": bootstrap,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": SCRAM_SHA_512,
+        }
+        credentials = f'username="{ADMINISTRATOR}" password="{self.password}"'
+        java = {
+            "sasl.jaas.config": f"{_LOGIN_MODULE} required {credentials};",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": ca,
+        }
+        librdkafka = {"sasl.username": ADMINISTRATOR, "sasl.password": self.password, "ssl.ca.location": ca}
+        for name, settings in ((self.client_file, java), (self.librdkafka_file, librdkafka)):
+            write_private(self.directory.path / name, to_properties(common | settings))
+
+    def instructions(self, bootstrap: str) -> Iterator[str]:
+        """Yield lines for people: how each kind of client connects."""
+        java, librdkafka = self.client_file, self.librdkafka_file
+        yield f"secured by TLS, SCRAM users and ACLs. To connect as the administrator, user {ADMINISTRATOR}:"
+        yield f"  headrace    headrace --command-config {java} topic list"
+        yield f"  Java        kafka-topics.sh --bootstrap-server {bootstrap} --command-config {java} --list"
+        yield f"  librdkafka  kcat -F {librdkafka} -L"
+        yield f'  Python      headrace.Producer(headrace.ConnectionSettings.load("{java}"))'
+        yield "Other users: `headrace user add NAME` adds one, `headrace acl allow NAME` says what it may do."
+
+    def _password_in_file(self) -> str | None:
+        """Return the password in the administrator's file; None if there is no such file."""
+        path = self.directory.path / self.client_file
+        if not path.exists():
+            return None
+        settings = parse_properties(path.read_text("utf-8"), str(path))
+        return jaas_options(settings.get("sasl.jaas.config", "")).get("password")
+
+
+def _certificates(directory: DataDirectory) -> "CertificateDirectory":
+    from headrace.security.certificate_directory import CertificateDirectory  # noqa: PLC0415  takes 50 ms
+
+    return CertificateDirectory(directory.path / _CERTIFICATES)
+
+
+def _broker_name(broker_id: int) -> str:
+    return f"broker-{broker_id}"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
