@@ -178,6 +178,28 @@ def _of_requests(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
         )
 
 
+def _of_quotas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
+    """Yield how often, and for how long, clients were throttled; client ids would be too many labels."""
+    meters = {key.value: meter for key, meter in broker.quotas.meters.items()}
+    yield Family(
+        name="headrace_quota_throttled_total",
+        kind=COUNTER,
+        help="Requests beyond a quota, and refused connections of addresses beyond theirs.",
+        labels=("quota",),
+        samples=[Sample(labels=(key,), value=meter.throttled) for key, meter in meters.items()],
+    )
+    yield Family(
+        name="headrace_quota_throttle_time_seconds_total",
+        kind=COUNTER,
+        help="The sum of their throttle times.",
+        labels=("quota",),
+        samples=[Sample(labels=(key,), value=meter.throttled_ms / 1000) for key, meter in meters.items()],
+    )
+    yield _gauge(
+        "headrace_quota_muted_connections", "Connections that are throttled now.", broker.quotas.muted
+    )
+
+
 def _below(meter: RequestMeter) -> Iterator[tuple[int, int]]:
     """Yield n and the number of requests that took less than 2^n microseconds, for each bound shown."""
     counts = list(accumulate(meter.buckets))
@@ -264,6 +286,7 @@ _GROUPS: Final[dict[str, Callable[[BrokerServices, tuple[str, ...]], Iterator[Fa
     "kafka_log_log_": _of_logs,
     "kafka_controller_": _of_controller,
     "headrace_transaction": _of_transactions,
+    "headrace_quota_": _of_quotas,
     "": _of_requests_and_process,
 }
 """The functions that build metrics, by the common prefix of the names."""

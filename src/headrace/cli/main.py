@@ -34,6 +34,7 @@ _SECTIONS: Final = {
         "schema": "Register, check, compare and delete schemas.",
         "cluster": "Show the state of a cluster; move partitions and leaders.",
         "config": "Show and change settings of topics and brokers.",
+        "quota": "List, set and remove the quotas of users, client ids and IP addresses.",
         "log": "Check the files of a partition on disk.",
     },
     "Secure": {

@@ -24,6 +24,7 @@ from headrace.client.admin.arguments import (
     time_of,
     total_of,
 )
+from headrace.client.admin.quotas import ClientQuota, Entity, QuotaAdmin
 from headrace.client.admin.topics import Config, Topic, TopicAdmin, TopicSummary
 from headrace.client.admin.users import ITERATIONS, User, UserAdmin
 from headrace.client.errors import BadSetting, ClientError, Closed
@@ -80,6 +81,7 @@ class Admin(Hints):
         self._brokers.settings.check()
         self._open_topics = TopicAdmin(self._brokers)
         self._open_groups = GroupAdmin(self._brokers)
+        self._open_quotas = QuotaAdmin(self._brokers)
         self._open_transactions = TransactionAdmin(self._brokers)
         self._open_users = UserAdmin(self._brokers)
         self._open_acls = AclAdmin(self._brokers)
@@ -107,6 +109,12 @@ class Admin(Hints):
         if self._closed:
             raise Closed("admin")
         return self._open_groups
+
+    @property
+    def _quotas(self) -> QuotaAdmin:
+        if self._closed:
+            raise Closed("admin")
+        return self._open_quotas
 
     @property
     def _transactions(self) -> TransactionAdmin:
@@ -304,6 +312,21 @@ class Admin(Hints):
     def delete_group(self, name: str) -> None:
         """Delete a group and its offsets; GroupActive while it has members."""
         self._groups.delete([name])
+
+    # -- quotas --------------------------------------------------------------------------------
+
+    def list_quotas(self, entity: Entity | None = None) -> list[ClientQuota]:
+        """Return the quotas of every entity that has these names; of all entities without names.
+
+        An entity is {"user": "alice"}, {"client-id": "app"}, both, or {"ip": "10.0.0.1"}; None: the default.
+        """
+        return self._quotas.list_quotas(entity)
+
+    def alter_quotas(
+        self, entity: Entity, *, sets: Mapping[str, float] | None = None, unsets: Sequence[str] = ()
+    ) -> None:
+        """Set and remove quotas of an entity, such as producer_byte_rate: all of them, or none."""
+        self._quotas.alter(entity, {} if sets is None else sets, names_of(unsets))
 
     # -- transactions --------------------------------------------------------------------------
 

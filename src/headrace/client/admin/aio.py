@@ -60,6 +60,8 @@ class AsyncAdmin(AsyncFace):
     lag = in_thread(Admin.lag)
     set_group_offsets = in_thread(Admin.set_group_offsets)
     delete_group = in_thread(Admin.delete_group)
+    list_quotas = in_thread(Admin.list_quotas)
+    alter_quotas = in_thread(Admin.alter_quotas)
     list_transactions = in_thread(Admin.list_transactions)
     describe_transactions = in_thread(Admin.describe_transactions)
     describe_producers = in_thread(Admin.describe_producers)

@@ -1,0 +1,122 @@
+"""`headrace quota`: list, set, remove."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from headrace.cli.lazy import LazyGroup
+from headrace.cli.output import Drawable, table
+from headrace.cli.session import Session, options
+from headrace.client.admin.quotas import KEYS, ClientQuota, Entity, shown
+
+if TYPE_CHECKING:
+    from headrace.client.admin.quotas import QuotaAdmin
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_KEYS_HELP: Final = (
+    "QUOTA is producer_byte_rate or consumer_byte_rate (bytes per second), request_percentage (of the time of "
+    "a broker's event loop), controller_mutation_rate (partitions created or deleted per second), or, of an IP "
+    "address, connection_creation_rate (per second)."
+)
+
+
+def entity_options(command: Command) -> Command:
+    """Give a command the names of an entity: --user, --client-id, --ip, and the default of each."""
+    for name, what in (("ip", "IP address"), ("client-id", "client id"), ("user", "user")):
+        default = f"--{name}-default"
+        command = click.option(default, is_flag=True, help=f"Every {what} without a quota of its own.")(
+            command
+        )
+        command = click.option(f"--{name}", metavar="NAME", help=f"The {what}.")(command)
+    return command
+
+
+@click.group(cls=LazyGroup)
+def quota() -> None:
+    """List, set and remove the quotas of users, client ids and IP addresses."""
+
+
+@quota.command("list")
+@entity_options
+@options
+def list_(session: Session, **names: Any) -> None:
+    """List the quotas:  headrace quota list --user alice
+
+    Without names, every entity with a quota is listed. With --user alice, the quotas that alice has for
+    single client ids are listed, too.
+    """
+    found = _admin(session).list_quotas(_entity(names))
+    session.show(found, lambda: draw_quotas(found))
+
+
+@quota.command("set", epilog=_KEYS_HELP)
+@click.argument("quotas", metavar="QUOTA=NUMBER...", nargs=-1, required=True)
+@entity_options
+@options
+def set_(session: Session, quotas: Sequence[str], **names: Any) -> None:
+    """Set quotas:  headrace quota set --user alice producer_byte_rate=1000000
+
+    One quota applies to a client: that of its user, or of all users, and else that of its client id. A quota
+    for one client id of the user comes before the user's own. Every broker enforces quotas on its own.
+    """
+    entity, sets = _entity(names), dict(map(_assignment, quotas))
+    _admin(session).alter(entity, sets)
+    session.show(ClientQuota(entity, sets), f"set {', '.join(quotas)} for {shown(entity)}")
+
+
+@quota.command(epilog=_KEYS_HELP)
+@click.argument("quotas", metavar="[QUOTA]...", nargs=-1)
+@entity_options
+@options
+def remove(session: Session, quotas: Sequence[str], **names: Any) -> None:
+    """Remove quotas:  headrace quota remove --user alice producer_byte_rate
+
+    Without QUOTA, all quotas of the entity are removed.
+    """
+    entity, admin = _entity(names), _admin(session)
+    keys = list(quotas)
+    if not keys:
+        keys = [key for each in admin.list_quotas(entity) if each.entity == entity for key in each.quotas]
+    admin.alter(entity, {}, keys)
+    what = ", ".join(keys) if keys else "nothing"
+    session.show({"entity": entity, "removed": keys}, f"removed {what} from {shown(entity)}")
+
+
+def _admin(session: Session) -> "QuotaAdmin":
+    from headrace.client.admin.quotas import QuotaAdmin  # noqa: PLC0415  not for --help
+    from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
+
+    return QuotaAdmin(Brokers(session.connection))
+
+
+def _entity(names: dict[str, Any]) -> Entity:
+    """Return the entity that the options name."""
+    entity: dict[str, str | None] = {}
+    for type_ in ("user", "client-id", "ip"):
+        option = type_.replace("-", "_")
+        name, is_default = names[option], names[f"{option}_default"]
+        if name is not None and is_default:
+            raise click.UsageError(f"--{type_} and --{type_}-default exclude each other")
+        if name is not None or is_default:
+            entity[type_] = name
+    return entity
+
+
+def _assignment(text: str) -> tuple[str, float]:
+    key, equals, number = text.partition("=")
+    if not equals or key not in KEYS:
+        raise click.UsageError(
+            f"{text[:80]!r}: expected QUOTA=NUMBER, where QUOTA is one of {', '.join(KEYS)}"
+        )
+    try:
+        return key, float(number)
+    except ValueError:
+        raise click.UsageError(f"{text[:80]!r}: expected a number after the =") from None
+
+
+def draw_quotas(found: Sequence[ClientQuota]) -> Drawable:
+    rows = [
+        (shown(each.entity), key, f"{value:.15g}") for each in found for key, value in each.quotas.items()
+    ]
+    return table(["entity", "quota", "value"], rows)
