@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _KEYS_HELP: Final = (
-    "QUOTA is producer_byte_rate or consumer_byte_rate (bytes per second), request_percentage (of the time of "
-    "a broker's event loop), controller_mutation_rate (partitions created or deleted per second), or, of an IP "
-    "address, connection_creation_rate (per second)."
+    "QUOTA is producer_byte_rate or consumer_byte_rate (bytes per second), request_percentage (of the time "
+    "of a broker's event loop), controller_mutation_rate (partitions created or deleted per second), or, of "
+    "an IP address, connection_creation_rate (per second)."
 )
 
 

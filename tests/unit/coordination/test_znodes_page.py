@@ -16,6 +16,7 @@ from headrace.coordination.znodes import (
     PartitionState,
     ProducerIdBlock,
     TopicAssignment,
+    clients_of,
 )
 from headrace.security.listeners import Endpoint
 
@@ -50,6 +51,8 @@ def written() -> dict[str, str]:
             broker_epochs={1: 17, 2: 21},
         ),
         Config(kind="topics", name="orders", values={"retention.ms": "86400000"}),
+        Config(kind="users", name="alice", values={"producer_byte_rate": "1000000"}),
+        Config(kind=clients_of("alice"), name="", values={"request_percentage": "50.0"}),
         ProducerIdBlock(broker_id=1, first=AT_MS, last=AT_MS + 999),
         SchemaSubject(subject="orders-value", versions={1: 7, 2: 9}, deleted=[1]),
         SchemaText(name="7", kind="AVRO", text='"string"', references=[]),
