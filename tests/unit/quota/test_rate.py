@@ -57,28 +57,6 @@ def test_a_throttle_time_fits_in_the_protocol() -> None:
     assert rate.throttle_ms(1, now_ms=0) == MOST_THROTTLE_MS
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 1000)), min_size=1, max_size=60),
-    st.integers(1, 12),
-    st.integers(1, 300),
-)
-def test_whoever_waits_for_the_throttle_time_stays_near_the_limit(
-    uses: list[tuple[int, int]], samples: int, limit: int
-) -> None:
-    """Over the whole time, a client uses at most the limit, plus one burst and the last request."""
-    window = Window(samples + 1, 1000)
-    rate = SampledRate(window)
-    now_ms, total = 0, 0
-    for pause_ms, size in uses:
-        now_ms += pause_ms
-        rate.record(size, now_ms)
-        total += size
-        now_ms += rate.throttle_ms(limit, now_ms)
-
-    burst = limit * window.total_ms / 1000
-    assert total <= limit * now_ms / 1000 + burst + max(size for _, size in uses)
-
-
 @given(st.lists(st.integers(0, 4000), max_size=100))
 def test_memory_is_bounded_by_the_number_of_samples(pauses: list[int]) -> None:
     rate = SampledRate(WINDOW)
