@@ -372,3 +372,27 @@ def test_kafka_dump_log_reads_what_java_wrote_through_us(
     assert complaints(output) == []
     assert [record["value"] for record in records(output.splitlines())] == ["a", "b", "c"]
     assert shell.consume(name, 3) == ["a", "b", "c"]
+
+
+def test_kafka_configs_sets_describes_and_deletes_quotas_next_to_credentials(shell: Shell) -> None:
+    user = ("--entity-type", "users", "--entity-name", "alice")
+    app = ("--entity-type", "clients", "--entity-name", "app")
+    address = ("--entity-type", "ips", "--entity-name", "10.9.8.7")
+    shell.configs("--alter", *user, "--add-config", "SCRAM-SHA-256=[password=secret]")
+    shell.configs("--alter", *user, "--add-config", "producer_byte_rate=1000000")
+    shell.configs("--alter", *user, *app, "--add-config", "request_percentage=5000")
+    shell.configs("--alter", *address, "--add-config", "connection_creation_rate=100")
+
+    described = shell.configs("--describe", "--entity-type", "users")
+    assert "Quota configs for user-principal 'alice' are producer_byte_rate=1000000.0" in described
+    assert (
+        "SCRAM credential configs for user-principal 'alice' are SCRAM-SHA-256=iterations=4096" in described
+    )
+    assert "'app' are request_percentage=5000.0" in shell.configs("--describe", *user, *app)
+    assert "connection_creation_rate=100.0" in shell.configs("--describe", "--entity-type", "ips")
+
+    shell.configs("--alter", *user, "--delete-config", "producer_byte_rate")
+    shell.configs("--alter", *user, *app, "--delete-config", "request_percentage")
+    described = shell.configs("--describe", *user)
+    assert "Quota" not in described
+    assert "SCRAM-SHA-256" in described
