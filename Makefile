@@ -11,7 +11,7 @@ PYTEST = $(PYTEST_ALL) -m "not long"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare spark-compare groups lock clean
+.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare spark-compare groups lock audit sbom clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -138,5 +138,16 @@ lock: install  ## resolve requirements/dev.txt anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-annotate --no-header --group dev pyproject.toml -o requirements/dev.txt
 
+# These two need the network: pip-audit asks for known vulnerabilities, and both tools are installed on first use.
+audit: install  ## known vulnerabilities of the locked dependencies (needs the network)
+	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit cyclonedx-bom; }
+	.venv-audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/dev.txt
+
+sbom: install  ## build/sbom.json: the installed packages in CycloneDX form (needs the network once)
+	test -x .venv-audit/bin/cyclonedx-py || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit cyclonedx-bom; }
+	mkdir -p build
+	.venv-audit/bin/cyclonedx-py environment --pyproject pyproject.toml --output-format JSON -o build/sbom.json .venv
+	@echo "build/sbom.json"
+
 clean:  ## remove what the targets above made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-audit .mypy_cache .ruff_cache .pytest_cache .hypothesis

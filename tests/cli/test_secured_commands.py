@@ -4,7 +4,9 @@ import json
 import re
 import subprocess
 import sys
+import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -165,10 +167,14 @@ def test_a_gateway_connects_by_the_same_file(files: dict[str, Path]) -> None:
         assert process.stdout is not None
         try:
             url = process.stdout.readline().strip().removeprefix("ready http=")
-            with urllib.request.urlopen(f"{url}/topics", timeout=60) as answer:
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(f"{url}/topics", timeout=60)
+            login = {"Authorization": "Basic " + b64encode(f"alice:{PASSWORD}".encode()).decode()}
+            listing = urllib.request.Request(f"{url}/topics", headers=login)
+            with urllib.request.urlopen(listing, timeout=60) as answer:
                 assert topic in json.load(answer)
             body = json.dumps({"records": [{"value": {"n": 1}}]}).encode()
-            headers = {"Content-Type": "application/vnd.kafka.json.v2+json"}
+            headers = login | {"Content-Type": "application/vnd.kafka.json.v2+json"}
             request = urllib.request.Request(f"{url}/topics/{topic}", body, headers)
             with urllib.request.urlopen(request, timeout=60) as answer:
                 assert json.load(answer)["offsets"][0]["offset"] == 0
