@@ -172,10 +172,11 @@ def _of_requests(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
         "Requests, or resources in requests, that were denied for lack of a permission.",
         broker.audit.total,
     )
-    if broker.acls is not None:
-        yield _gauge(
-            "kafka_server_authorizer_metrics_acls_total_count", "ACLs in force.", len(broker.acls.index)
-        )
+    yield _gauge(
+        "kafka_server_authorizer_metrics_acls_total_count",
+        "ACLs in force.",
+        0 if broker.acls is None else len(broker.acls.index),
+    )
 
 
 def _of_quotas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
