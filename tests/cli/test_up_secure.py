@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiokafka
 import pytest
+import requests
 from confluent_kafka import Consumer as RdkafkaConsumer
 from confluent_kafka import Producer as RdkafkaProducer
 
@@ -65,8 +66,22 @@ def test_it_prints_how_to_connect(secure_up: UpProcess) -> None:
     assert f"kcat -F {secure_up.data}/client.librdkafka.properties -L" in said
 
 
-def test_there_is_no_gateway_without_authentication(secure_up: UpProcess) -> None:
-    assert secure_up.http == ""
+def test_the_gateway_serves_https_to_users_only(secure_up: UpProcess) -> None:
+    assert secure_up.http.startswith("https://")
+    settings = librdkafka_settings(secure_up)
+    user = (settings["sasl.username"], settings["sasl.password"])
+
+    with requests.Session() as client:
+        client.trust_env, client.verify = False, settings["ssl.ca.location"]
+
+        def get(path: str, auth: tuple[str, str] | None = None) -> requests.Response:
+            return client.get(secure_up.http + path, auth=auth, timeout=60)
+
+        assert get("/healthz").status_code == 200
+        assert get("/topics").status_code == 401
+        assert get("/topics", ("admin", "wrong")).status_code == 401
+        assert get("/topics", user).status_code == 200
+        assert get("/subjects", user).json() == []
 
 
 def test_the_command_line_works_at_once(admin: Secured) -> None:

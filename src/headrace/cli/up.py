@@ -151,6 +151,7 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
         stack.push_async_callback(broker.stop)
         log = None if http is None else layout.directory.log("gateway")
         bootstrap = broker.bootstrap if layout.secure is None else client_address(broker.endpoints)
+        layout.prepare_clients(bootstrap)
         gateway = on_demand(http, bootstrap, log=log, holds=[hold], options=layout.gateway)
         layout.report_ready(ready, await stack.enter_async_context(gateway))
         await failure

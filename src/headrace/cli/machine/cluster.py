@@ -45,6 +45,7 @@ class Cluster:
             supervisor = Supervisor([coordination, brokers])
             try:
                 await self._start(supervisor, coordination, brokers, zookeeper)
+                layout.prepare_clients(bootstrap)
                 log, options = self._directory.log("gateway"), layout.gateway
                 gateway = on_demand(http, bootstrap, log=log, holds=[self._hold], options=options)
                 async with gateway as addresses:

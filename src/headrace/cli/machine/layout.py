@@ -62,12 +62,13 @@ class Layout:
     @property
     def gateway(self) -> GatewayOptions:
         """How the gateway serves HTTP and connects to the brokers."""
-        return GatewayOptions.of(BrokerConfig.of(self.broker(1, self.port, "")))
+        options = GatewayOptions.of(BrokerConfig.of(self.broker(1, self.port, "")))
+        return options if self.secure is None else self.secure.gateway(options)
 
     @contextmanager
     def http_socket(self, brokers: Collection[int]) -> Iterator[socket.socket | None]:
         """Yield the gateway's socket, or None with --no-http; `brokers` are ports that it must not take."""
-        if not self.http or self.secure is not None:  # the gateway has no authentication yet
+        if not self.http:
             yield None
             return
         if self.http_port in brokers:
@@ -86,7 +87,7 @@ class Layout:
             if name in self.given:
                 raise CommandFailed(f"{name} cannot be set for `headrace up`: {instead}")
         BrokerConfig.of(self.broker(1, self.port, ""))
-        if self.http and self.secure is None:
+        if self.http and self.secure is None:  # what secures a gateway is made later, by `prepare`
             self.gateway.check(self.host)
 
     def broker(self, broker_id: int, port: int, zookeeper: str) -> dict[str, str]:
@@ -122,13 +123,16 @@ class Layout:
 
             await ensure_administrator(config, self.secure)
 
+    def prepare_clients(self, bootstrap: str) -> None:
+        """Write the files with which clients of a secured cluster connect, its gateway among them."""
+        if self.secure is not None:
+            self.secure.write_client_files(bootstrap)
+
     def report_ready(self, ready: Readiness, addresses: Mapping[str, str]) -> None:
         """Print the ready line; before it, how to connect to a secured cluster."""
-        if self.secure is not None:
-            self.secure.write_client_files(addresses["bootstrap"])
-            if not ready.as_json:
-                for line in self.secure.instructions(addresses["bootstrap"]):
-                    click.echo(line, err=True)
+        if self.secure is not None and not ready.as_json:
+            for line in self.secure.instructions(addresses):
+                click.echo(line, err=True)
         ready.say(**addresses)
 
 

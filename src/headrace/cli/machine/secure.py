@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.addresses import reachable
 from headrace.cli.machine.directory import DataDirectory
+from headrace.cli.machine.gateway import GatewayOptions
 from headrace.cli.process import CommandFailed
 from headrace.properties import parse_properties, to_properties
 from headrace.security.listeners import Endpoint
@@ -136,6 +137,18 @@ class SecureCluster:
             "super.users": ";".join(filter(None, super_users)),
         }
 
+    def gateway(self, given: GatewayOptions) -> GatewayOptions:
+        """Return how the gateway serves HTTPS, with the first broker's certificate, and knows its users.
+
+        A keystore in `http.config` takes precedence.
+        """
+        keystore = {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(_certificates(self.directory).file(_broker_name(1))),
+        }
+        properties = given.properties if given.uses_tls else {**given.properties, **keystore}
+        return GatewayOptions(properties, given.client_config or self.client_file)
+
     def write_client_files(self, bootstrap: str) -> None:
         """Write the administrator's files with mode 600; each start writes the current bootstrap servers."""
         ca = str(_certificates(self.directory).ca)
@@ -154,14 +167,17 @@ class SecureCluster:
         for name, settings in ((self.client_file, java), (self.librdkafka_file, librdkafka)):
             write_private(self.directory.path / name, to_properties(common | settings))
 
-    def instructions(self, bootstrap: str) -> Iterator[str]:
+    def instructions(self, addresses: Mapping[str, str]) -> Iterator[str]:
         """Yield lines for people: how each kind of client connects."""
-        java, librdkafka = self.client_file, self.librdkafka_file
+        java, librdkafka, bootstrap = self.client_file, self.librdkafka_file, addresses["bootstrap"]
         yield f"secured by TLS, SCRAM users and ACLs. To connect as the administrator, user {ADMINISTRATOR}:"
         yield f"  headrace    headrace --command-config {java} topic list"
         yield f"  Java        kafka-topics.sh --bootstrap-server {bootstrap} --command-config {java} --list"
         yield f"  librdkafka  kcat -F {librdkafka} -L"
         yield f'  Python      headrace.Producer(headrace.ConnectionSettings.load("{java}"))'
+        if "http" in addresses:
+            ca = _certificates(self.directory).ca
+            yield f"  console     {addresses['http']}  (its certificate is trusted with {ca})"
         yield "Other users: `headrace user add NAME` adds one, `headrace acl allow NAME` says what it may do."
 
     def _password_in_file(self) -> str | None:
