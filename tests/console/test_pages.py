@@ -142,7 +142,7 @@ def test_pages_allow_nothing_from_elsewhere_and_no_script_of_their_own(reader: R
     answer = reader.page.goto(f"{reader.url}/ui/topics/customers")
     assert answer is not None
     policy = answer.headers["content-security-policy"]
-    assert policy.startswith("default-src 'self'; script-src 'self'; style-src 'self';")
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
     assert "unsafe" not in policy
     assert "frame-ancestors 'none'" in policy
     assert answer.headers["x-content-type-options"] == "nosniff"

@@ -64,6 +64,9 @@ class _Server(uvicorn.Server):
             self._reloading.cancel()
         end_streams(self._app)
         await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()  # its client does not answer the end of TLS
+        await asyncio.sleep(0)
 
 
 async def _reload(context: ReloadingContext) -> None:
