@@ -1,6 +1,9 @@
 """What the doctor says of facts: no machine, no socket, no broker."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from headrace.client.cluster.log_dirs import LogDir
 from headrace.client.cluster.status import SILENT, UP, Broker, PartitionState, cluster_status
@@ -8,11 +11,13 @@ from headrace.client.doctor import cluster as doctor_cluster
 from headrace.client.doctor import data as doctor_data
 from headrace.client.doctor import groups as doctor_groups
 from headrace.client.doctor import machine as doctor_machine
+from headrace.client.doctor import security as doctor_security
 from headrace.client.doctor.cluster import ClusterFacts, Reached, TopicSafety, View
 from headrace.client.doctor.data import BrokerDirectory, Damage, Disk
 from headrace.client.doctor.diagnosis import OK, PROBLEM, WARNING, Area, Finding, diagnosis, some
 from headrace.client.doctor.groups import GroupFacts
 from headrace.client.doctor.machine import Machine, Port
+from headrace.client.doctor.security import SecurityFacts
 
 AREA = Area("cluster")
 GIB = 1024**3
@@ -235,3 +240,60 @@ def test_a_torn_end_after_a_crash_is_no_damage() -> None:
 def test_of_many_a_few_are_named() -> None:
     assert some(["a", "b"]) == "a, b"
     assert some(range(1, 8)) == "1, 2, 3 and 4 more"
+
+
+# -- security ---------------------------------------------------------------------------------------
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+LOCAL = {"listeners": "PLAINTEXT://127.0.0.1:9092", "authorizer.class.name": ""}
+SAFE = {
+    "listeners": "CLIENTS://0.0.0.0:9092,INSIDE://127.0.0.1:9093",
+    "listener.security.protocol.map": "CLIENTS:SASL_SSL,INSIDE:PLAINTEXT",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "false",
+}
+
+
+def security(*brokers: dict[str, str], **days: int) -> dict[str, str]:
+    ends = {address: NOW + timedelta(days=each) for address, each in days.items()}
+    facts = SecurityFacts(settings=dict(enumerate(brokers, start=1)), certificates=ends)
+    return states(list(doctor_security.examine(AREA, facts, NOW)))
+
+
+def test_a_cluster_on_the_loopback_need_not_be_secured() -> None:
+    assert security(LOCAL) == {}
+    assert security(LOCAL | {"listeners": "PLAINTEXT://[::1]:9092,OTHER://localhost:1"}) == {}
+
+
+def test_a_secured_cluster_is_fine() -> None:
+    assert security(SAFE, SAFE, one=31) == {}
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "10.0.0.7", "[::]", "broker.example"])
+def test_what_other_machines_can_enter_is_a_warning(host: str) -> None:
+    found = security({"listeners": f"PLAINTEXT://{host}:9092", "authorizer.class.name": ""})
+
+    assert found == {"listeners": WARNING, "acls": WARNING}
+
+
+def test_passwords_that_can_be_read_on_the_network_are_a_warning() -> None:
+    protocols = {"listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,INSIDE:PLAINTEXT"}
+
+    assert security(SAFE | protocols) == {"listeners": WARNING}
+
+
+def test_a_broker_without_the_authorizer_of_the_others_is_a_warning() -> None:
+    assert security(SAFE, SAFE | {"authorizer.class.name": ""}) == {"acls": WARNING}
+    assert security(SAFE | {"allow.everyone.if.no.acl.found": "true"}) == {"acls": WARNING}
+
+
+def test_a_gateway_that_is_open_to_other_machines_is_a_warning() -> None:
+    open_ = {"http.listener": "0.0.0.0:8080", "http.allow.unauthenticated": "true"}
+
+    assert security(SAFE | open_) == {"http access": WARNING}
+    assert security(SAFE | open_ | {"http.listener": "127.0.0.1:8080"}) == {}
+
+
+def test_certificates_are_renewed_in_time() -> None:
+    assert security(SAFE, one=30, two=400) == {"certificates": WARNING}
+    assert security(SAFE, one=-1) == {"certificates": PROBLEM}

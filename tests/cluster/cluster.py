@@ -14,6 +14,8 @@ from cluster.brokers import BrokerProcess
 from cluster.coordinators import Coordination
 from cluster.places import HERE, Place
 from cluster.waiting import PATIENCE_S, NotInTime, until
+from headrace.coordination.client_security import ClientSecurity, secure
+from headrace.coordination.credentials import Credential
 from headrace.coordination.znodes import (
     BROKER_IDS,
     TOPICS,
@@ -76,6 +78,13 @@ class Cluster:
         self.brokers[broker_id] = broker
         return broker
 
+    def _authenticate(self) -> None:
+        """Use the brokers' credential for ZooKeeper, if they have one."""
+        path = self._settings.get("zookeeper.sasl.jaas.file")
+        if path is not None:
+            security = ClientSecurity(credential=Credential.of_file(Path(path)))
+            secure(self._zookeeper, security, None, lambda: None)
+
     @property
     def bootstrap(self) -> str:
         return ",".join(broker.bootstrap for broker in self.brokers.values())
@@ -86,6 +95,7 @@ class Cluster:
     def running(self) -> Iterator["Cluster"]:
         """The cluster from its start; at the end nothing of it runs any more, whatever happened."""
         try:
+            self._authenticate()
             self._zookeeper.start(timeout=30)
             self.start()
             yield self

@@ -46,9 +46,11 @@ class Coordination(Protocol):
 class Embedded(ServerProcess):
     """`headrace coordinator`: one process."""
 
+    directory: Final = "coordinator"
+
     def __init__(self, root: Path, place: Place = HERE) -> None:
         port = free_port() if place is HERE else 2181
-        where = [f"--data={root / 'coordinator'}", f"--host={place.host}", f"--port={port}"]
+        where = [f"--data={root / self.directory}", f"--host={place.host}", f"--port={port}"]
         super().__init__(
             ["coordinator", *where, f"--tick-ms={TICK_MS}"], root / "coordinator.log", inside=place.inside
         )
@@ -63,8 +65,10 @@ class Embedded(ServerProcess):
 class EnsembleElsewhere(ServerProcess):
     """`headrace zookeeper`, three servers on a host of their own; they have ZooKeeper's usual tick."""
 
+    directory: Final = "zookeeper"
+
     def __init__(self, root: Path, place: Place) -> None:
-        where = [f"--data={root / 'zookeeper'}", f"--host={place.host}", f"--servers={SERVERS}"]
+        where = [f"--data={root / self.directory}", f"--host={place.host}", f"--servers={SERVERS}"]
         super().__init__(["zookeeper", *where], root / "zookeeper.log", inside=place.inside)
 
     def kill(self) -> None:

@@ -10,8 +10,8 @@ from cluster.cluster import REPLICAS, Cluster
 from cluster.coordinators import Coordination, Embedded, Ensemble, EnsembleElsewhere
 from cluster.ledger import Record, Slot
 from cluster.network import Network
-from cluster.places import Place
 from cluster.workload import PARTITIONS, TOPIC, Workload
+from headrace.coordination.credentials import FILE_NAME
 from wire.confluent import read
 
 EMBEDDED: Final = "embedded"
@@ -20,7 +20,7 @@ COORDINATIONS: Final[Mapping[str, Callable[[Path], Coordination]]] = {
     EMBEDDED: Embedded,
     ENSEMBLE: Ensemble,
 }
-ELSEWHERE: Final[Mapping[str, Callable[[Path, Place], Coordination]]] = {
+ELSEWHERE: Final[Mapping[str, type[Embedded] | type[EnsembleElsewhere]]] = {
     EMBEDDED: Embedded,
     ENSEMBLE: EnsembleElsewhere,
 }
@@ -65,9 +65,12 @@ def play_in_network(story: Story, coordination: str, root: Path) -> Outcome:
     """Like `play`, with every broker, and what they register with, on a host of its own."""
     with Network.of(REPLICAS + 1) as network:
         *places, elsewhere = network.places
+        kind = ELSEWHERE[coordination]
+        # Off the loopback both create a credential, which brokers need.
+        settings = {"zookeeper.sasl.jaas.file": str(root / kind.directory / FILE_NAME)}
         with (
-            ELSEWHERE[coordination](root, elsewhere) as coordinator,
-            Cluster(root, coordinator, places=places).running() as cluster,
+            kind(root, elsewhere) as coordinator,
+            Cluster(root, coordinator, places=places, settings=settings).running() as cluster,
         ):
             return play_on(Scene(cluster, workload(cluster, coordination), root, network=network), story)
 

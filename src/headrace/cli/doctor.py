@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,7 @@ from headrace.client.doctor import cluster as cluster_rules
 from headrace.client.doctor import data as data_rules
 from headrace.client.doctor import groups as group_rules
 from headrace.client.doctor import machine as machine_rules
+from headrace.client.doctor import security as security_rules
 from headrace.client.doctor.diagnosis import OK, PROBLEM, WARNING, Area, Diagnosis, Finding, diagnosis
 from headrace.client.errors import ClientError
 
@@ -74,6 +76,7 @@ def _examine(
         yield from _directories(data)
     if facts is not None:
         yield from cluster_rules.examine(area, facts)
+        yield from security_rules.examine(area, facts.security, datetime.now(UTC))
         yield from _groups(session, area, apart_s)
     elif missing is not None:
         yield _unreachable(session, area, missing)

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from headrace.client.cluster.log_dirs import LogDir
 from headrace.client.cluster.status import DOWN, SILENT, ClusterStatus
 from headrace.client.doctor.diagnosis import Area, Finding, gibibytes, some
+from headrace.client.doctor.security import SecurityFacts
 
 FULL_SHARE: Final = 0.05
 TIGHT_SHARE: Final = 0.15
@@ -52,6 +53,7 @@ class ClusterFacts:
     topics: Mapping[str, TopicSafety]
     coordination: tuple[Reached, ...] = ()
     http: tuple[Reached, ...] = ()
+    security: SecurityFacts = field(default_factory=SecurityFacts)
 
 
 def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:

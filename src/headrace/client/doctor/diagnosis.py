@@ -1,6 +1,6 @@
 """The findings of `headrace doctor`, each with its meaning and advice. Pure.
 
-The rules are in `machine`, `data`, `cluster` and `groups`: facts in, findings out.
+The rules are in `machine`, `data`, `cluster`, `security` and `groups`: facts in, findings out.
 """
 
 from collections.abc import Iterable

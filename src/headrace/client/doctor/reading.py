@@ -2,11 +2,13 @@
 
 import json
 import socket
+import ssl
 import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from json import JSONDecodeError
@@ -17,12 +19,14 @@ from headrace.client.cluster.reading import SILENCE_S, read_configs, read_partit
 from headrace.client.cluster.status import UP
 from headrace.client.doctor.cluster import ClusterFacts, Reached, TopicSafety, View
 from headrace.client.doctor.groups import GroupFacts, between
+from headrace.client.doctor.security import SETTINGS as SECURITY_SETTINGS
+from headrace.client.doctor.security import SecurityFacts
 from headrace.client.errors import NoSuchGroup, lowered
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
-from headrace.client.wire.connection_settings import Target
+from headrace.client.wire.connection_settings import Target, settings_for
 from headrace.client.wire.requests import (
     BROKER,
     Node,
@@ -57,15 +61,17 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
             time.sleep(SETTLE_S)
             views = dict(_views(brokers, nodes))
         told = _broker_settings(brokers, nodes)
-        gateways = [*http, *(f"http://{value}" for value in told.get("http.listener", ()) if value)]
+        listeners = {each["http.listener"] for each in told.values() if each.get("http.listener")}
+        gateways = [*http, *(f"http://{value}" for value in sorted(listeners))]
         reached = (_gateway(url, found.cluster_id) for url in dict.fromkeys(gateways))
         return ClusterFacts(
             status=status,
             views=views,
             log_dirs=read_log_dirs(brokers, nodes),
             topics=_topics(brokers, found),
-            coordination=tuple(_zookeepers(told.get("zookeeper.connect", ()))),
+            coordination=tuple(_zookeepers(each.get("zookeeper.connect", "") for each in told.values())),
             http=tuple(each for each in reached if each is not None),
+            security=SecurityFacts(settings=told, certificates=_certificates(target, nodes)),
         )
 
 
@@ -118,18 +124,34 @@ def _topics(brokers: Brokers, found: MetadataResponse) -> dict[str, TopicSafety]
     }
 
 
-def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[str, set[str]]:
-    """Return the brokers' values of settings that name other services; Kafka may not have such settings."""
-    keys, values = ("zookeeper.connect", "http.listener"), defaultdict[str, set[str]](set)
+def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[str, str]]:
+    """Return settings of each broker about other services and security; Kafka may not have some of them."""
+    keys, values = ("zookeeper.connect", *SECURITY_SETTINGS), defaultdict[int, dict[str, str]](dict)
     exchanges = {
         node: partial(Connection.ask, request=describe_configs_request(BROKER, [str(node.id)], keys))
         for node in nodes
     }
-    for answer in brokers.each(exchanges, SILENCE_S).values():
+    for node, answer in brokers.each(exchanges, SILENCE_S).items():
         for result in () if isinstance(answer, NoAnswer) else answer.results:
             for each in result.configs:
-                values[each.name].add(each.value or "")
+                values[node.id][each.name] = each.value or ""
     return values
+
+
+def _certificates(target: Target, nodes: Iterable[Node]) -> dict[str, datetime]:
+    """Return when the certificates of brokers expire, on the listener that we are connected to."""
+    if settings_for(target).security.tls is None:
+        return {}
+    from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415  takes 50 ms
+
+    found = {}
+    for node in nodes:
+        try:
+            text = ssl.get_server_certificate((node.host, node.port), timeout=REACH_S)
+        except OSError:  # a broker that does not answer is another finding
+            continue
+        found[f"{node.host}:{node.port}"] = load_pem_x509_certificate(text.encode()).not_valid_after_utc
+    return found
 
 
 def _zookeepers(connects: Iterable[str]) -> Iterator[Reached]:
