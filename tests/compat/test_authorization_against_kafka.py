@@ -120,8 +120,6 @@ def _compared(servers: Sequence[Server]) -> list[tuple[ApiKey, int]]:
     """The oldest and the newest version of every API that both have; what deletes comes last."""
     versions: dict[ApiKey, list[int]] = {}
     for key, version in ADVERTISED:
-        if key == ApiKey.ADD_PARTITIONS_TO_TXN and version >= 4:
-            continue  # brokers send these, and here on the inter-broker listener only
         if key not in NOT_COMPARED and all(version in each.supported.get(key, ()) for each in servers):
             versions.setdefault(key, []).append(version)
     ordered = sorted(versions, key=lambda key: LAST.index(key) if key in LAST else -1)

@@ -15,7 +15,6 @@ from wire.guarded import CLIENTS, OPEN, address, guarded_cluster, log_in
 from wire.raw import RawClient
 from wire.secured import SecuredCluster
 
-AMONG_BROKERS: Final = {ApiKey.ALTER_PARTITION, ApiKey.BROKER_HEARTBEAT}
 EVERYBODY: Final = {ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER}
 LISTS: Final = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}  # empty for who may see nothing
 CODES: Final = {"error_code", "partition_error_code"}
@@ -96,11 +95,6 @@ def test_who_may_do_nothing_is_refused_by_every_api(
     target: Target, anonymous: RawClient, key: ApiKey, version: int
 ) -> None:
     request = REQUESTS[key](target, version)
-    if key in AMONG_BROKERS:
-        anonymous.send(request, version)
-        assert anonymous.is_closed_by_the_broker()
-        return
-
     response = anonymous.ask(request, version)
 
     assert refusals(response) == expected(key, version)
@@ -112,8 +106,6 @@ def test_who_may_do_nothing_is_refused_by_every_api(
 def test_a_resource_that_does_not_exist_is_refused_with_the_same_answer(
     target: Target, anonymous: RawClient, key: ApiKey, version: int
 ) -> None:
-    if key in AMONG_BROKERS:
-        return
     missing = Target.__new__(Target)
     missing.name, missing.id, missing.client = target.name[::-1], target.id, target.client
 

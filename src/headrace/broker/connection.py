@@ -11,7 +11,16 @@ from types import GeneratorType
 from typing import Any, Final, NamedTuple, cast
 
 from headrace.broker.authentication import refuse
-from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, Reply, call, can_answer
+from headrace.broker.dispatch import (
+    Context,
+    Encoded,
+    Handler,
+    HangUp,
+    Reply,
+    accepts_brokers,
+    call,
+    can_answer,
+)
 from headrace.broker.envelopes import forward
 from headrace.broker.services import BrokerServices
 from headrace.broker.slices import SLICE_S, Sliced, Steps, completed, in_slices, without_collections
@@ -296,7 +305,7 @@ class Connection(asyncio.BufferedProtocol):
         handler = self._handlers.get(key)
         if handler is None:
             raise ProtocolError(f"API key {key} is not supported")
-        if handler.inter_broker and not self.listener.is_inter_broker:
+        if handler.inter_broker and not accepts_brokers(self.listener, self._broker.authorizer):
             raise ProtocolError(f"{handler.key.name} is not accepted on listener {self.listener.name}")
         if version not in handler.versions and key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"{handler.key.name} v{version} is not supported")

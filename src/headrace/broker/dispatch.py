@@ -70,6 +70,16 @@ Reply = Message | Encoded | None
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def accepts_brokers(listener: Listener, authorizer: Authorizer) -> bool:
+    """Return whether a listener accepts what only brokers send.
+
+    Without an authorizer only the inter-broker listener tells brokers from clients. With one, any listener
+    will do, as in Kafka: what brokers send requires CLUSTER_ACTION. So the inter-broker listener can be
+    changed on one broker after the other.
+    """
+    return listener.is_inter_broker or authorizer is not ALLOW_ALL
+
+
 class Context(NamedTuple):
     """What a handler knows besides the request itself."""
 
@@ -82,6 +92,10 @@ class Context(NamedTuple):
     sasl: SaslSession | None = None  # of a connection to a listener with SASL
     authorizer: Authorizer = ALLOW_ALL  # the broker's; its own requests to itself need no authorization
     usage: RequestUsage | None = None  # what the request uses of quotas; None if there are none
+
+    @property
+    def accepts_brokers(self) -> bool:
+        return accepts_brokers(self.listener, self.authorizer)
 
     def may(self, permission: Permission, name: str = CLUSTER_NAME) -> bool:
         """Return whether the principal has `permission` on the resource `name`."""
@@ -119,7 +133,7 @@ class Handler(NamedTuple):
     function: Callable[[Any, Context], Reply | Awaitable[Reply] | Steps[Any]]
     requires: Sequence[Required]
     on_controller: bool = False  # a broker that is not the controller forwards the request
-    inter_broker: bool = False  # accepted on the inter-broker listener only
+    inter_broker: bool = False  # only brokers send it (`Context.accepts_brokers`)
     when_ready: bool = True  # the request waits until the broker has received the cluster's metadata
 
 

@@ -71,7 +71,7 @@ async def add_partitions_to_txn(
         outcome = await _authorized(one, context)
         results = await in_slices(_results(one.topics, outcome))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
-    if not context.listener.is_inter_broker:
+    if not context.accepts_brokers:
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     answers, turns = [], Turns()
     for each in request.transactions:

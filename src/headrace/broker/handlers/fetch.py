@@ -9,9 +9,10 @@ Versions:  v4 isolation levels; v5 log start offset; v7 incremental sessions; v9
            v12 flexible, diverging epochs; v13 topics by id; v15 replica state is a tag; v16 new leaders in
            responses (not sent yet).
 Replicas:  a follower reads up to the log end offset, and its fetch offset is its own log end offset. A
-           follower whose log has diverged gets the diverging epoch. On another listener than the inter-broker
-           one a follower gets CLUSTER_AUTHORIZATION_FAILED. A consumer may read from any replica in
-           the ISR, and is sent to a replica in its rack according to replica.selector.class.
+           follower whose log has diverged gets the diverging epoch. Without an authorizer, a follower gets
+           CLUSTER_AUTHORIZATION_FAILED on other listeners than the inter-broker one. A consumer may read
+           from any replica in the ISR, and is sent to a replica in its rack according to
+           replica.selector.class.
 Quotas:    a response that exceeds consumer_byte_rate or request_percentage is empty, with the throttle time.
            Followers are exempt.
 """
@@ -72,7 +73,7 @@ def fetch(
 ) -> Steps[FetchResponse | Encoded | Awaitable[FetchResponse | Encoded]]:
     """Read immediately; wait only if less than min_bytes are available."""
     replica = _replica(request)
-    if replica is not None and not context.listener.is_inter_broker:
+    if replica is not None and not context.accepts_brokers:
         return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, responses=())
     if replica is not None and context.usage is not None:
         context.usage.exempt()
