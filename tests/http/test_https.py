@@ -274,6 +274,18 @@ def test_a_wrong_password_is_said_on_the_page_and_not_repeated(url: str, root: P
     assert "guess" not in answer.text
 
 
+def test_authentications_are_counted(url: str, root: Path) -> None:
+    assert ask(url, root, "/topics", auth=(ALICE[0], "guess")).status_code == 401
+
+    text = ask(url, root, "/metrics", auth=ALICE).text
+
+    counted = dict(
+        line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("headrace_gateway_auth")
+    )
+    assert float(counted['headrace_gateway_authentications_total{result="failed"}']) >= 1
+    assert float(counted['headrace_gateway_authentications_total{result="accepted"}']) >= 1
+
+
 # -- certificates and tokens -----------------------------------------------------------------------
 
 

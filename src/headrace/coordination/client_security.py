@@ -27,7 +27,7 @@ SASL_SCHEME: Final = "sasl"
 DIGEST_SCHEME: Final = "digest"
 
 # kazoo logs every request at level DEBUG: passwords, and the content of znodes.
-kazoo_logger: Final = logging.getLogger(f"{__name__}.kazoo")
+kazoo_logger: Final = logging.getLogger("kazoo.headrace")
 kazoo_logger.setLevel(logging.INFO)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse
-from prometheus_client.core import Metric
+from prometheus_client.core import CounterMetricFamily, Metric
 
 from headrace.client.cluster.reading import read_partitions
 from headrace.client.errors import ClientError
@@ -17,6 +17,7 @@ from headrace.http.metrics.exposition import CONTENT_TYPE, brokers_families, exp
 from headrace.http.metrics.rates import EVERY_S
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reach
+from headrace.http.users.authentication import RESULTS, Users
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +57,19 @@ def metrics(
     `?broker=ID` returns that broker's own metrics only. A broker that does not answer within seconds is left
     out, and its `headrace_broker_up` is 0.
     """
-    counters = clients_of(request).counters
-    return PlainTextResponse(exposition(_families(counters, broker)), media_type=CONTENT_TYPE)
+    families = [*_families(clients_of(request).counters, broker), *_authentications(request.app.state.users)]
+    return PlainTextResponse(exposition(families), media_type=CONTENT_TYPE)
+
+
+def _authentications(users: Users | None) -> Iterator[Metric]:
+    """Yield how many authentications to this gateway had which result, if it authenticates users."""
+    if users is not None:
+        family = CounterMetricFamily(
+            "headrace_gateway_authentications", "Authentications to this gateway.", labels=["result"]
+        )
+        for result in RESULTS:
+            family.add_metric([result], users.counts[result])
+        yield family
 
 
 def _families(counters: Counters, broker: int | None) -> Iterator[Metric]:

@@ -33,6 +33,8 @@ from headrace.http.users.verification import CannotActFor, Verifier
 from headrace.security.principals import Principal
 
 LOGIN: Final = "/ui/login"
+ACCEPTED, FAILED, LIMITED = RESULTS = ("accepted", "failed", "limited")
+"""The results of authentications, which are counted. LIMITED: refused after too many failures."""
 LOGOUT: Final = "/ui/logout"
 OPEN: Final = frozenset({"/healthz", "/readyz", LOGIN})
 OPEN_PREFIX: Final = "/ui/static/"
@@ -83,7 +85,7 @@ class Users:
         if not self.pool.is_known(credentials):
             wait_s = self.attempts.wait_s(address, credentials.name, time.monotonic())
             if wait_s > 0:
-                self.counts["limited"] += 1
+                self.counts[LIMITED] += 1
                 why = "there were too many failed attempts to authenticate: try again later"
                 raise Refused(TOO_MANY, why, retry_after_s=wait_s)
         try:
@@ -99,12 +101,12 @@ class Users:
             raise Refused(
                 code_of(error), "the gateway does not reach the cluster: its log says why"
             ) from None
-        self.counts["accepted"] += 1
+        self.counts[ACCEPTED] += 1
         return clients
 
     async def fail(self, name: str, address: str, why: str) -> None:
         """Count and log a failed attempt, and wait before it is answered."""
-        self.counts["failed"] += 1
+        self.counts[FAILED] += 1
         self.attempts.add(address, name, time.monotonic())
         logger.warning("authentication of user %s at %s has failed: %s", name, address, why)
         await asyncio.sleep(FAILURE_DELAY_S)
