@@ -167,7 +167,6 @@ def test_a_gateway_connects_by_the_same_file(files: dict[str, Path]) -> None:
             str(files["java"]),
             "gateway",
             "--port=0",
-            "--allow-unauthenticated",
         ],
         stdout=subprocess.PIPE,
         text=True,
