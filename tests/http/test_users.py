@@ -410,7 +410,7 @@ def test_the_gateway_writes_no_secret_to_its_log(
         User(served.url, "alice")("POST", "/api/v1/topics", {"name": "x"})
         User(served.url)("GET", "/topics", None, authorization="Bearer a-secret-token")
     said = caplog.text
-    assert "authentication of user alice at 127.0.0.1 has failed" in said
+    assert "authentication of user 'alice' at 127.0.0.1 has failed" in said
     for secret in ("a-wrong-secret", "a-secret-token", *PASSWORDS.values()):
         assert secret not in said
 

@@ -86,9 +86,9 @@ class AclStore:
                         raise
                 else:
                     break
+            # Also if nothing has changed: an earlier attempt may have failed before it could notify others.
+            await self._notify(pattern)
             self.index.replace(pattern, new)
-            if new != old:
-                await self._notify(pattern)
             return old
 
     async def _write(self, path: str, entries: frozenset[AclEntry], version: int | None) -> None:

@@ -140,7 +140,8 @@ class Refusing(Protocol):
 def refuse(error: AuthenticationFailed, broker: Refusing, address: str) -> float:
     """Count and log a failed authentication; return how many seconds later the client may know of it."""
     broker.meters.failed_authentications += 1
-    logger.warning("%s from %s failed to authenticate: %s", error.user[:100], address, error)
+    # A name that nobody has confirmed must not write lines of its own into the log.
+    logger.warning("user %.100r from %s failed to authenticate: %s", error.user, address, error)
     return broker.config.integer("connection.failed.authentication.delay.ms") / 1000
 
 

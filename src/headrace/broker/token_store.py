@@ -100,8 +100,9 @@ class TokenStore:
             await self._session.delete(f"{TOKENS}/{token_id}")
         except Conflict:
             logger.debug("delegation token %s is already deleted", token_id)
-        self._forget(token_id)
+        # Forgotten last: if other brokers cannot be told, the client's next attempt finds the token again.
         await self._notify(token_id)
+        self._forget(token_id)
 
     async def delete_expired(self) -> None:
         """Delete the tokens that have expired; the controller does so now and then."""

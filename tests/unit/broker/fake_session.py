@@ -7,6 +7,7 @@ from headrace.coordination.session import (
     ANY_VERSION,
     Create,
     Delete,
+    NotConnected,
     Operation,
     SessionState,
     Set,
@@ -56,6 +57,7 @@ class FakeSession:
     def __init__(self, zookeeper: FakeZooKeeper) -> None:
         self.session_id = zookeeper.new_session_id()
         self.failure: Exception | None = None
+        self.notifies_nobody = False  # sequential znodes cannot be created
         self.is_closed = False
         self._zookeeper = zookeeper
         self._callbacks: list[Callable[[SessionState], None]] = []
@@ -92,6 +94,8 @@ class FakeSession:
 
     async def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> str:
         if sequence:
+            if self.notifies_nobody:
+                raise NotConnected("the connection is lost before the notification")
             path += self._zookeeper.next_number()
         await self.multi([Create(path, data, ephemeral)])
         return path

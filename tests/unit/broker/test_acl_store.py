@@ -8,7 +8,7 @@ import pytest
 
 from headrace.broker.acl_store import MAX_ENTRIES_BYTES, AclStore
 from headrace.controller.errors import InvalidRequest
-from headrace.coordination.session import Delete
+from headrace.coordination.session import Delete, NotConnected
 from headrace.security import acl_storage
 from headrace.security.acl_index import AclIndex
 from headrace.security.acl_storage import UnreadableAcls
@@ -98,6 +98,26 @@ def test_a_broker_that_has_missed_notifications_reads_everything() -> None:
 
         assert other.users(ORDERS) == []
         assert other.users(ResourcePattern(ResourceType.TOPIC, "people")) == ["User:bob"]
+
+    play(story)
+
+
+def test_a_change_that_other_brokers_were_not_told_of_is_repeated() -> None:
+    async def attempt(broker: Broker, entries: frozenset[AclEntry]) -> None:
+        broker.session.notifies_nobody = True
+        with pytest.raises(NotConnected):
+            await broker.store.change(ORDERS, lambda _old: entries)
+        broker.session.notifies_nobody = False
+        await broker.store.change(ORDERS, lambda _old: entries)
+
+    async def story(one: Broker, other: Broker) -> None:
+        await attempt(one, frozenset([entry("alice")]))
+        await other.catch_up()
+        assert one.users(ORDERS) == other.users(ORDERS) == ["User:alice"]
+
+        await attempt(one, frozenset())
+        await other.catch_up()
+        assert one.users(ORDERS) == other.users(ORDERS) == []
 
     play(story)
 

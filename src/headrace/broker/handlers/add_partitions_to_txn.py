@@ -95,7 +95,9 @@ async def _authorized(transaction: AddPartitionsToTxnTransaction, context: Conte
     for topic in transaction.topics:
         if topic.name in INTERNAL_TOPICS or not context.may(_WRITE_TOPIC, topic.name):
             code = context.denied(_WRITE_TOPIC, topic.name).code
-            denied |= {TopicPartition(topic.name, index): code for index in topic.partitions}
+            for index in topic.partitions:
+                denied[TopicPartition(topic.name, index)] = code
+                await turns.next()
         await turns.next()
     return await _added(transaction, context, denied)
 

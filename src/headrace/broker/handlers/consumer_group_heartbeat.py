@@ -13,7 +13,7 @@ from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.join_group import client_of
 from headrace.broker.requirements import on_group, on_topics
-from headrace.broker.slices import Steps
+from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.group.consumer import ConsumerGroup
 from headrace.group.consumer_protocol import Heartbeat, HeartbeatResult
@@ -52,7 +52,9 @@ def consumer_group_heartbeat(
     try:
         if context.version >= _CLIENT_GENERATED_ID and not beat.member_id.strip():
             raise InvalidGroupRequest("member_id cannot be empty")
-        for topic in beat.topics or ():
+        for number, topic in enumerate(beat.topics or ()):
+            if not number % STEP:
+                yield
             context.require(_DESCRIBE_TOPIC, topic)
         yield from _match_expressions(beat, context)
         reply = context.broker.groups.shard(beat.group_id).write(

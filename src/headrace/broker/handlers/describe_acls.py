@@ -17,7 +17,7 @@ from headrace.protocol.schema.describe_acls import (
     DescribeAclsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.acls import AclFilter, ResourcePattern, new_filter
+from headrace.security.acls import AclEntry, AclFilter, ResourcePattern, new_filter
 from headrace.security.authorization import Operation
 
 
@@ -31,27 +31,32 @@ def describe_acls(request: DescribeAclsRequest, context: Context) -> Steps[Descr
             error_code=error_code(error), error_message=error_message(error), resources=()
         )
     found: dict[ResourcePattern, list[AclDescription]] = {}
+    resources = []
     for number, (pattern, entry) in enumerate(index.find(wanted)):
         if not number % STEP:
             yield
-        found.setdefault(pattern, []).append(
-            AclDescription(
-                principal=entry.principal,
-                host=entry.host,
-                operation=entry.operation,
-                permission_type=entry.permission_type,
-            )
-        )
-    return DescribeAclsResponse(
-        resources=[
-            DescribeAclsResource(
-                resource_type=pattern.resource_type,
-                resource_name=pattern.name,
-                pattern_type=pattern.pattern_type,
-                acls=acls,
-            )
-            for pattern, acls in found.items()
-        ]
+        if pattern not in found:
+            found[pattern] = []
+            resources.append(_resource(pattern, found[pattern]))
+        found[pattern].append(_description(entry))
+    return DescribeAclsResponse(resources=resources)
+
+
+def _resource(pattern: ResourcePattern, acls: list[AclDescription]) -> DescribeAclsResource:
+    return DescribeAclsResource(
+        resource_type=pattern.resource_type,
+        resource_name=pattern.name,
+        pattern_type=pattern.pattern_type,
+        acls=acls,
+    )
+
+
+def _description(entry: AclEntry) -> AclDescription:
+    return AclDescription(
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
     )
 
 

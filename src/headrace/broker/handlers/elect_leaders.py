@@ -66,9 +66,11 @@ async def elect_leaders(request: ElectLeadersRequest, context: Context) -> Elect
 async def _refused(request: ElectLeadersRequest, error: AuthorizationFailed) -> ElectLeadersResponse:
     """Return a response with the error at its top and, for v0, at each partition."""
     results: dict[str, list[PartitionResult]] = {}
+    turns = Turns()
     for key in await _named(request.topic_partitions or ()):
         result = PartitionResult(partition_id=key.partition, error_code=error.code)
         results.setdefault(key.topic, []).append(result)
+        await turns.next()
     return ElectLeadersResponse(error_code=error.code, replica_election_results=_by_topic(results))
 
 

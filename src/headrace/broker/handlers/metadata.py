@@ -72,14 +72,24 @@ def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
     known_at, body = cache.get(key, (-1, []))
     if known_at != image.version:
         known_at = image.version  # a change during the encoding is for the next request
-        visible = [topic for topic in image.topics.values() if context.may(_DESCRIBE, topic.name)]
-        topics = yield from each(lambda topic: _known(topic, request, context), visible)
+        topics = yield from _visible(request, context)
         response = _reply(request, context, topics)
         body = yield from response.encode_in_slices(context.version)
         if key not in cache and len(cache) >= MAX_CACHED_RESPONSES:
             del cache[next(iter(cache))]
         cache[key] = known_at, body
     return Encoded(body)
+
+
+def _visible(request: MetadataRequest, context: Context) -> Steps[list[MetadataResponseTopic]]:
+    """Return all topics that the principal may describe."""
+    topics = []
+    for number, topic in enumerate(list(_image(context).values())):
+        if not number % STEP:
+            yield
+        if context.may(_DESCRIBE, topic.name):
+            topics.append(_known(topic, request, context))
+    return topics
 
 
 def _missing(

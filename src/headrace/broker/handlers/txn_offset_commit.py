@@ -90,14 +90,14 @@ async def _checked(request: TxnOffsetCommitRequest, context: Context) -> tuple[_
     refused: _Codes = {}
     turns, now_ms = Turns(), context.broker.now_ms()
     for topic in request.topics:
-        if not context.may(_READ_TOPIC, topic.name):
-            denied = context.denied(_READ_TOPIC, topic.name).code
-            refused |= {(topic.name, each.partition_index): denied for each in topic.partitions}
-            continue
+        may_read = context.may(_READ_TOPIC, topic.name)
+        denied = ErrorCode.NONE if may_read else context.denied(_READ_TOPIC, topic.name).code
         known = topics[topic.name].replicas if topic.name in topics else ()
         for partition in topic.partitions:
             key = (topic.name, partition.partition_index)
-            if partition.partition_index not in known:
+            if denied:
+                refused[key] = denied
+            elif partition.partition_index not in known:
                 refused[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif partition.committed_metadata and len(partition.committed_metadata) > limit:
                 refused[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE

@@ -33,12 +33,13 @@ from headrace.http.users.verification import CannotActFor, Verifier
 from headrace.security.principals import Principal
 
 LOGIN: Final = "/ui/login"
-ACCEPTED, FAILED, LIMITED = RESULTS = ("accepted", "failed", "limited")
-"""The results of authentications, which are counted. LIMITED: refused after too many failures."""
 LOGOUT: Final = "/ui/logout"
 OPEN: Final = frozenset({"/healthz", "/readyz", LOGIN})
 OPEN_PREFIX: Final = "/ui/static/"
 FAILURE_DELAY_S: Final = 0.3  # before the answer to wrong credentials, in addition to the brokers' own delay
+
+ACCEPTED, FAILED, LIMITED = RESULTS = ("accepted", "failed", "limited")
+"""The results of authentications, which are counted. LIMITED: refused after too many failures."""
 
 UNAUTHENTICATED, DENIED, TOO_MANY = 40101, 40301, 42905
 _CHALLENGES: Final = ('Basic realm="headrace", charset="UTF-8"', 'Bearer realm="headrace"')
@@ -97,7 +98,7 @@ class Users:
         except CannotActFor as error:
             raise Refused(DENIED, str(error)) from None
         except ClientError as error:  # no broker answers, or TLS to the brokers fails
-            logger.warning("brokers cannot be asked about user %s: %s", credentials.name, error)
+            logger.warning("brokers cannot be asked about user %.100r: %s", credentials.name, error)
             raise Refused(
                 code_of(error), "the gateway does not reach the cluster: its log says why"
             ) from None
@@ -108,7 +109,7 @@ class Users:
         """Count and log a failed attempt, and wait before it is answered."""
         self.counts[FAILED] += 1
         self.attempts.add(address, name, time.monotonic())
-        logger.warning("authentication of user %s at %s has failed: %s", name, address, why)
+        logger.warning("authentication of user %.100r at %s has failed: %s", name, address, why)
         await asyncio.sleep(FAILURE_DELAY_S)
 
 
