@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from headrace.controller.config_admin import ResourceType as ConfigResourceType
-from headrace.security.authorization import CLUSTER_NAME, Action, Operation, Permission, ResourceType
+from headrace.security.authorization import CLUSTER_NAME, Operation, Permission, ResourceType
 
 Name = Callable[[Any], str | None]
 """Returns the name of the resource that a request is about; None if the requirement does not apply."""
@@ -23,10 +23,6 @@ class Requirement(NamedTuple):
 
     def __str__(self) -> str:
         return str(self.permission)
-
-    def action(self, request: Any) -> Action | None:
-        name = self.name(request)
-        return None if name is None else Action(*self.permission, name)
 
 
 Required = Requirement | Permission

@@ -108,7 +108,8 @@ def required_of(request: Message) -> list[str]:
     load_handlers()
     assert request.__api_key__ is not None
     requires = [each for each in HANDLERS[request.__api_key__].requires if isinstance(each, Requirement)]
-    return [str(action) for each in requires if (action := each.action(request)) is not None]
+    named = ((each, each.name(request)) for each in requires)
+    return [f"{each} {name!r}" for each, name in named if name is not None]
 
 
 @pytest.mark.parametrize(

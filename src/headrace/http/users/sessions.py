@@ -80,12 +80,6 @@ class Sessions:
     def end(self, session_id: str) -> None:
         self._sessions.pop(_key(session_id), None)
 
-    def end_all_of(self, credentials: Password | Token) -> None:
-        """End the sessions with these credentials, because brokers do not accept them any more."""
-        for key, session in list(self._sessions.items()):
-            if session.credentials == credentials:
-                del self._sessions[key]
-
     def _has_expired(self, session: Session, now_s: float) -> bool:
         return now_s - session.used_s >= self._idle_s or now_s - session.began_s >= self._absolute_s
 

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final
 
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
@@ -19,21 +19,6 @@ from headrace.security.principals import Principal
 OFFERED_S: Final = 60.0  # for which the mechanisms that brokers offer are remembered
 
 
-class Delegation(Protocol):
-    """A way to act for a principal whose credentials cannot be passed on, such as a delegation token."""
-
-    def security_for(self, principal: Principal) -> Security | None:
-        """Return the security of connections that act for the principal; None if there is no way."""
-        ...
-
-
-class NoDelegation:
-    """There is no way: a certificate alone is not enough."""
-
-    def security_for(self, principal: Principal) -> Security | None:  # noqa: ARG002
-        return None
-
-
 class CannotActFor(Exception):
     """A certificate has authenticated a client, but the gateway cannot act for its principal."""
 
@@ -47,9 +32,8 @@ class CannotActFor(Exception):
 class Verifier:
     """Makes the security of a user's connections, and tries it."""
 
-    def __init__(self, settings: GatewaySettings, delegation: Delegation | None = None) -> None:
+    def __init__(self, settings: GatewaySettings) -> None:
         self._settings = settings
-        self._delegation = delegation or NoDelegation()
         self._lock = Lock()
         self._offered: tuple[float, tuple[str, ...]] | None = None
 
@@ -73,10 +57,7 @@ class Verifier:
 
     def _security(self, credentials: Credentials) -> Security:
         if isinstance(credentials, Certificate):
-            found = self._delegation.security_for(credentials.principal)
-            if found is None:
-                raise CannotActFor(credentials.principal)
-            return found
+            raise CannotActFor(credentials.principal)
         sasl = sasl_of(credentials, self.offered(), self._settings.password_mechanism)
         return replace(self._settings.security, sasl=sasl)
 

@@ -2,7 +2,6 @@
 
 from itertools import count
 
-from headrace.http.users import sessions as module
 from headrace.http.users.credentials import Password
 from headrace.http.users.sessions import MAX_OF_USER, MAX_SESSIONS, Sessions
 
@@ -88,15 +87,3 @@ def test_ids_are_random_and_not_kept() -> None:
     assert all(len(each) >= 43 for each in ids)
     assert not any(each.encode() in sessions._sessions for each in ids)
     assert "wonderland" not in repr(list(sessions._sessions.values()))
-
-
-def test_sessions_of_credentials_that_are_not_accepted_any_more_end_together() -> None:
-    sessions = made()
-    of_alice = [sessions.begin(ALICE, 0) for _ in range(2)]
-    of_bob = sessions.begin(Password("bob", "builder"), 0)
-
-    sessions.end_all_of(ALICE)
-
-    assert [sessions.find(each, 0) for each in of_alice] == [None, None]
-    assert sessions.find(of_bob, 0) is not None
-    assert module.IDLE_S < module.ABSOLUTE_S
