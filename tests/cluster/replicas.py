@@ -1,11 +1,11 @@
 """The logs of stopped brokers, batch by batch: replicas of a partition are equal, byte for byte."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from headrace.storage.config import LogConfig
-from headrace.storage.files import segment_base_offsets
+from headrace.storage.files import names_in, segment_base_offsets
 from headrace.storage.segment import Segment
 from headrace.storage.verify import verify
 
@@ -19,7 +19,7 @@ class Batch(NamedTuple):
 
 def batches(directory: Path) -> Iterator[Batch]:
     """Every batch of a partition's directory, checksums checked."""
-    for base_offset in segment_base_offsets(directory):
+    for base_offset in segment_base_offsets(names_in(directory)):
         segment = Segment.open(directory, base_offset, LogConfig())
         with segment.private_scanner() as scanner:
             for position, header in scanner.checked_headers():
@@ -40,12 +40,21 @@ def differences(directories: Collection[Path]) -> list[str]:
 
 
 def misplaced(directories: Mapping[int, Path], expected: Mapping[str, Collection[int]]) -> Iterator[str]:
-    """Replicas that a broker should have and has not, or has and should not; `expected` are its brokers."""
+    """Replicas that a broker should have and has not, or has and should not; `expected` are its brokers.
+
+    A replica without records has no directory.
+    """
     for broker_id, directory in directories.items():
         there = {each.name for each in directory.iterdir() if each.is_dir()}
         wanted = {name for name, brokers in expected.items() if broker_id in brokers}
-        yield from (f"MISSING: broker {broker_id} has no {name}" for name in sorted(wanted - there))
+        missing = [name for name in sorted(wanted - there) if _has_records(name, directories.values())]
+        yield from (f"MISSING: broker {broker_id} has no {name}" for name in missing)
         yield from (f"STRAY: broker {broker_id} still has {name}" for name in sorted(there - wanted))
+
+
+def _has_records(name: str, directories: Iterable[Path]) -> bool:
+    replicas = [each / name for each in directories if (each / name).is_dir()]
+    return any(True for replica in replicas for _ in batches(replica))
 
 
 def _compare(name: str, replicas: Collection[Path]) -> Iterator[str]:

@@ -87,10 +87,12 @@ def test_two_replicas_that_differ_are_found(tmp_path: Path) -> None:
 
 def test_replicas_that_are_missing_or_were_to_go_are_found(tmp_path: Path) -> None:
     for path in ("one/t-0", "one/t-1", "other/t-0"):
-        (tmp_path / path).mkdir(parents=True)
+        log = open_test_log(tmp_path / path)
+        log.append(make_batch([b"a"]), leader_epoch=0)
+        log.close()
     directories = {1: tmp_path / "one", 2: tmp_path / "other"}
 
-    assert list(misplaced(directories, {"t-0": (1, 2), "t-1": (1,)})) == []
+    assert list(misplaced(directories, {"t-0": (1, 2), "t-1": (1,), "empty-0": (1, 2)})) == []
     assert list(misplaced(directories, {"t-0": (1, 2), "t-1": (2,)})) == [
         "STRAY: broker 1 still has t-1",
         "MISSING: broker 2 has no t-1",

@@ -10,7 +10,9 @@ import pytest
 
 from headrace.protocol.batch import read_batch
 from headrace.storage.log import Log
+from headrace.storage.new_log import new_log
 from samples.partition import CONFIG, facts, written
+from support.clock import SettableClock
 from support.logs import memory_directory, open_test_log, read_all
 from support.records import make_batch
 
@@ -104,6 +106,26 @@ def test_what_is_added_is_there_up_to_a_point(directory: Path, act: Callable[[Lo
         batches, again = opened_again(log, flushed)
         assert batches[: len(before)] == before
         again.release()
+
+
+def test_the_first_append_of_a_new_log(directory: Path) -> None:
+    for changes in range(10_000):
+        log = new_log(directory / str(changes), bytes(range(16)), CONFIG, now_ms=SettableClock())
+        log.begin_epoch(4)
+        with pytest.MonkeyPatch.context() as patch:
+            CrashPoint(patch, changes)
+            try:
+                log.append(make_batch([b"first"]), leader_epoch=4)
+            except Crashed:
+                finished = False
+            else:
+                finished = True
+        log.release()
+        batches, again = opened_again(log, 0)
+        assert len(batches) == 1 or not finished
+        again.release()
+        if finished:
+            return
 
 
 @pytest.mark.parametrize("offset", [0, 1, 9, 17, 30, 40])

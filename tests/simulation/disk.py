@@ -50,6 +50,8 @@ class SimLogs:
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks = dict(disk.high_watermarks)
         self.logs, self.topic_ids = disk.logs, disk.topic_ids
+        for id_ in [id_ for id_, log in self.logs.items() if not log.log_end_offset]:
+            del self.logs[id_], self.topic_ids[id_]  # a log without records has no files
         for log in self.logs.values():
             log.now_ms = now_ms
             log.reopen()
@@ -58,14 +60,18 @@ class SimLogs:
         self.may_have_lost = False
         self._disk.boot = self._disk.boots
 
-    def create(self, id_: TopicPartition, topic_id: bytes, config: object, *, sync: bool = True) -> SimLog:
-        del config, sync
+    def create(self, id_: TopicPartition, topic_id: bytes, config: object) -> SimLog:
+        del config
         log = self.logs[id_] = SimLog(self._now_ms, self._random)
         self.topic_ids[id_] = topic_id
         return log
 
-    def sync(self) -> None:
-        """Names are durable at once here."""
+    def set_topic_id(self, id_: TopicPartition, topic_id: bytes) -> None:
+        self.topic_ids[id_] = topic_id
+
+    def unflushed(self) -> list[TopicPartition]:
+        """Nothing is flushed in the background here: a power cut loses as much as it can."""
+        return []
 
     def delete(self, *ids: TopicPartition) -> None:
         for id_ in ids:

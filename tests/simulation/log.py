@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from headrace.protocol.errors import InvalidRecord
-from headrace.storage.epochs import EpochStart, LeaderEpochs
+from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.errors import OffsetOutOfRange
 from headrace.storage.inspection import PreparedBatch
 from headrace.storage.log import Appended
@@ -67,8 +67,7 @@ class MemoryEpochs(LeaderEpochs):
     """The real thing without its file."""
 
     def __init__(self) -> None:
-        self.lost = False
-        self._entries: list[EpochStart] = []
+        super().__init__(Path(), has_file=False)
 
     def _write(self, *, sync: bool = True) -> None:
         """There is no file."""
@@ -78,7 +77,6 @@ class SimLog:
     """One partition's log: the face of `headrace.storage.log.Log`, as far as replicas need it."""
 
     offline: str | None = None
-    flush_is_due = has_unflushed_segments = False
     config: Any = None
 
     def __init__(self, now_ms: Callable[[], int], random: Random) -> None:
@@ -109,7 +107,7 @@ class SimLog:
     # -- as Log does it ------------------------------------------------------------------------
 
     def begin_epoch(self, epoch: int) -> None:
-        self.epochs.assign(epoch, self.log_end_offset)
+        self.epochs.begin(epoch, self.log_end_offset)
 
     def prepare(self, data: Any) -> PreparedBatch:
         (batch,) = data
@@ -234,4 +232,4 @@ class SimLog:
 
     def reopen(self) -> None:
         """Open it anew, as `headrace.storage.recovery` does: epochs that wrote nothing are forgotten."""
-        self.epochs.truncate_from_end(self.log_end_offset)
+        self.epochs.keep_within(self.log_start_offset, self.log_end_offset)

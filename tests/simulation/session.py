@@ -171,6 +171,12 @@ class SimSession:
         )
         return found
 
+    async def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        found: list[Znode | None] = await self._call(
+            lambda tree, _session: [tree.get(each, None) for each in paths]
+        )
+        return found
+
     async def exists(self, path: str, watch: Watcher | None = None) -> bool:
         return await self.get(path, watch) is not None
 

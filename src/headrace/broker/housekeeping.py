@@ -118,7 +118,10 @@ class Housekeeping:
         return [part for part in self._partitions.values() if part.log.offline is None]
 
     async def _flush(self) -> None:
-        for partition in self._online():
+        for id_ in self._logs().unflushed():
+            partition = self._partitions.get(id_)
+            if partition is None or partition.log.offline is not None:
+                continue
             with logged("flush", partition, self._partitions):
                 if partition.log.flush_is_due:
                     await self._in_thread(partition.log.flush)

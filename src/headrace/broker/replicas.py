@@ -13,6 +13,7 @@ from headrace.broker.meters import Meters
 from headrace.broker.partition import Partition, monotonic_ms
 from headrace.broker.peer import AskController, Peer
 from headrace.broker.settings import InvalidSetting
+from headrace.broker.slices import STEP, Steps, in_slices
 from headrace.coordination.znodes import BrokerRegistration, PartitionState
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import ZERO_UUID
@@ -21,11 +22,13 @@ from headrace.protocol.update_metadata import (
     FULL,
     TOPIC_IS_GONE,
     UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
 from headrace.replication.rate import Rate, is_throttled
 from headrace.security.listeners import Endpoint, SecurityProtocol
+from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import StorageError
 
@@ -92,6 +95,7 @@ class Replicas:
         )
         self._controller_epoch = 0  # the newest that a message of a controller had
         self._is_updated = False
+        self._updating = asyncio.Lock()
         self._has_deleted = False  # logs whose files are still to be removed
         self._unlinking: asyncio.Task[None] | None = None
 
@@ -104,8 +108,15 @@ class Replicas:
 
     # -- messages of the controller --------------------------------------------------------------
 
-    def take(self, update: UpdateMetadataRequest) -> ErrorCode:
-        """Apply an UpdateMetadata; one of a former controller, or to an earlier broker epoch, is refused."""
+    async def take(self, update: UpdateMetadataRequest) -> ErrorCode:
+        """Apply an UpdateMetadata; one of a former controller, or to an earlier broker epoch, is refused.
+
+        Updates are applied one after the other, each in slices.
+        """
+        async with self._updating:
+            return await in_slices(self._take(update))
+
+    def _take(self, update: UpdateMetadataRequest) -> Steps[ErrorCode]:
         stale = self.check_sender(update.controller_epoch, update.broker_epoch)
         if stale is not ErrorCode.NONE:
             return stale
@@ -115,6 +126,10 @@ class Replicas:
         image.controller_id = update.controller_id
         self._take_brokers(update.live_brokers)
         for state in update.topic_states:
+            yield from self._create_replicas(state)
+            stale = self.check_sender(update.controller_epoch, update.broker_epoch)
+            if stale is not ErrorCode.NONE:  # another controller has sent a message in the meantime
+                return stale
             self._take_topic(state, whole=update.type == FULL)
         if update.type == FULL:
             self._drop_unknown({state.topic_name for state in update.topic_states})
@@ -154,6 +169,23 @@ class Replicas:
             if before.get(broker_id, epoch) != epoch:
                 self.fetchers.leader_is_back(broker_id)
 
+    def _create_replicas(self, update: UpdateMetadataTopicState) -> Steps[None]:
+        """Create the replicas that this broker does not have yet; `_take_topic` then gives them their roles.
+
+        Clients see a topic with all its partitions or not at all, so the rest is done in one step.
+        """
+        old = self._image.topics.get(update.topic_name)
+        if old is not None and old.topic_id != update.topic_id:
+            return  # the earlier topic of this name has to be deleted first
+        config = self._config().log_config({})
+        for number, state in enumerate(update.partition_states):
+            if not number % STEP:
+                yield
+            id_ = TopicPartition(update.topic_name, state.partition_index)
+            is_here = self._broker_id in state.replicas and not _is_stale(state, old)
+            if is_here and id_ not in self._logs().failed:
+                self._try_to_ensure(id_, update.topic_id, config)
+
     def _take_topic(self, update: UpdateMetadataTopicState, *, whole: bool) -> None:
         image, name = self._image, update.topic_name
         old = image.topics.get(name)
@@ -172,6 +204,10 @@ class Replicas:
         replicas = {} if old is None or whole else dict(old.replicas)
         states = {} if old is None or whole else dict(old.states)
         for state in update.partition_states:
+            if old is not None and _is_stale(state, old):
+                replicas[state.partition_index] = old.replicas[state.partition_index]
+                states[state.partition_index] = old.states[state.partition_index]
+                continue
             replicas[state.partition_index] = tuple(state.replicas)
             states[state.partition_index] = PartitionState(
                 topic=name,
@@ -218,7 +254,6 @@ class Replicas:
             config = broker_config.log_config(own)
         min_insync_replicas = broker_config.min_insync_replicas(own)
         leader_list, follower_list = broker_config.throttled_replicas(own)
-        had = len(logs.logs)
         for index in topic.replicas if indexes is None else indexes:
             id_ = TopicPartition(topic.name, index)
             replicas = topic.replicas[index]
@@ -227,10 +262,8 @@ class Replicas:
                 continue
             if id_ in logs.failed:
                 continue
-            try:
-                partition = self._ensure(id_, topic.topic_id)
-            except (StorageError, OSError) as error:
-                logger.error("%s cannot be created: %s", id_, error)  # noqa: TRY400  the message has the reason
+            partition = self._try_to_ensure(id_, topic.topic_id, config)
+            if partition is None:
                 continue
             partition.log.config = config
             partition.use_min_insync_replicas(min_insync_replicas)
@@ -239,11 +272,16 @@ class Replicas:
             state = topic.states.get(index)
             if state is not None and partition.become(state, replicas, monotonic_ms()):
                 self.fetchers.follow(partition)
-        if len(logs.logs) != had:
-            logs.sync()
         self._listener.topic_changed(topic, own)
 
-    def _ensure(self, id_: TopicPartition, topic_id: bytes) -> Partition:
+    def _try_to_ensure(self, id_: TopicPartition, topic_id: bytes, config: LogConfig) -> Partition | None:
+        try:
+            return self._ensure(id_, topic_id, config)
+        except (StorageError, OSError) as error:
+            logger.error("%s cannot be created: %s", id_, error)  # noqa: TRY400  the message has the reason
+            return None
+
+    def _ensure(self, id_: TopicPartition, topic_id: bytes, config: LogConfig) -> Partition:
         partition = self.partitions.get(id_)
         if partition is not None and partition.topic_id == topic_id:
             return partition
@@ -252,7 +290,9 @@ class Replicas:
             self._drop_if_here(id_)  # it belongs to an earlier topic of this name
         log = logs.logs.get(id_)
         if log is None:
-            log = logs.create(id_, topic_id, self._config().log_config({}), sync=False)
+            log = logs.create(id_, topic_id, config)
+        elif id_ not in logs.topic_ids:
+            logs.set_topic_id(id_, topic_id)
         partition = Partition(
             id_,
             topic_id,
@@ -316,6 +356,16 @@ class Replicas:
     def stop(self) -> None:
         self.isr_changes.stop()
         self.fetchers.stop()
+
+
+def _is_stale(state: UpdateMetadataPartitionState, topic: TopicImage | None) -> bool:
+    """Return whether a later state of the partition is known.
+
+    An update may arrive late, on a connection that the controller has given up. A replica that has moved away
+    since must not be created again.
+    """
+    known = None if topic is None else topic.states.get(state.partition_index)
+    return known is not None and (state.leader_epoch, state.zk_version) < (known.leader_epoch, known.version)
 
 
 def _rate(config: BrokerConfig, role: str) -> int:

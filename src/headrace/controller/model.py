@@ -62,6 +62,7 @@ Survey = Mapping[TopicPartition, Mapping[int, Progress]]
 """The log ends of a partition's candidates, by broker."""
 
 EMPTY_SURVEY: Survey = {}
+_PART = 256  # partitions that are compared without a pause
 
 
 @dataclass(slots=True)
@@ -120,6 +121,12 @@ class ClusterModel:
             topic = self.topics.get(key.topic)
             if topic is not None and key.partition in topic.partitions:
                 yield key, topic.partitions[key.partition]
+
+    def parts(self, keys: Collection[TopicPartition] | None) -> Iterator[list[TopicPartition]]:
+        """Split `keys`, or all partitions, into parts that are compared within some milliseconds."""
+        every = [key for key, _ in self.select(keys)]
+        for first in range(0, len(every), _PART):
+            yield every[first : first + _PART]
 
     def to_survey(
         self, keys: Collection[TopicPartition] | None = None

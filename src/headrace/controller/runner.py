@@ -251,7 +251,10 @@ class Controller:
             await self._read()
             keys = None
         survey = await self._survey(keys)
-        changes = self.model.settle(survey, keys)
+        changes: Changes = {}
+        for some in self.model.parts(keys):
+            changes |= self.model.settle(survey, some)
+            await asyncio.sleep(0)  # lets requests run in between
         for key in self.model.unclean_elections(changes):
             logger.error(
                 "%s: unclean election of broker %d, which was neither in the ISR nor in the ELR: records may "

@@ -1,12 +1,11 @@
 """The model as a new controller reads it from ZooKeeper; `transactions.py` writes it."""
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from headrace.controller.model import Member, TopicModel
-from headrace.coordination.session import ZooKeeperSession
+from headrace.coordination.session import Znode, ZooKeeperSession
 from headrace.coordination.znodes import (
     DELETED_TOPICS,
     TOPICS,
@@ -20,7 +19,7 @@ from headrace.coordination.znodes import (
 )
 from headrace.replication.election import NO_LEADER, Partition, distrust
 
-_READS = 64  # topics at a time
+_READ_TOGETHER = 200  # partitions
 
 
 class TopicRules(NamedTuple):
@@ -39,59 +38,71 @@ async def read_topics(
 ) -> dict[str, TopicModel]:
     """Read all topics, except those that are marked for deletion."""
     names = await session.children(TOPICS)
-    marked = await session.children(DELETED_TOPICS)
-    limit = asyncio.Semaphore(_READS)
-
-    async def read(name: str) -> TopicModel | None:
-        async with limit:
-            topic = await read_topic(session, name, members, rules)
-            if (
-                topic is not None
-                and name in marked
-                and await _is_marked_deleted(session, name, topic.topic_id)
-            ):
-                return None
-            return topic
-
-    topics = await asyncio.gather(*(read(name) for name in names))
-    return {name: topic for name, topic in zip(names, topics, strict=True) if topic is not None}
-
-
-async def _is_marked_deleted(session: ZooKeeperSession, name: str, topic_id: bytes) -> bool:
-    mark = await session.get(deleted_topic_path(name))
-    return mark is not None and mark.data in {b"", encode_id(topic_id).encode()}
-
-
-async def read_topic(
-    session: ZooKeeperSession, name: str, members: Mapping[int, Member], rules: Rules
-) -> TopicModel | None:
-    """Read one topic; partitions that a crash has left without a state get their first one."""
-    found = await session.get(topic_path(name))
-    if found is None:
-        return None
-    assignment = TopicAssignment.decode(name, found.data)
-    config = await session.get(Config.path_of("topics", name))
-    configs = {} if config is None else Config.decode("topics", name, config.data).values
-    topic_rules = rules(configs)
-    partitions = await asyncio.gather(
-        *(_read_partition(session, assignment, index, members, topic_rules) for index in assignment.replicas)
-    )
-    return TopicModel(
-        topic_id=assignment.topic_id,
-        version=found.version,
-        partitions=dict(zip(assignment.replicas, partitions, strict=True)),
-        configs=configs,
-    )
+    found = await session.get_many([topic_path(name) for name in names])
+    deleted = await _marked_deleted(session)
+    assignments = []
+    versions = {}
+    for name, znode in zip(names, found, strict=True):
+        if znode is not None:
+            assignment = TopicAssignment.decode(name, znode.data)
+            if deleted.get(name) not in {b"", encode_id(assignment.topic_id).encode()}:
+                assignments.append(assignment)
+                versions[name] = znode.version
+    configs = await _read_configs(session, versions)
+    topic_rules = {name: rules(own) for name, own in configs.items()}
+    partitions = await _read_partitions(session, assignments, members, topic_rules)
+    return {
+        each.topic: TopicModel(
+            topic_id=each.topic_id,
+            version=versions[each.topic],
+            partitions=partitions[each.topic],
+            configs=configs[each.topic],
+        )
+        for each in assignments
+    }
 
 
-async def _read_partition(
+async def _marked_deleted(session: ZooKeeperSession) -> dict[str, bytes]:
+    """Return the marks of topics that are being deleted: each has the topic's id, or nothing."""
+    names = await session.children(DELETED_TOPICS)
+    marks = await session.get_many([deleted_topic_path(name) for name in names])
+    return {name: mark.data for name, mark in zip(names, marks, strict=True) if mark is not None}
+
+
+async def _read_configs(session: ZooKeeperSession, names: Collection[str]) -> dict[str, Mapping[str, str]]:
+    """Return the configs of topics, without the defaults."""
+    found = await session.get_many([Config.path_of("topics", name) for name in names])
+    return {
+        name: {} if znode is None else Config.decode("topics", name, znode.data).values
+        for name, znode in zip(names, found, strict=True)
+    }
+
+
+async def _read_partitions(
     session: ZooKeeperSession,
+    assignments: Sequence[TopicAssignment],
+    members: Mapping[int, Member],
+    rules: Mapping[str, TopicRules],
+) -> dict[str, dict[int, Partition]]:
+    """Read the partitions of topics; those that a crash has left without a state get their first one."""
+    every = [(assignment, index) for assignment in assignments for index in assignment.replicas]
+    partitions: dict[str, dict[int, Partition]] = {assignment.topic: {} for assignment in assignments}
+    for first in range(0, len(every), _READ_TOGETHER):  # other requests are served in between
+        some = every[first : first + _READ_TOGETHER]
+        states = await session.get_many([PartitionState.path_of(each.topic, index) for each, index in some])
+        for (assignment, index), found in zip(some, states, strict=True):
+            topic = assignment.topic
+            partitions[topic][index] = _partition(assignment, index, found, members, rules[topic])
+    return partitions
+
+
+def _partition(
     assignment: TopicAssignment,
     index: int,
+    found: Znode | None,
     members: Mapping[int, Member],
     rules: TopicRules,
 ) -> Partition:
-    found = await session.get(PartitionState.path_of(assignment.topic, index))
     replicas = tuple(assignment.replicas[index])
     if found is None:
         return first_state(replicas, rules, version=-1)

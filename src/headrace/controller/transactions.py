@@ -4,8 +4,9 @@ Each write of the controller also checks the controller epoch: a controller that
 Configs are written by any broker, at the version that it has read.
 """
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -37,8 +38,8 @@ from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import Partition
 
 MAX_TRANSACTION_BYTES = 512 * 1024  # ZooKeeper's limit is a megabyte
+MAX_OPERATIONS = 200  # of one transaction, so that none keeps the embedded coordinator from other clients
 CHANGE_RETENTION_MS = 15 * 60 * 1000  # Kafka's
-_DELETES = 1000  # znodes in one transaction
 _UNREGISTERED = -1  # instead of a broker epoch: any later registration of the broker differs from it
 
 
@@ -140,9 +141,21 @@ async def mark_deleted(session: ZooKeeperSession, name: str, topic_id: bytes) ->
 async def delete_topic(session: ZooKeeperSession, elected: ElectedEpoch, name: str) -> None:
     """Delete the config of a topic, then its znodes, children before their parents."""
     await session.delete_tree(Config.path_of("topics", name))
-    paths = [path async for path in _tree(session, topic_path(name))]
-    for first in range(0, len(paths), _DELETES):
-        await session.multi([elected.check, *(Delete(path) for path in paths[first : first + _DELETES])])
+    root = topic_path(name)
+    partitions = [f"{root}/partitions/{each}" for each in await session.children(f"{root}/partitions")]
+    paths = [path for each in partitions for path in (f"{each}/state", each)]
+    try:
+        await _delete(session, elected, paths)
+    except Conflict as error:
+        if error.path == ControllerEpoch.path:
+            raise
+    # What is left: all of it if a partition has no state, or znodes that somebody else has created.
+    await _delete(session, elected, [path async for path in _tree(session, root)])
+
+
+async def _delete(session: ZooKeeperSession, elected: ElectedEpoch, paths: Sequence[str]) -> None:
+    for first in range(0, len(paths), MAX_OPERATIONS):
+        await session.multi([elected.check, *map(Delete, paths[first : first + MAX_OPERATIONS])])
 
 
 async def _tree(session: ZooKeeperSession, path: str) -> AsyncIterator[str]:
@@ -235,11 +248,21 @@ def _changed_assignment(model: ClusterModel, name: str, changes: Changes) -> Top
 
 
 async def _commit(session: ZooKeeperSession, elected: ElectedEpoch, operations: Iterable[Operation]) -> None:
-    """Commit `operations` in as few transactions as ZooKeeper's limit on their size allows.
+    """Commit `operations` in transactions of limited size; raise the first error of any of them.
 
     For a new topic the first transaction contains its assignment; a controller that is elected before the
-    last one creates the states that are missing.
+    last one creates the states that are missing. The others are sent together after the first one.
     """
+    first, *others = _split(elected, operations)
+    await session.multi(first)
+    results = await asyncio.gather(*(session.multi(each) for each in others), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+
+
+def _split(elected: ElectedEpoch, operations: Iterable[Operation]) -> Iterator[list[Operation]]:
+    """Yield the transactions: at least one, each with a check of the controller epoch."""
     transaction: list[Operation] = [elected.check]
     room = MAX_TRANSACTION_BYTES
     for operation in operations:
@@ -247,12 +270,13 @@ async def _commit(session: ZooKeeperSession, elected: ElectedEpoch, operations: 
         size = len(operation.path) + len(data) + 100  # the rest of an operation takes less than 100 bytes
         # A partition's directory and its state are created together or not at all.
         follows_directory = isinstance(operation, Create) and operation.path.endswith("/state")
-        if size > room and not follows_directory:
-            await session.multi(transaction)
+        is_full = size > room or len(transaction) > MAX_OPERATIONS
+        if is_full and not follows_directory:
+            yield transaction
             transaction, room = [elected.check], MAX_TRANSACTION_BYTES
         transaction.append(operation)
         room -= size
-    await session.multi(transaction)
+    yield transaction
 
 
 # -- configs -----------------------------------------------------------------------------------

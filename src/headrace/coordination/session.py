@@ -42,6 +42,7 @@ from headrace.coordination.client_security import (
 )
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.loop_progress import LoopProgress, ping_only_with_progress
+from headrace.coordination.multi_read import MultiRead
 from headrace.coordination.znode_acls import acl_of
 
 ANY_VERSION = -1
@@ -50,6 +51,7 @@ CLOSE_TIMEOUT_S = 1.0
 RECONNECTED_MS = 5000  # how long a requested change waits for a connection
 MAX_RECONNECT_DELAY_S = 2  # kazoo's default is a minute, during which a broker would stay unregistered
 _RECONNECT_POLL_S = 0.02
+_READ_TOGETHER = 200  # znodes of one request
 MAX_CALLS = 256  # concurrent ones; a call's timeout begins when it is sent
 
 logger = logging.getLogger(__name__)
@@ -231,9 +233,26 @@ class ZooKeeperSession:
             if watch is not None and await self.exists(path, watch):
                 return await self.get(path, watch)  # it was created between the two calls
             return None
-        return Znode(
-            data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid, stat.ctime, stat.numChildren
-        )
+        return _znode(data, stat)
+
+    async def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        """Return the znodes at `paths`, in few requests; None for those that do not exist."""
+        parts = [paths[first : first + _READ_TOGETHER] for first in range(0, len(paths), _READ_TOGETHER)]
+        found = await asyncio.gather(*map(self._get_part, parts))
+        return [znode for part in found for znode in part]
+
+    async def _get_part(self, paths: Sequence[str]) -> list[Znode | None]:
+        try:
+            results = await self._call(self._multi_read, paths)
+        except KazooException:  # the server is older than 3.6, or the response would be too large
+            return await asyncio.gather(*map(self.get, paths))
+        return [_read_result(path, result) for path, result in zip(paths, results, strict=True)]
+
+    def _multi_read(self, paths: Sequence[str]) -> Any:
+        result = self._client.handler.async_result()
+        request = MultiRead([self._client.chroot + path for path in paths])
+        self._client._call(request, result)  # noqa: SLF001  kazoo has no other way to send a new kind of request
+        return result
 
     async def exists(self, path: str, watch: Watcher | None = None) -> bool:
         return await self._call(self._client.exists_async, path, watch=self._watcher(watch)) is not None
@@ -277,6 +296,14 @@ class ZooKeeperSession:
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         """Remove a znode; raise Conflict if it is not at `version`, or has children."""
         await _conflicts(self._call(self._client.delete_async, path, version=version), path)
+
+    async def reset_acl(self, path: str, *, protect: bool) -> bool:
+        """Give a znode the ACL of a new one, as with or without zookeeper.set.acl; False if it is gone."""
+        try:
+            await self._call(self._client.set_acls_async, path, acl_of(path, set_acl=protect))
+        except NoNodeError:
+            return False
+        return True
 
     async def delete_tree(self, path: str) -> None:
         """Remove a znode and everything below it, if it exists."""
@@ -363,6 +390,23 @@ def _abandon(client: KazooClient) -> None:
     with contextlib.suppress(KazooException, OSError):
         client.stop()
         client.close()
+
+
+def _znode(data: bytes, stat: Any) -> Znode:
+    return Znode(
+        data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid, stat.ctime, stat.numChildren
+    )
+
+
+def _read_result(path: str, result: Any) -> Znode | None:
+    """Return the znode of one result of a MultiRead; raise its error, unless there is no znode."""
+    if isinstance(result, NoNodeError):
+        return None
+    if isinstance(result, NoAuthError):
+        raise _refused(path)
+    if isinstance(result, KazooException):
+        raise result
+    return _znode(*result)
 
 
 def _refused(path: str) -> CredentialRefused:

@@ -11,10 +11,32 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 SENSITIVE: Final = (
     "/config/users",  # SCRAM credentials
+    "/cluster/secret",
     "/config/brokers",  # dynamic settings, passwords among them
     "/delegation_token",
     "/kafka-acl",  # and /kafka-acl-extended, /kafka-acl-changes: who may do what
 )
+
+
+ROOTS: Final = (
+    "/admin",
+    "/brokers",
+    "/cluster",
+    "/config",
+    "/consumers",  # of Kafka's old consumers; brokers do not use it
+    "/controller",
+    "/controller_epoch",
+    "/delegation_token",
+    "/isr_change_notification",
+    "/kafka-acl",
+    "/kafka-acl-changes",
+    "/kafka-acl-extended",
+    "/kafka-acl-extended-changes",
+    "/latest_producer_id_block",
+    "/log_dir_event_notification",  # Kafka's
+    "/schemas",
+)
+"""Everything that brokers create in ZooKeeper is one of these znodes, or below one of them."""
 
 
 def is_sensitive(path: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 from urllib.parse import quote, unquote
 
 from headrace.coordination.processes import ProcessIdentity
+from headrace.coordination.znode_acls import is_sensitive
 from headrace.security.listeners import Endpoint, SecurityProtocol
 
 BROKER_IDS = "/brokers/ids"
@@ -44,7 +45,8 @@ class CorruptZnode(Exception):
     """The content of a znode is invalid."""
 
     def __init__(self, path: str, data: bytes) -> None:
-        super().__init__(f"{path} in ZooKeeper is invalid: {data[:200]!r}")
+        shown = "its content is secret" if is_sensitive(path) else repr(data[:200])
+        super().__init__(f"{path} in ZooKeeper is invalid: {shown}")
 
 
 def registration_count(broker_id: int) -> str:
@@ -77,6 +79,22 @@ class ClusterId:
     def decode(cls, data: bytes) -> Self:
         with _content(cls.path, data) as content:
             return cls(id=str(content["id"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSecret:
+    """A secret that brokers share. SCRAM challenges of users that do not exist are derived from it."""
+
+    secret: bytes = field(repr=False)
+    path: ClassVar[str] = "/cluster/secret"
+
+    def encode(self) -> bytes:
+        return _dump({"version": 1, "secret": self.secret.hex()})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        with _content(cls.path, data) as content:
+            return cls(secret=bytes.fromhex(content["secret"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

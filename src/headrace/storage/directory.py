@@ -25,6 +25,7 @@ from headrace.storage.identity import (
     write_topic_id,
 )
 from headrace.storage.log import Log
+from headrace.storage.new_log import new_log
 from headrace.storage.recovery import open_log
 from headrace.storage.topics import check_topic_name, parse_directory
 
@@ -61,6 +62,8 @@ class LogDirectory:
         self._writing = threading.Lock()
         self._prepared = self._written = 0  # checkpoints, by number
         self._deleted: deque[Path] = deque()  # directories that are still to be removed
+        self._stored: dict[str, dict[TopicPartition, int]] = {}  # the checkpoints that were written last
+        self._unflushed: set[Log] = set()
         self._forgotten: set[TopicPartition] = set()  # deleted, but the checkpoints may still have them
         self.may_have_lost = False  # records: it was not closed, and the machine has been rebooted since
         self._lock = lock
@@ -119,7 +122,7 @@ class LogDirectory:
         for number, (partition, path) in enumerate(found, start=1):
             try:
                 topic_id = read_topic_id(path)
-                self.logs[partition] = open_log(
+                log = open_log(
                     path,
                     config_of(partition.topic),
                     now_ms=self._now_ms,
@@ -127,6 +130,7 @@ class LogDirectory:
                     log_start_offset=self._start_offsets.get(partition, 0),
                     clean=clean,
                 )
+                self._add(partition, log)
                 if topic_id is not None:
                     self.topic_ids[partition] = topic_id
             except (StorageError, KafkaError, OSError) as error:
@@ -134,6 +138,19 @@ class LogDirectory:
                 self.failed[partition] = str(error)
             progress(number, len(found))
         self.may_have_lost = self.may_have_lost or bool(self.failed)
+
+    def _add(self, partition: TopicPartition, log: Log) -> None:
+        self.logs[partition] = log
+        log.unflushed = self._unflushed
+        if log.recovery_point < log.log_end_offset:
+            self._unflushed.add(log)
+
+    def unflushed(self) -> list[TopicPartition]:
+        """Return the partitions whose logs have records that may not be on disk."""
+        flushed = [log for log in self._unflushed if log.recovery_point >= log.log_end_offset]
+        self._unflushed.difference_update(flushed)
+        names = (parse_directory(log.directory.name) for log in self._unflushed)
+        return [partition for partition in names if partition in self.logs]
 
     def remember_boot(self) -> None:
         """Note that the controller knows of possible losses: from now on only another boot causes doubt."""
@@ -144,13 +161,11 @@ class LogDirectory:
         elif not _is_same_boot(self.path):
             write_atomically(self.path / BOOT, boot + b"\n")
 
-    def create(
-        self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, sync: bool = True
-    ) -> Log:
-        """Create an empty log for `partition`; raise InvalidTopic for a name that Kafka does not allow.
+    def create(self, partition: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
+        """Create an empty log for `partition`; its files are created by the first append.
 
-        StorageError is raised if there is a log that could not be opened: an operator has to repair or remove
-        it. To create many logs, pass `sync=False`, and call `sync` once before they are used.
+        InvalidTopic is raised for a name that Kafka does not allow, and StorageError if there is a log that
+        could not be opened: an operator has to repair or remove it.
         """
         check_topic_name(partition.topic)
         assert partition not in self.logs, partition
@@ -158,18 +173,19 @@ class LogDirectory:
             raise StorageError(self.failed[partition])
         if partition in self._forgotten:
             self.checkpoint()  # or a crash would leave the new log with the offsets of the old one
-        path = self.path / str(partition)
-        log = open_log(path, config, now_ms=self._now_ms)
-        write_topic_id(path, topic_id, sync=sync)
-        if sync:
-            self.sync()
-        self.logs[partition] = log
+        log = new_log(self.path / str(partition), topic_id, config, now_ms=self._now_ms)
+        self._add(partition, log)
         self.topic_ids[partition] = topic_id
         return log
 
-    def sync(self) -> None:
-        """Make the names of the logs durable."""
-        sync_directory(self.path)
+    def set_topic_id(self, partition: TopicPartition, topic_id: bytes) -> None:
+        """Store the id of the topic of a log that has none: its files were copied without it."""
+        write_topic_id(self.path / str(partition), topic_id)
+        self.topic_ids[partition] = topic_id
+
+    def _has_files(self, partition: TopicPartition) -> bool:
+        log = self.logs.get(partition)
+        return log is None or log.has_files
 
     def delete(self, *partitions: TopicPartition) -> None:
         """Remove logs from the directory; a crash after this returns does not bring them back.
@@ -180,12 +196,17 @@ class LogDirectory:
             log = self.logs.pop(partition, None)
             if log is not None:
                 log.retire()
+                self._unflushed.discard(log)
             self._forget(partition)
-            suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
-            deleted = self.path / f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"
-            (self.path / str(partition)).rename(deleted)
-            self._deleted.append(deleted)
-        self.sync()
+            if log is None or log.has_files:
+                self._rename(partition)
+        sync_directory(self.path)
+
+    def _rename(self, partition: TopicPartition) -> None:
+        suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
+        deleted = self.path / f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"
+        (self.path / str(partition)).rename(deleted)
+        self._deleted.append(deleted)
 
     def unlink_deleted(self) -> None:
         """Remove the files of deleted logs, which may block for long. May run in another thread."""
@@ -210,7 +231,7 @@ class LogDirectory:
         Of two prepared checkpoints the later one wins, whichever is written last.
         """
         self._recovery_points = self._of_failed(self._recovery_points) | {
-            partition: log.recovery_point for partition, log in self.logs.items()
+            partition: log.recovery_point for partition, log in self.logs.items() if log.has_files
         }
         self._start_offsets = self._of_failed(self._start_offsets) | {
             partition: log.log_start_offset
@@ -218,9 +239,11 @@ class LogDirectory:
             if log.segments and log.log_start_offset > log.segments[0].base_offset
         }
         offsets = {
-            RECOVERY_POINTS: self._recovery_points,
-            LOG_START_OFFSETS: self._start_offsets,
-            HIGH_WATERMARKS: dict(self.high_watermarks),
+            RECOVERY_POINTS: dict(self._recovery_points),
+            LOG_START_OFFSETS: dict(self._start_offsets),
+            HIGH_WATERMARKS: {
+                key: each for key, each in self.high_watermarks.items() if self._has_files(key)
+            },
             CLEANER_OFFSETS: dict(self.cleaner_offsets),
         }
         forgotten = set(self._forgotten)
@@ -231,7 +254,9 @@ class LogDirectory:
             with self._writing:
                 if number > self._written:
                     for name, content in offsets.items():
-                        checkpoints.write_offsets(self.path / name, content)
+                        if content != self._stored.get(name):
+                            checkpoints.write_offsets(self.path / name, content)
+                            self._stored[name] = content
                     self._written = number
                     self._forgotten -= forgotten
 

@@ -27,19 +27,27 @@ class EpochStart(NamedTuple):
 
 
 class LeaderEpochs:
-    """Leader epochs and their start offsets, both strictly ascending; every change is in the file on return.
+    """Leader epochs and their start offsets, both strictly ascending.
 
-    A change that only adds an epoch is durable after `sync`, which precedes every move of the log's recovery
-    point: until then the batches after the recovery point contain the same information. So a broker that
-    becomes leader of a thousand partitions does not wait for a thousand fsyncs.
+    An epoch without batches is in memory only: it means nothing after a restart, and a broker that becomes
+    leader of a thousand partitions does not write a thousand files. The file with a new epoch is durable
+    after `sync`, which precedes every move of the log's recovery point: until then, the batches after the
+    recovery point contain the same information. Every other change is durable on return.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / FILE_NAME
-        entries = _read(self._path)
+    def __init__(self, directory: Path, *, has_file: bool = True) -> None:
+        """Read the file in `directory`, unless the caller knows that there is none."""
+        self._directory = directory
+        entries = _read(self._path) if has_file else None
         self.lost = entries is None  # the file was missing or unreadable
         self._entries = entries or []
+        self.is_unwritten = False  # an epoch has begun, without a batch so far
         self._unsynced = False
+        self._dropped = UNKNOWN_EPOCH  # the latest epoch that may be in the file although it is dropped
+
+    @property
+    def _path(self) -> Path:
+        return self._directory / FILE_NAME
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
@@ -55,19 +63,38 @@ class LeaderEpochs:
         Example: epoch 4 starts at 0, and epoch 5 at 10, but its leader wrote nothing. If epoch 4 then writes
         offset 10, replicated from another leader, epoch 5 cannot have started there.
         """
+        if self._assign(epoch, start_offset):
+            self.write()
+
+    def begin(self, epoch: int, start_offset: int) -> None:
+        """Do the same as `assign` in memory; `write` is to be called with the first batch of the epoch."""
+        if self._assign(epoch, start_offset):
+            self.is_unwritten = True
+
+    def _assign(self, epoch: int, start_offset: int) -> bool:
         if epoch == self.latest:
-            return
+            return False
         kept = len(self._entries)
         while kept and self._entries[kept - 1].start_offset >= start_offset:
             kept -= 1
         known = kept and self._entries[kept - 1].epoch >= epoch
-        adds = kept == len(self._entries)
-        if adds and known:
-            return
-        del self._entries[kept:]
+        dropped = self._entries[kept:]
+        if known and not dropped:
+            return False
+        if dropped:
+            self._dropped = max(self._dropped, dropped[-1].epoch)
+            del self._entries[kept:]
         if not known:
             self._entries.append(EpochStart(LeaderEpoch(epoch), Offset(start_offset)))
-        self._write(sync=not adds)
+        return True
+
+    def write(self) -> None:
+        """Write the file; durably if a power failure could otherwise bring back an epoch that was dropped.
+
+        An earlier epoch than the latest one cannot come back: the batches of the latest one, which are read
+        again after a power failure, replace it.
+        """
+        self._write(sync=self._dropped >= self.latest)
 
     def sync(self) -> None:
         """Make the file durable if it is not. May run in another thread than the changes."""
@@ -75,6 +102,7 @@ class LeaderEpochs:
             self._unsynced = False  # first: a change from now on needs another sync
             with suppress(FileNotFoundError):  # the log was deleted in the meantime
                 sync_file(self._path)
+                self._dropped = UNKNOWN_EPOCH
 
     def end_of(self, epoch: int, log_end_offset: int) -> EpochStart:
         """Return the largest known epoch up to `epoch`, with its end offset (exclusive).
@@ -94,6 +122,18 @@ class LeaderEpochs:
         after = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[after - 1].epoch if after else UNKNOWN_EPOCH
 
+    def keep_within(self, start: int, end: int) -> None:
+        """Drop the epochs outside the offsets of a log that is opened, without a change of the file.
+
+        A restarted leader begins a new epoch each time, and often nobody writes in it. The file may keep such
+        epochs: they are dropped again when it is opened again, or replaced by the later ones of new batches.
+        """
+        self._dropped = max(
+            (each.epoch for each in self._entries if each.start_offset >= end), default=UNKNOWN_EPOCH
+        )
+        self._entries = [each for each in self._entries if each.start_offset < end]
+        self._entries = self._from(min(start, end))
+
     def truncate_from_end(self, offset: int) -> None:
         """Drop the epochs that start at or after `offset`."""
         kept = [entry for entry in self._entries if entry.start_offset < offset]
@@ -101,11 +141,14 @@ class LeaderEpochs:
 
     def truncate_from_start(self, offset: int) -> None:
         """Drop the epochs that end before `offset`; the epoch that contains `offset` now starts there."""
+        self._replace(self._from(offset))
+
+    def _from(self, offset: int) -> list[EpochStart]:
         kept = [entry for entry in self._entries if entry.start_offset > offset]
         spanning = self.at(offset)
         if spanning != UNKNOWN_EPOCH:
             kept.insert(0, EpochStart(spanning, Offset(offset)))
-        self._replace(kept)
+        return kept
 
     def clear(self) -> None:
         self._replace([])
@@ -121,7 +164,10 @@ class LeaderEpochs:
         # one.
         lines = (f"{epoch} {start}" for epoch, start in self._entries)
         write_lines(self._path, lines, sync=sync and self._path.exists())
+        self.is_unwritten = False
         self._unsynced = not sync
+        if sync:
+            self._dropped = UNKNOWN_EPOCH
 
 
 def _read(path: Path) -> list[EpochStart] | None:

@@ -41,13 +41,19 @@ class IndexFile:
 
     entry: ClassVar[Struct]
 
-    def __init__(self, path: Path, base_offset: int, max_bytes: int) -> None:
-        self.path = path
+    def __init__(self, directory: Path, name: str, base_offset: int, max_bytes: int) -> None:
+        self._directory = directory  # not the path: a broker has many segments, and uses few of their indexes
+        self._name = name
         self.base_offset = base_offset
         self.max_entries = max_bytes // self.entry.size
         self._stored: int | None = None  # entries in the file; None until they are first needed
+        self._has_excess = False  # the file is longer than `_stored`
         self._tail = bytearray()
         self._page: tuple[int, bytes] | None = None  # the page that was read last
+
+    @property
+    def path(self) -> Path:
+        return self._directory / self._name
 
     def __len__(self) -> int:
         return self._stored_entries() + len(self._tail) // self.entry.size
@@ -59,21 +65,32 @@ class IndexFile:
     def is_full(self) -> bool:
         return len(self) >= self.max_entries
 
+    def start_empty(self) -> None:
+        """Have no entries, and no file before `reset` creates it."""
+        self._stored = 0
+
     def reset(self) -> None:
-        """Remove all entries; a missing file is created."""
+        """Remove all entries; a missing file is created, and another one is truncated by `write_out`."""
         self._tail.clear()
         self._page = None
-        os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644))
+        try:
+            self._has_excess = self.path.stat().st_size > 0
+        except FileNotFoundError:
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644))
+            self._has_excess = False
         self._stored = 0
 
     def write_out(self) -> None:
-        """Write the entries in memory to the file."""
-        if not self._tail:
+        """Write the entries in memory to the file, and truncate it after them."""
+        if not self._tail and not self._has_excess:
             return
         stored = self._stored_entries()
         with self.path.open("r+b", buffering=0) as file:
             write_all(file.fileno(), self._tail, stored * self.entry.size)
-        self._stored = stored + len(self._tail) // self.entry.size
+            self._stored = stored + len(self._tail) // self.entry.size
+            if self._has_excess:
+                file.truncate(self._stored * self.entry.size)
+                self._has_excess = False
         self._tail.clear()
         self._page = None
 
@@ -88,7 +105,19 @@ class IndexFile:
         del self._tail[max(0, count - stored) * self.entry.size :]
         if count < stored:
             os.truncate(self.path, count * self.entry.size)
-            self._stored = count
+            self._stored, self._has_excess = count, False
+            self._page = None
+
+    def forget_entries(self, count: int) -> None:
+        """Keep the first `count` entries, and let the file keep the others until the next `write_out`.
+
+        For a log that is opened and not written to: to truncate a file that was written recently, ext4 waits
+        for the disk. After a crash the index is rebuilt.
+        """
+        if self._tail:
+            self.truncate_entries(count)
+        elif count < self._stored_entries():
+            self._stored, self._has_excess = count, True
             self._page = None
 
     def _append(self, first: int, second: int) -> None:
@@ -214,6 +243,10 @@ class TimeIndex(IndexFile):
     def truncate_to(self, offset: int) -> None:
         """Drop every entry for a record at or after `offset`."""
         self.truncate_entries(self._floor(offset - self.base_offset - 1, 1) + 1)
+
+    def forget_from(self, offset: int) -> None:
+        """Do the same in memory, see `forget_entries`."""
+        self.forget_entries(self._floor(offset - self.base_offset - 1, 1) + 1)
 
     def _max_timestamp(self, number: int) -> MaxTimestamp:
         timestamp, relative = self._at(number)

@@ -9,7 +9,6 @@ import errno
 import logging
 import os
 from bisect import bisect_left, bisect_right
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +26,7 @@ from headrace.protocol.errors import InvalidRecord
 from headrace.storage.batches import Batch, read_batches, writable
 from headrace.storage.config import MAX_INT32, LogConfig
 from headrace.storage.errors import LogOffline, OffsetOutOfRange, RecordListTooLarge
-from headrace.storage.files import DELETED
+from headrace.storage.files import DELETED, sync_directory
 from headrace.storage.inspection import PreparedBatch, prepare
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
@@ -70,7 +69,9 @@ class Log:
         log_start_offset: int,
         log_end_offset: int,
         recovery_point: int,
+        create_files: Callable[[], None] | None = None,
     ) -> None:
+        """`create_files` creates the directory and the files of a new log before its first append."""
         self.directory = directory
         self.config = config
         self.now_ms = now_ms
@@ -84,7 +85,20 @@ class Log:
         self._positions: dict[int, tuple[Segment, int]] = {}  # where recent readers continue
         self.last_unreadable_offset = -1  # the last one that compaction has logged
         self.cuts = 0  # how often bytes were removed from the log, for work in other threads
-        self._deleted: deque[Path] = deque()  # files that are still to be unlinked
+        self._deleted: list[Path] = []  # files that are still to be unlinked
+        self.unflushed: set[Log] | None = None  # where the log adds itself when it has records to flush
+        self._create_files = create_files
+        self._has_durable_name = create_files is None
+
+    @property
+    def has_files(self) -> bool:
+        """Whether the log's directory exists: a log to which nothing was ever appended has none."""
+        return self._create_files is None
+
+    def _ensure_files(self) -> None:
+        if self._create_files is not None:
+            self._create_files()
+            self._create_files = None
 
     @property
     def active(self) -> Segment:
@@ -99,10 +113,7 @@ class Log:
     def begin_epoch(self, epoch: int) -> None:
         """Note that the next records are written in leader epoch `epoch`."""
         self._ensure_online()
-        try:
-            self.epochs.assign(epoch, self.log_end_offset)
-        except OSError as error:
-            raise self._fail("note an epoch", error) from error
+        self.epochs.begin(epoch, self.log_end_offset)
 
     def append(self, data: Buffer, *, leader_epoch: int) -> Appended:
         """Append a client's batch as leader, and return its offsets.
@@ -190,16 +201,21 @@ class Log:
         size = self.active.size
         begun = False
         try:
+            self._ensure_files()
             if self._must_roll(len(view), first, last):
                 self._roll(first.base_offset)
                 size = 0
             begun = self.active.descriptor >= 0  # the file is open: a failure from here on may leave a part
             self.active.append(view, [batch.header for batch in batches])
+            if self.epochs.is_unwritten:
+                self.epochs.write()
             for header, marker in batches:
                 aborted = take_in(self._derived, header, marker)
                 if aborted is not None:
                     self.active.txn_index.append(aborted)
             self.log_end_offset = last.next_offset
+            if self.unflushed is not None:
+                self.unflushed.add(self)
             if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
                 self.flush()
         except OSError as error:
@@ -395,6 +411,7 @@ class Log:
         """Drop everything and continue at `offset`: the follower is too far behind its leader."""
         self._ensure_online()
         try:
+            self._ensure_files()
             self._forget_positions()
             while self.segments:
                 self.segments.pop().delete(self.discard)
@@ -468,7 +485,7 @@ class Log:
         """Unlink the files of deleted segments, which may block for long. May run in another thread."""
         try:
             while True:
-                self._deleted.popleft().unlink(missing_ok=True)  # the whole log may be deleted by now
+                self._deleted.pop(0).unlink(missing_ok=True)  # the whole log may be deleted by now
         except IndexError:
             return  # none is left: another thread may have taken the last one
         except OSError as error:
@@ -500,10 +517,17 @@ class Log:
                     raise self._fail("flush", error, harmless=True) from error
         try:
             self.epochs.sync()
+            self._sync_name()
         except OSError as error:
             raise self._fail("flush the epochs of", error, harmless=True) from error
         if cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, end)
+
+    def _sync_name(self) -> None:
+        """Make the name of the log's directory durable, once."""
+        if self.has_files and not self._has_durable_name:
+            sync_directory(self.directory.parent)
+            self._has_durable_name = True
 
     def flush_closed(self) -> None:
         """Make the closed segments durable, so that recovery has to check only the newest one.

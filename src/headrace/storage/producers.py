@@ -2,8 +2,9 @@
 
 import logging
 import re
+from bisect import insort
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
 
@@ -19,10 +20,14 @@ logger = logging.getLogger(__name__)
 
 
 class Producers:
-    """The producers of one partition as of `next_offset`. Not thread-safe."""
+    """The producers of one partition as of `next_offset`. Not thread-safe.
 
-    def __init__(self, directory: Path) -> None:
+    `snapshots` are the offsets of the snapshots in `directory`.
+    """
+
+    def __init__(self, directory: Path, snapshots: Iterable[int] = ()) -> None:
         self._directory = directory
+        self._snapshots = sorted(snapshots)
         self._states: dict[ProducerId, ProducerState] = {}
         self._open_txns: OrderedDict[ProducerId, Offset] = OrderedDict()  # first offsets, ascending
         self._unreplicated: list[CompletedTxn] = []
@@ -106,11 +111,12 @@ class Producers:
 
     def take_snapshot(self) -> None:
         """Write a snapshot of the state at `next_offset`; once per offset, and never for an empty log."""
-        path = self._directory / file_name(self.next_offset, SNAPSHOT)
-        if self.next_offset and not path.exists():
+        if self.next_offset and self.next_offset not in self._snapshots:
             # Not synced: a snapshot that a power failure damages fails its checksum, and an older
             # snapshot or the log itself is used instead.
+            path = self._path_of(self.next_offset)
             write_atomically(path, encode_snapshot(self._states.values()), sync=False)
+            insort(self._snapshots, self.next_offset)
 
     def restore(self, *, start: int, end: int) -> None:
         """Load the newest readable snapshot of an offset in (start, end]; without one there are no producers.
@@ -118,15 +124,16 @@ class Producers:
         Snapshots after `end` are of truncated records, and are removed.
         """
         self.clear(start)
-        for offset, path in sorted(self._snapshots(), reverse=True):
+        for offset in reversed(self._snapshots.copy()):
+            path = self._path_of(offset)
             if offset > end:
-                path.unlink()
+                self._remove(offset)
             elif offset > start:
                 try:
                     states = decode_snapshot(path.read_bytes())
                 except CorruptSnapshot as error:
                     logger.warning("ignoring %s: %s", path, error)
-                    path.unlink()
+                    self._remove(offset)
                     continue
                 self._states = {state.producer_id: state for state in states}
                 open_txns = [
@@ -140,12 +147,18 @@ class Producers:
 
     def remove_snapshots(self, *, keep: set[int]) -> None:
         """Remove all snapshots except the newest one and those at the base offset of a segment in `keep`."""
-        for offset, path in sorted(self._snapshots())[:-1]:
+        for offset in self._snapshots[:-1]:
             if offset not in keep:
-                path.unlink()
+                self._remove(offset)
 
-    def _snapshots(self) -> Iterator[tuple[int, Path]]:
-        for path in self._directory.iterdir():
-            match = _SNAPSHOT_NAME.fullmatch(path.name)
-            if match:
-                yield int(match[1]), path
+    def _remove(self, offset: int) -> None:
+        self._path_of(offset).unlink(missing_ok=True)
+        self._snapshots.remove(offset)
+
+    def _path_of(self, offset: int) -> Path:
+        return self._directory / file_name(offset, SNAPSHOT)
+
+
+def snapshots_in(names: Iterable[str]) -> list[int]:
+    """Return the offsets of the snapshots among these files."""
+    return [int(match[1]) for match in map(_SNAPSHOT_NAME.fullmatch, names) if match]

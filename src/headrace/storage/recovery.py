@@ -7,23 +7,34 @@ batch, and all derived state is rebuilt.
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from headrace.protocol.batch import BatchHeader
 from headrace.storage.batches import read_end_marker
 from headrace.storage.config import LogConfig
+from headrace.storage.epochs import FILE_NAME as EPOCHS_FILE
 from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.errors import CorruptLog
-from headrace.storage.files import CLEANED, DELETED, LOG, SWAP, TEMPORARY, segment_base_offsets
+from headrace.storage.files import (
+    CLEANED,
+    DELETED,
+    LOG,
+    SEGMENT_SUFFIXES,
+    SWAP,
+    TEMPORARY,
+    names_in,
+    segment_base_offsets,
+)
 from headrace.storage.log import Log
-from headrace.storage.producers import Producers
+from headrace.storage.producers import Producers, snapshots_in
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
 from headrace.storage.swap import resume_swap
 
 _SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex)")
 
+_UNFINISHED = {DELETED, CLEANED, TEMPORARY, SWAP}
 _NO_LIMIT = 2**63  # greater than every offset
 
 logger = logging.getLogger(__name__)
@@ -44,16 +55,19 @@ def open_log(
     data below `recovery_point` is damaged, and leaves every byte of the log unchanged.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    _finish_interrupted_work(directory, config)
-    segments = [
-        Segment.open(directory, base_offset, config) for base_offset in segment_base_offsets(directory)
-    ]
+    names = names_in(directory)
+    if _is_interrupted(names):
+        _finish_interrupted_work(directory, config)
+        names = names_in(directory)
+    segments = [Segment.open(directory, base_offset, config) for base_offset in segment_base_offsets(names)]
     if not segments:
         segments = [Segment.create(directory, log_start_offset, config, now_ms=now_ms())]
     for segment in segments[:-1]:
         segment.sealed = True
     log_start_offset = max(log_start_offset, segments[0].base_offset)
-    derived = Derived(LeaderEpochs(directory), Producers(directory))
+    derived = Derived(
+        LeaderEpochs(directory, has_file=EPOCHS_FILE in names), Producers(directory, snapshots_in(names))
+    )
     if clean:
         end = _open_trusted(segments, derived, log_start_offset)
         recovery_point = end
@@ -154,12 +168,22 @@ def _rebuild_txn_index(segment: Segment, derived: Derived) -> None:
 
 def _restore_epochs(segments: list[Segment], epochs: LeaderEpochs, start: int, end: int) -> None:
     """Drop epochs outside the log; if the checkpoint was lost, rebuild the epochs from all batches."""
-    epochs.truncate_from_end(end)
     if epochs.lost:
         for segment in segments:
             for _, header in segment.headers():
                 epochs.assign(header.leader_epoch, header.base_offset)
-    epochs.truncate_from_start(min(start, end))
+    epochs.keep_within(start, end)
+
+
+def _is_interrupted(names: Collection[str]) -> bool:
+    """Return whether there are files that `_finish_interrupted_work` removes or renames."""
+    bases = {name[: -len(LOG)] for name in names if name.endswith(LOG)}
+    for name in names:
+        stem, dot, ending = name.rpartition(".")
+        suffix = dot + ending
+        if suffix in _UNFINISHED or (suffix in SEGMENT_SUFFIXES and stem not in bases):
+            return True
+    return False
 
 
 def _finish_interrupted_work(directory: Path, config: LogConfig) -> None:
@@ -169,7 +193,7 @@ def _finish_interrupted_work(directory: Path, config: LogConfig) -> None:
             path.unlink()
     for path in sorted(directory.glob(f"*{LOG}{SWAP}")):
         resume_swap(directory, int(path.name.removesuffix(LOG + SWAP)), config)
-    bases = set(segment_base_offsets(directory))
+    bases = set(segment_base_offsets(names_in(directory)))
     for path in list(directory.iterdir()):
         match = _SEGMENT_FILE.fullmatch(path.name)
         if path.suffix == SWAP or (match and int(match[1]) not in bases):

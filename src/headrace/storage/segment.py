@@ -64,12 +64,12 @@ class Segment:
         self.path = directory / file_name(base_offset, LOG + suffix)
         limit = config.segment_index_bytes
         self.offset_index = OffsetIndex(
-            directory / file_name(base_offset, OFFSET_INDEX + suffix), base_offset, limit
+            directory, file_name(base_offset, OFFSET_INDEX + suffix), base_offset, limit
         )
         self.time_index = TimeIndex(
-            directory / file_name(base_offset, TIME_INDEX + suffix), base_offset, limit
+            directory, file_name(base_offset, TIME_INDEX + suffix), base_offset, limit
         )
-        self.txn_index = TxnIndex(directory / file_name(base_offset, TXN_INDEX + suffix))
+        self.txn_index = TxnIndex(directory, file_name(base_offset, TXN_INDEX + suffix))
         self.size = 0
         self.created_ms = 0
         self.sealed = False  # a newer segment exists: this one is complete
@@ -86,17 +86,31 @@ class Segment:
         cls, directory: Path, base_offset: int, config: LogConfig, *, now_ms: int, suffix: str = ""
     ) -> "Segment":
         """Create an empty segment; its files must not exist."""
+        segment = cls.planned(directory, base_offset, config, now_ms=now_ms, suffix=suffix)
+        segment.create_files()
+        return segment
+
+    @classmethod
+    def planned(
+        cls, directory: Path, base_offset: int, config: LogConfig, *, now_ms: int, suffix: str = ""
+    ) -> "Segment":
+        """Return an empty segment without files; `create_files` is called before the first append."""
         segment = cls(directory, base_offset, config, suffix=suffix)
-        segment._descriptor = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
-        try:
-            segment.offset_index.reset()
-            segment.time_index.reset()
-        except OSError:
-            segment.delete()  # so that it can be retried
-            raise
+        segment.offset_index.start_empty()
+        segment.time_index.start_empty()
         segment._max = MaxTimestamp(NO_TIMESTAMP, base_offset)
         segment.created_ms = now_ms
         return segment
+
+    def create_files(self) -> None:
+        """Create the empty files of a segment that has none."""
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            self.offset_index.reset()
+            self.time_index.reset()
+        except OSError:
+            self.delete()  # so that it can be retried
+            raise
 
     @classmethod
     def open(cls, directory: Path, base_offset: int, config: LogConfig, *, suffix: str = "") -> "Segment":
@@ -356,7 +370,7 @@ class Segment:
             last = self._checked_last()
             entry = last or Position(self.base_offset, 0)
             self._last_max_timestamp()  # checks the index before an entry is removed
-            self.time_index.truncate_to(last.offset + 1 if last else self.base_offset)
+            self.time_index.forget_from(last.offset + 1 if last else self.base_offset)
             self._max = self._last_max_timestamp()
         except CorruptIndex as error:
             logger.warning("rebuilding the indexes of %s: %s", self.path, error)
@@ -418,6 +432,9 @@ class Segment:
         """Complete the indexes for a clean shutdown; missing ones are rebuilt first."""
         if self.size:
             self._reading_index(self.seal)
+        else:
+            self.offset_index.write_out()
+            self.time_index.write_out()
 
     def release(self) -> None:
         """Close the file and write nothing."""

@@ -15,6 +15,7 @@ from headrace.storage.files import (
     SEGMENT_SUFFIXES,
     SWAP,
     file_name,
+    names_in,
     segment_base_offsets,
     sync_directory,
 )
@@ -62,4 +63,4 @@ def _covered(directory: Path, base_offset: int, config: LogConfig) -> list[int]:
     for _, header in swapped.headers():
         last_offset = header.last_offset
     swapped.release()
-    return [base for base in segment_base_offsets(directory) if base_offset < base <= last_offset]
+    return [base for base in segment_base_offsets(names_in(directory)) if base_offset < base <= last_offset]

@@ -55,6 +55,8 @@ class TimestampSearch:
         return self._step
 
     def _may_hold(self, segment: Segment) -> bool:
+        if not segment.size:
+            return False  # it may have no file
         youngest = segment.max_timestamp.timestamp
         if self._timestamp is not None:
             return youngest >= self._timestamp

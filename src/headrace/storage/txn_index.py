@@ -37,10 +37,15 @@ class TxnIndex:
     every block of entries, so that a search skips the blocks that have nothing to offer.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory = directory
+        self._name = name
         self._entries: list[AbortedTxn] | None = None  # None until they are first needed
         self._smallest: list[int] = []
+
+    @property
+    def path(self) -> Path:
+        return self._directory / self._name
 
     def __iter__(self) -> Iterator[AbortedTxn]:
         return iter(self._load())

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import CorruptIndex, CorruptLog, StorageError
-from headrace.storage.files import segment_base_offsets
+from headrace.storage.files import names_in, segment_base_offsets
 from headrace.storage.segment import Segment
 
 
@@ -23,7 +23,7 @@ class SegmentReport(NamedTuple):
 
 def verify(directory: Path) -> Iterator[SegmentReport]:
     """Yield a report on every segment in `directory`, oldest first. Reads everything."""
-    base_offsets = segment_base_offsets(directory)
+    base_offsets = segment_base_offsets(names_in(directory))
     if not base_offsets:
         raise StorageError(f"{directory} holds no segment: name a partition's directory, such as orders-0")
     for base_offset in base_offsets:

@@ -86,6 +86,9 @@ class FakeSession:
     async def get(self, path: str, watch: Watcher | None = None) -> Znode | None:
         return self._tree.get(path, self._zookeeper.watch(self.session_id, watch))
 
+    async def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        return [self._tree.get(path, None) for path in paths]
+
     async def exists(self, path: str, watch: Watcher | None = None) -> bool:
         return await self.get(path, watch) is not None
 

@@ -1,5 +1,6 @@
 """When a broker that may have lost records is past doubt: once the controller knows, before it is in sync."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def told(broker: Broker, broker_epoch: int) -> ErrorCode:
         topic_states=[],
         live_brokers=[],
     )
-    return broker.replicas.take(update)
+    return asyncio.run(broker.replicas.take(update))
 
 
 def is_in_doubt_after_a_kill(broker: Broker) -> bool:

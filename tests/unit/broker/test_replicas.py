@@ -1,7 +1,7 @@
 """The replicas of a broker: created, given their roles and deleted by the controller's UpdateMetadata."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +72,15 @@ class Setup:
             ask_controller=_no_controller,
         )
 
-    def take(self, *topics: UpdateMetadataTopicState, **fields: Any) -> ErrorCode:
+    async def take(self, *topics: UpdateMetadataTopicState, **fields: Any) -> ErrorCode:
         live = [
             UpdateMetadataBroker(id=each, endpoints=[], rack=None, broker_epoch=each) for each in REPLICAS
         ]
         values = {"controller_id": THERE, "controller_epoch": 5, "type": INCREMENTAL} | fields
         values.setdefault("broker_epoch", BROKER_EPOCH)
-        return self.replicas.take(UpdateMetadataRequest(topic_states=topics, live_brokers=live, **values))
+        return await self.replicas.take(
+            UpdateMetadataRequest(topic_states=topics, live_brokers=live, **values)
+        )
 
 
 async def _nobody(broker_id: int) -> Peer:
@@ -90,14 +92,14 @@ async def _no_controller(request: Message, version: int, *, timeout_s: float) ->
 
 
 @pytest.fixture
-def play(tmp_path: Path) -> Callable[[Callable[[Setup], None]], Setup]:
+def play(tmp_path: Path) -> "Play":
     """Return a function that runs a story on an event loop, and waits until deleted files are gone."""
 
-    def run(story: Callable[[Setup], None]) -> Setup:
+    def run(story: Story) -> Setup:
         async def on_loop() -> Setup:
             setup = Setup(tmp_path)
             try:
-                story(setup)
+                await story(setup)
                 if setup.replicas._unlinking is not None:
                     await setup.replicas._unlinking
             finally:
@@ -110,7 +112,8 @@ def play(tmp_path: Path) -> Callable[[Callable[[Setup], None]], Setup]:
     return run
 
 
-Play = Callable[[Callable[[Setup], None]], Setup]
+Story = Callable[[Setup], Awaitable[None]]
+Play = Callable[[Story], Setup]
 
 
 def topic(
@@ -120,24 +123,28 @@ def topic(
     replicas: tuple[int, ...] = REPLICAS,
     topic_id: bytes = TOPIC_ID,
     configs: Mapping[str, str] | None = None,
+    partitions: int = 1,
 ) -> UpdateMetadataTopicState:
-    state = UpdateMetadataPartitionState(
-        partition_index=0,
-        controller_epoch=5,
-        leader=leader,
-        leader_epoch=epoch,
-        isr=replicas,
-        zk_version=epoch,
-        replicas=replicas,
-        offline_replicas=[],
-    )
+    states = [
+        UpdateMetadataPartitionState(
+            partition_index=index,
+            controller_epoch=5,
+            leader=leader,
+            leader_epoch=epoch,
+            isr=replicas,
+            zk_version=epoch,
+            replicas=replicas,
+            offline_replicas=[],
+        )
+        for index in range(partitions)
+    ]
     own = [UpdateMetadataTopicConfig(name=name, value=value) for name, value in (configs or {}).items()]
-    return UpdateMetadataTopicState(topic_name="t", topic_id=topic_id, partition_states=[state], configs=own)
+    return UpdateMetadataTopicState(topic_name="t", topic_id=topic_id, partition_states=states, configs=own)
 
 
 def test_a_replica_is_created_with_its_role_and_the_settings_of_its_topic(play: Play) -> None:
-    def story(setup: Setup) -> None:
-        assert setup.take(topic(configs={"min.insync.replicas": "2"})) == ErrorCode.NONE
+    async def story(setup: Setup) -> None:
+        assert await setup.take(topic(configs={"min.insync.replicas": "2"})) == ErrorCode.NONE
 
         partition = setup.replicas.partitions[ID]
         assert partition.leadership is not None
@@ -148,11 +155,11 @@ def test_a_replica_is_created_with_its_role_and_the_settings_of_its_topic(play: 
 
 
 def test_a_leader_becomes_a_follower_with_the_same_log(play: Play) -> None:
-    def story(setup: Setup) -> None:
-        setup.take(topic())
+    async def story(setup: Setup) -> None:
+        await setup.take(topic())
         before = setup.replicas.partitions[ID]
 
-        setup.take(topic(THERE, epoch=1))
+        await setup.take(topic(THERE, epoch=1))
 
         assert setup.replicas.partitions[ID] is before
         assert before.leadership is None
@@ -162,8 +169,8 @@ def test_a_leader_becomes_a_follower_with_the_same_log(play: Play) -> None:
 
 
 def test_a_partition_without_a_replica_here_has_no_log(play: Play) -> None:
-    def story(setup: Setup) -> None:
-        setup.take(topic(THERE, replicas=(THERE, ELSEWHERE)))
+    async def story(setup: Setup) -> None:
+        await setup.take(topic(THERE, replicas=(THERE, ELSEWHERE)))
 
         assert setup.replicas.partitions == {}
         assert setup.logs.logs == {}
@@ -173,9 +180,9 @@ def test_a_partition_without_a_replica_here_has_no_log(play: Play) -> None:
 
 
 def test_a_replica_that_has_moved_away_is_deleted(play: Play) -> None:
-    def story(setup: Setup) -> None:
-        setup.take(topic())
-        setup.take(topic(THERE, epoch=1, replicas=(THERE, ELSEWHERE)))
+    async def story(setup: Setup) -> None:
+        await setup.take(topic())
+        await setup.take(topic(THERE, epoch=1, replicas=(THERE, ELSEWHERE)))
 
         assert setup.replicas.partitions == {}
         assert setup.logs.logs == {}
@@ -183,10 +190,25 @@ def test_a_replica_that_has_moved_away_is_deleted(play: Play) -> None:
     play(story)
 
 
+@pytest.mark.parametrize("kind", [INCREMENTAL, FULL])
+def test_a_late_update_does_not_bring_back_a_replica_that_has_moved_away(play: Play, kind: int) -> None:
+    async def story(setup: Setup) -> None:
+        await setup.take(topic())
+        await setup.take(topic(THERE, epoch=2, replicas=(THERE, ELSEWHERE)))
+        await setup.take(topic(HERE, epoch=1), type=kind)
+
+        assert ID not in setup.replicas.partitions
+        assert ID not in setup.logs.logs
+        assert setup.image.topics["t"].states[0].leader == THERE
+        assert setup.image.topics["t"].replicas[0] == (THERE, ELSEWHERE)
+
+    play(story)
+
+
 def test_a_topic_that_was_deleted_is_removed_with_its_logs(play: Play) -> None:
-    def story(setup: Setup) -> None:
-        setup.take(topic())
-        setup.take(topic(TOPIC_IS_GONE))
+    async def story(setup: Setup) -> None:
+        await setup.take(topic())
+        await setup.take(topic(TOPIC_IS_GONE))
 
         assert setup.replicas.partitions == {}
         assert setup.image.topics == {}
@@ -196,9 +218,9 @@ def test_a_topic_that_was_deleted_is_removed_with_its_logs(play: Play) -> None:
 
 
 def test_the_deletion_of_an_earlier_topic_of_the_same_name_changes_nothing(play: Play) -> None:
-    def story(setup: Setup) -> None:
-        setup.take(topic())
-        setup.take(topic(TOPIC_IS_GONE, topic_id=b"earlier".ljust(16)))
+    async def story(setup: Setup) -> None:
+        await setup.take(topic())
+        await setup.take(topic(TOPIC_IS_GONE, topic_id=b"earlier".ljust(16)))
 
         assert ID in setup.replicas.partitions
 
@@ -206,11 +228,11 @@ def test_the_deletion_of_an_earlier_topic_of_the_same_name_changes_nothing(play:
 
 
 def test_a_topic_that_was_created_again_begins_with_an_empty_log(play: Play) -> None:
-    def story(setup: Setup) -> None:
-        setup.take(topic())
+    async def story(setup: Setup) -> None:
+        await setup.take(topic())
         before = setup.replicas.partitions[ID]
 
-        setup.take(topic(topic_id=b"later".ljust(16)))
+        await setup.take(topic(topic_id=b"later".ljust(16)))
 
         assert setup.replicas.partitions[ID] is not before
         assert setup.replicas.partitions[ID].topic_id == b"later".ljust(16)
@@ -219,10 +241,10 @@ def test_a_topic_that_was_created_again_begins_with_an_empty_log(play: Play) -> 
 
 
 def test_a_full_update_deletes_the_logs_of_topics_that_it_does_not_name(play: Play) -> None:
-    def story(setup: Setup) -> None:
+    async def story(setup: Setup) -> None:
         setup.logs.create(TopicPartition("gone", 0), b"gone".ljust(16), LogConfig())
 
-        setup.take(topic(), type=FULL)
+        await setup.take(topic(), type=FULL)
 
         assert set(setup.logs.logs) == {ID}
 
@@ -230,11 +252,56 @@ def test_a_full_update_deletes_the_logs_of_topics_that_it_does_not_name(play: Pl
 
 
 def test_a_former_controller_and_a_message_to_an_earlier_broker_epoch_are_refused(play: Play) -> None:
-    def story(setup: Setup) -> None:
-        setup.take(topic())
+    async def story(setup: Setup) -> None:
+        await setup.take(topic())
 
-        assert setup.take(topic(THERE, epoch=1), controller_epoch=4) == ErrorCode.STALE_CONTROLLER_EPOCH
-        assert setup.take(topic(THERE, epoch=1), broker_epoch=40) == ErrorCode.STALE_BROKER_EPOCH
+        assert await setup.take(topic(THERE, epoch=1), controller_epoch=4) == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert await setup.take(topic(THERE, epoch=1), broker_epoch=40) == ErrorCode.STALE_BROKER_EPOCH
         assert setup.replicas.partitions[ID].leader == HERE
+
+    play(story)
+
+
+def test_a_topic_with_many_partitions_is_visible_with_all_of_them_or_not_at_all(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.broker.slices.SLICE_S", 0.0)  # a pause at each step
+
+    async def story(setup: Setup) -> None:
+        updating = asyncio.create_task(setup.take(topic(partitions=1000)))
+        seen = set()
+        while not updating.done():
+            seen.add((len(setup.replicas.partitions) > 0, "t" in setup.image.topics))
+            await asyncio.sleep(0)
+        assert seen == {(False, False), (True, False)}
+        assert len(setup.image.topics["t"].replicas) == len(setup.replicas.partitions) == 1000
+
+    play(story)
+
+
+def test_updates_are_applied_one_after_the_other(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.broker.slices.SLICE_S", 0.0)
+
+    async def story(setup: Setup) -> None:
+        first = asyncio.create_task(setup.take(topic()))
+        second = asyncio.create_task(setup.take(topic(TOPIC_IS_GONE), controller_epoch=6))
+        third = asyncio.create_task(setup.take(topic(topic_id=b"later".ljust(16)), controller_epoch=6))
+        assert {await first, await second, await third} == {ErrorCode.NONE}
+        assert setup.replicas.partitions[ID].topic_id == b"later".ljust(16)
+
+    play(story)
+
+
+def test_an_update_ends_when_a_later_controller_sends_a_message(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.broker.slices.SLICE_S", 0.0)
+
+    async def story(setup: Setup) -> None:
+        updating = asyncio.create_task(setup.take(topic()))
+        await asyncio.sleep(0)
+        assert setup.replicas.check_sender(6, BROKER_EPOCH) == ErrorCode.NONE
+        assert await updating == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert "t" not in setup.image.topics
 
     play(story)

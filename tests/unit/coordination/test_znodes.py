@@ -1,12 +1,14 @@
 """The JSON in these tests is what Kafka 3.9 wrote: the layout is not ours to change."""
 
 import json
+from functools import partial
 
 import pytest
 
 from headrace.coordination.znodes import (
     BrokerRegistration,
     ClusterId,
+    ClusterSecret,
     Config,
     ConfigChange,
     Controller,
@@ -104,6 +106,15 @@ def test_garbage_in_zookeeper_is_named_with_its_path(data: bytes) -> None:
         ClusterId.decode(data)
     with pytest.raises(CorruptZnode, match="/controller_epoch"):
         ControllerEpoch.decode(data)
+
+
+def test_the_content_of_a_secret_znode_is_not_in_the_error() -> None:
+    for decode in (ClusterSecret.decode, partial(Config.decode, "users", "alice")):
+        with pytest.raises(CorruptZnode, match="is invalid: its content is secret") as error:
+            decode(b'{"half a secret')
+        assert "half" not in str(error.value)
+    assert ClusterSecret.decode(ClusterSecret(secret=b"abc").encode()) == ClusterSecret(secret=b"abc")
+    assert "abc" not in repr(ClusterSecret(secret=b"abc"))
 
 
 def test_ids_are_printed_as_kafka_prints_them() -> None:

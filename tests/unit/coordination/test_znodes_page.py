@@ -9,6 +9,7 @@ from headrace.coordination.schema_znodes import SchemaSubject, SchemaText
 from headrace.coordination.znodes import (
     BrokerRegistration,
     ClusterId,
+    ClusterSecret,
     Config,
     ConfigChange,
     Controller,
@@ -28,6 +29,7 @@ def written() -> dict[str, str]:
     change = ConfigChange(entity="topics/orders")
     nodes: list[Any] = [
         ClusterId(id="kFg2n0eYSgWGzSrTbcEJpQ"),
+        ClusterSecret(secret=bytes(range(4))),
         BrokerRegistration(
             broker_id=1,
             endpoints=(Endpoint("PLAINTEXT", "10.0.0.1", 9092),),

@@ -12,6 +12,7 @@ from headrace.protocol.batch import read_batch
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import (
     CLEAN_SHUTDOWN,
+    RECOVERY_POINTS,
     LogDirectory,
 )
 from headrace.storage.errors import ForeignDirectory
@@ -35,7 +36,7 @@ from unit.storage.directory_contents import (
 def test_what_was_created_is_there_again_after_a_stop(open_directory: OpenDirectory) -> None:
     directory = open_directory()
     fill(directory.create(ORDERS, TOPIC_ID, CONFIG))
-    directory.create(PAYMENTS, TOPIC_ID[::-1], CONFIG)
+    fill(directory.create(PAYMENTS, TOPIC_ID[::-1], CONFIG), 1)
     written = read_all(directory.logs[ORDERS])
     directory.close()
 
@@ -293,3 +294,36 @@ class running:  # noqa: N801  reads as a verb
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
+
+
+def test_a_checkpoint_is_written_only_if_it_has_changed(open_directory: OpenDirectory, path: Path) -> None:
+    directory = open_directory()
+    log = directory.create(ORDERS, TOPIC_ID, CONFIG)
+    fill(log)
+    log.flush()
+    directory.checkpoint()
+    before = (path / RECOVERY_POINTS).stat().st_ino
+    directory.checkpoint()
+    assert (path / RECOVERY_POINTS).stat().st_ino == before
+    fill(log, 1)
+    log.flush()
+    directory.checkpoint()
+    assert (path / RECOVERY_POINTS).stat().st_ino != before
+
+
+def test_a_log_is_unflushed_from_an_append_to_the_next_flush(open_directory: OpenDirectory) -> None:
+    directory = open_directory()
+    log = directory.create(ORDERS, TOPIC_ID, CONFIG)
+    assert directory.unflushed() == []
+    fill(log, 1)
+    assert directory.unflushed() == [ORDERS]
+    log.flush()
+    assert directory.unflushed() == []
+    fill(log, 1)
+    assert directory.unflushed() == [ORDERS]
+    crash(directory)
+
+    again = open_directory()
+    assert again.unflushed() == [ORDERS]
+    again.delete(ORDERS)
+    assert again.unflushed() == []

@@ -107,8 +107,8 @@ def test_a_topic_id_that_cannot_be_read_fails_its_log_alone(
     open_directory: OpenDirectory, path: Path
 ) -> None:
     directory = open_directory()
-    directory.create(ORDERS, TOPIC_ID, CONFIG)
-    directory.create(PAYMENTS, TOPIC_ID, CONFIG)
+    fill(directory.create(ORDERS, TOPIC_ID, CONFIG), 1)
+    fill(directory.create(PAYMENTS, TOPIC_ID, CONFIG), 1)
     directory.close()
     (path / "orders-0" / "partition.metadata").write_text("version: 0\n")
 

@@ -120,7 +120,7 @@ def test_names_with_dashes_and_dots_come_back_as_they_were(open_directory: OpenD
     directory = open_directory()
     partitions = {TopicPartition(name, number) for number in (0, 7, 12)}
     for partition in partitions:
-        directory.create(partition, TOPIC_ID, CONFIG)
+        fill(directory.create(partition, TOPIC_ID, CONFIG), 1)
     directory.close()
 
     assert set(open_directory().logs) == partitions

@@ -150,8 +150,44 @@ def test_epochs_that_are_forgotten_are_so_on_the_disk_at_once(
         "headrace.storage.epochs.write_lines", lambda _path, _lines, *, sync: synced.append(sync)
     )
 
-    epochs.assign(4, 20)
+    epochs.assign(5, 20)
     epochs.truncate_from_end(15)
-    epochs.assign(5, 8)
+    epochs.assign(6, 20)
+    epochs.assign(7, 20)
+    assert synced == [False, True, False, False]
 
-    assert synced == [False, True, True]
+    epochs.assign(4, 20)  # otherwise a power failure could bring epoch 7 back, after batches of epoch 4
+    assert synced[4:] == [True]
+
+
+def test_an_epoch_without_batches_is_in_memory_only(epochs: LeaderEpochs, tmp_path: Path) -> None:
+    epochs.begin(4, 20)
+    epochs.begin(5, 20)
+    assert epochs.entries == ((1, 5), (3, 10), (5, 20))
+    assert LeaderEpochs(tmp_path).entries == ((1, 5), (3, 10))
+    assert epochs.is_unwritten
+
+    epochs.write()
+    assert LeaderEpochs(tmp_path).entries == epochs.entries
+    assert not epochs.is_unwritten
+
+
+def test_epochs_outside_a_log_that_is_opened_are_dropped_without_a_write(
+    epochs: LeaderEpochs, tmp_path: Path
+) -> None:
+    epochs.keep_within(7, 10)
+    assert epochs.entries == ((1, 7),)
+    assert LeaderEpochs(tmp_path).entries == ((1, 5), (3, 10))
+
+
+@pytest.mark.parametrize(("epoch", "is_durable"), [(2, True), (3, True), (4, False)])
+def test_an_epoch_that_was_dropped_cannot_come_back(
+    epochs: LeaderEpochs, monkeypatch: pytest.MonkeyPatch, epoch: int, is_durable: bool
+) -> None:
+    epochs.keep_within(0, 10)
+    synced: list[bool] = []
+    monkeypatch.setattr(
+        "headrace.storage.epochs.write_lines", lambda _path, _lines, *, sync: synced.append(sync)
+    )
+    epochs.assign(epoch, 10)
+    assert synced == [is_durable]

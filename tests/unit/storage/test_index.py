@@ -11,7 +11,7 @@ MANY = 1300  # entries: two whole pages in the file, the rest in memory
 
 def offset_index(directory: Path, entries: int = 0, *, max_bytes: int = 10**6) -> OffsetIndex:
     """Entry n says that the batch ending with BASE + 10n + 9 starts at byte 100n."""
-    index = OffsetIndex(directory / "x.index", BASE, max_bytes)
+    index = OffsetIndex(directory, "x.index", BASE, max_bytes)
     index.reset()
     for number in range(entries):
         index.append(BASE + 10 * number + 9, 100 * number)
@@ -20,7 +20,7 @@ def offset_index(directory: Path, entries: int = 0, *, max_bytes: int = 10**6) -
 
 def time_index(directory: Path, entries: int = 0) -> TimeIndex:
     """Entry n says that nothing up to BASE + 10n is younger than 5n + 1."""
-    index = TimeIndex(directory / "x.timeindex", BASE, 10**6)
+    index = TimeIndex(directory, "x.timeindex", BASE, 10**6)
     index.reset()
     for number in range(entries):
         index.maybe_append(5 * number + 1, BASE + 10 * number)
@@ -29,7 +29,7 @@ def time_index(directory: Path, entries: int = 0) -> TimeIndex:
 
 def reopened(index: OffsetIndex) -> OffsetIndex:
     index.write_out()
-    return OffsetIndex(index.path, BASE, 10**6)
+    return OffsetIndex(index.path.parent, index.path.name, BASE, 10**6)
 
 
 def test_entries_have_kafkas_layout(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_an_index_is_full_at_its_limit(tmp_path: Path) -> None:
 
 
 def test_the_time_index_keeps_a_place_for_its_last_entry(tmp_path: Path) -> None:
-    index = TimeIndex(tmp_path / "x.timeindex", BASE, 36)
+    index = TimeIndex(tmp_path, "x.timeindex", BASE, 36)
     index.reset()
     index.maybe_append(1, BASE)
     assert not index.is_full
@@ -150,12 +150,12 @@ def test_a_file_that_is_not_a_whole_number_of_entries_is_corrupt(tmp_path: Path)
     index.path.write_bytes(index.path.read_bytes()[:-1])
 
     with pytest.raises(CorruptIndex, match=r"23 bytes, not a multiple of 8"):
-        OffsetIndex(index.path, BASE, 80).last()
+        OffsetIndex(index.path.parent, index.path.name, BASE, 80).last()
 
 
 def test_a_missing_file_is_corrupt(tmp_path: Path) -> None:
     with pytest.raises(CorruptIndex, match="missing"):
-        OffsetIndex(tmp_path / "x.index", BASE, 80).last()
+        OffsetIndex(tmp_path, "x.index", BASE, 80).last()
 
 
 def test_a_file_that_shrinks_while_it_is_open_is_corrupt(tmp_path: Path) -> None:

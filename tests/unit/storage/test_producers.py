@@ -5,9 +5,10 @@ import pytest
 from headrace.protocol.batch import BatchHeader, read_batch
 from headrace.protocol.ids import ProducerId
 from headrace.storage.errors import OutOfOrderSequence
+from headrace.storage.files import names_in
 from headrace.storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from headrace.storage.producer_state import EndMarker, ProducerState
-from headrace.storage.producers import Producers
+from headrace.storage.producers import Producers, snapshots_in
 from support.records import TIMESTAMP, make_batch, make_marker
 
 ABORT = EndMarker(commit=False, coordinator_epoch=2)
@@ -94,7 +95,7 @@ def test_a_snapshot_brings_back_every_producer_with_its_last_batch(
     producers.next_offset = 21
     producers.take_snapshot()
 
-    restored = Producers(tmp_path)
+    restored = Producers(tmp_path, snapshots_in(names_in(tmp_path)))
     restored.restore(start=0, end=21)
 
     assert restored.next_offset == 21

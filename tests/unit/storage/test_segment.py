@@ -139,10 +139,10 @@ def test_files_are_deleted_together(segment: Segment) -> None:
 
 
 def test_a_segment_that_could_not_be_made_leaves_no_file_open(tmp_path: Path) -> None:
-    (tmp_path / f"{BASE:020d}.timeindex").mkdir()
+    (tmp_path / f"{BASE:020d}.timeindex").symlink_to(tmp_path / "missing" / "file")
     before = _open_files()
 
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(FileNotFoundError):
         created(tmp_path)
 
     assert _open_files() == before

@@ -25,10 +25,10 @@ def history(seed: int, count: int) -> list[AbortedTxn]:
 def test_the_search_finds_what_a_scan_finds(tmp_path: Path) -> None:
     for seed in range(20):
         entries = history(seed, 300)
-        index = TxnIndex(tmp_path / f"{seed}.txnindex")
+        index = TxnIndex(tmp_path, f"{seed}.txnindex")
         for entry in entries[:200]:
             index.append(entry)
-        index = TxnIndex(index.path)  # the rest is appended to what was loaded
+        index = TxnIndex(index.path.parent, index.path.name)  # the rest is appended to what was loaded
         for entry in entries[200:]:
             index.append(entry)
         chance = random.Random(seed)

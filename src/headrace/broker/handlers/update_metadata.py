@@ -18,9 +18,9 @@ from headrace.security.authorization import Operation
     inter_broker=True,
     when_ready=False,
 )
-def update_metadata(request: UpdateMetadataRequest, context: Context) -> UpdateMetadataResponse:
+async def update_metadata(request: UpdateMetadataRequest, context: Context) -> UpdateMetadataResponse:
     try:
-        code = context.broker.replicas.take(request)
+        code = await context.broker.replicas.take(request)
     except FAILURES as error:
         code = error_code(error)
     return UpdateMetadataResponse(error_code=code)

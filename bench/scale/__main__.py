@@ -1,0 +1,59 @@
+"""Many partitions on one broker of Headrace, next to Apache Kafka: what they cost and how long things take.
+
+    make scale                                 1,000, 5,000 and 10,000 partitions, about fifteen minutes
+    make scale ARGS="--partitions 1000"        one size
+    make scale ARGS="--headrace-only"          without Kafka
+
+Both brokers run one after the other, each alone, with one record in every partition. Times are of one run:
+on a noisy machine, repeat them, and read the ratios.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from compare import process, servers
+from scale.partitions import measure
+
+EXPECTED: Mapping[str, str] = {
+    "create s": "<= 1.5x",
+    "longest delay ms": "<= 20",
+    "KiB/partition": "< 8",
+    "idle CPU %": "flat",
+    "restart s": "<= 0.25x",
+}
+
+
+def main() -> None:
+    arguments = _arguments()
+    process.warn_if_busy()
+    print(f"{'partitions':>10}  {'figure':<18} {'headrace':>10} {'kafka':>10} {'ratio':>7}  expected")
+    with tempfile.TemporaryDirectory(prefix="scale-", dir=arguments.directory) as name:
+        for partitions in arguments.partitions:
+            ours = measure(servers.headrace(Path(name))(), partitions)
+            kafkas = {} if arguments.headrace_only else measure(servers.kafka(Path(name))(), partitions)
+            _show(partitions, ours, kafkas)
+
+
+def _show(partitions: int, ours: Mapping[str, float], kafkas: Mapping[str, float]) -> None:
+    for figure, value in ours.items():
+        kafka = kafkas.get(figure)
+        beside = "" if kafka is None else f"{kafka:10.2f} {value / kafka if kafka else float('inf'):6.2f}x"
+        print(
+            f"{partitions:10,}  {figure:<18} {value:10.2f} {beside:>18}  {EXPECTED.get(figure, '')}".rstrip()
+        )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="make scale", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--partitions", type=int, nargs="+", default=[1000, 5000, 10_000])
+    parser.add_argument("--headrace-only", action="store_true", help="measure no Kafka")
+    parser.add_argument("--directory", type=Path, help="where both keep their data")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
