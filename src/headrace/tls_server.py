@@ -16,6 +16,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from headrace.line_limit import LineLimit
+from headrace.tls_alerts import connection_of_handshake
+
 HANDSHAKE_TIMEOUT_S: Final = 10.0  # from the connection to the first message, and from there to the end
 PER_ITERATION: Final = 2  # handshakes that are started in one iteration of the event loop
 MAX_STARTED: Final = 256  # handshakes whose next message the client may send at any time
@@ -78,6 +81,7 @@ class TlsServer:
         self._ready: deque[socket.socket] = deque()
         self._started: set[asyncio.Task[None]] = set()
         self._turn: asyncio.Handle | None = None
+        self._log_limit = LineLimit()
         self.failures = 0
 
     async def start_serving(self) -> None:
@@ -183,6 +187,8 @@ class TlsServer:
         self._plan_turn()
 
     async def _handshake(self, connection: socket.socket) -> None:
+        connection_of_handshake.set(connection)  # in the context of this task alone
+        client = _address(connection)
         try:
             await self._loop.connect_accepted_socket(
                 self._make_protocol,
@@ -192,5 +198,23 @@ class TlsServer:
             )
         except OSError as error:  # of TLS as well: its errors are OSErrors
             self.failures += 1
-            logger.debug("a TLS handshake has failed: %s", error)
+            if self._log_limit.has_room():
+                logger.info("the TLS handshake with %s has failed: %s", client, reason(error))
             connection.close()
+
+
+def reason(error: OSError) -> str:
+    """Return why a handshake has failed, in OpenSSL's words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the client's certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.replace("_", " ").lower()
+    return str(error) or "the client has closed the connection"
+
+
+def _address(connection: socket.socket) -> str:
+    try:
+        host, port, *_ = connection.getpeername()
+    except (OSError, ValueError):  # the client is gone, or a UNIX socket
+        return "an unknown client"
+    return f"{host}:{port}"

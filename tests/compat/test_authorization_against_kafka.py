@@ -16,6 +16,7 @@ from headrace.protocol.schema.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     UserName,
 )
+from headrace.protocol.schema.fetch import ReplicaState
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
@@ -24,7 +25,7 @@ from headrace.security.authorization import CLUSTER_NAME, OPERATIONS, Operation,
 from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.guarded import CLIENTS, address, guarded_cluster, log_in
 from wire.raw import RawClient
-from wire.requests import ASK_VERSIONS, create_topic, fresh_name
+from wire.requests import ASK_VERSIONS, create_topic, fetch_request, fresh_name
 
 UNAUTHORIZED: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -114,6 +115,37 @@ def test_a_principal_is_refused_and_told_what_apache_kafka_tells(servers: list[S
     headrace, kafka = (_answers(server, kind, requests) for server in servers)
 
     assert headrace == kafka
+
+
+@pytest.mark.parametrize("kind", [OFTEN[0], OFTEN[1]], ids=lambda kind: kind.user)
+@pytest.mark.parametrize("version", [4, 12, 13, 17])
+def test_followers_are_refused_as_apache_kafka_refuses_them(
+    servers: list[Server], kind: Kind, version: int
+) -> None:
+    """READ on the topic does not suffice; a topic that does not exist gets the same answer."""
+    headrace, kafka = (_follower_fetches(server, kind, version) for server in servers)
+
+    assert headrace == kafka
+    assert headrace == [(ErrorCode.NONE, [ErrorCode.TOPIC_AUTHORIZATION_FAILED])] * 2
+
+
+def _follower_fetches(server: Server, kind: Kind, version: int) -> list[tuple[int, list[int]]]:
+    """Return the error codes of a Fetch of a follower, for a topic and for one that does not exist."""
+    with RawClient(server.address) as admin, RawClient(server.address) as client:
+        target = _target(log_in(admin, "admin"))
+        _create_acls(admin, kind)
+        log_in(client, kind.user)
+        found = []
+        for topic in (target.name, fresh_name()) if version < 13 else (target.id, bytes(range(16))):
+            request = fetch_request(topic, max_wait_ms=100)
+            field, value = (
+                ("replica_id", 1) if version < 15 else ("replica_state", ReplicaState(replica_id=1))
+            )
+            setattr(request, field, value)
+            response = client.ask(request, version)
+            codes = [part.error_code for each in response.responses for part in each.partitions]
+            found.append((response.error_code, codes))
+    return found
 
 
 def _compared(servers: Sequence[Server]) -> list[tuple[ApiKey, int]]:

@@ -57,6 +57,7 @@ def take_files(old: Path, new: Path) -> None:
     """As the page has it: not the topic's id, and not what is known of producers."""
     left_out = re.findall(r"--exclude '?([^' ]+)", PAGE)
     assert left_out == ["partition.metadata", "*.snapshot"]
+    new.mkdir(exist_ok=True)  # as rsync does: a log to which nothing was written has no directory
     for each in new.iterdir():
         if each.name != "partition.metadata":
             each.unlink()

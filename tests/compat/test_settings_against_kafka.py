@@ -147,6 +147,14 @@ class Broker(NamedTuple):
         found = [(each.resource_type, each.resource_name) for each in answer.config_resources]
         return ErrorCode(answer.error_code).name, sorted(found)
 
+    def listed(self, type_: int, *names: str) -> Any:
+        """Return the resources of a type once they have these names: Kafka answers before that."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while (found := self.list(type_))[1] != [(type_, name) for name in sorted(names)]:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+        return found
+
     def grow(self, *topics: tuple[str, int, Sequence[Sequence[int]] | None]) -> Any:
         request = create_partitions.CreatePartitionsRequest(
             topics=[
@@ -408,9 +416,9 @@ def about_groups(broker: Broker) -> Iterator[Any]:
     yield broker.describe(GROUP, "")
     yield broker.replace(GROUP, "a/b c", ("no.such", "1"))
     yield broker.replace(GROUP, "other", ("share.session.timeout.ms", "50000"))
-    yield broker.list(GROUP)
+    yield broker.listed(GROUP, "a/b c", "other")
     yield broker.alter(GROUP, "other", ("share.session.timeout.ms", DELETE, None))
-    yield broker.list(GROUP)
+    yield broker.listed(GROUP, "a/b c")
 
 
 def about_client_metrics(broker: Broker) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from cli.secure_up import administrator
 from console.reading import Reader
 from console.seed import open_transactions, register_schemas, seed
 from headrace.http.serving import serve_in_thread
@@ -31,6 +32,14 @@ def url(bootstrap: str) -> Iterator[str]:
     with serve_in_thread(bootstrap) as served:
         register_schemas(served.url)
         yield served.url
+
+
+@pytest.fixture(scope="session")
+def secure_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
+    """A cluster with users and ACLs, and its console."""
+    with UpProcess(tmp_path_factory.mktemp("secure"), arguments=["--secure"]) as process:
+        administrator(process).ok("topic", "create", "orders")
+        yield process
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,9 @@ def seed(bootstrap: str, *, replicas: int = 1, records: int = 400) -> None:
     ):
         commit(bootstrap, group, topic, share)
     commit(bootstrap, HOSTILE, "customers", 0.5)
+    admin.create_user(HOSTILE, "secret")
+    admin.alter_quotas({"user": "billing-service.eu", "client-id": None}, sets={"consumer_byte_rate": 5e6})
+    admin.alter_quotas({"user": HOSTILE, "client-id": HOSTILE}, sets={"request_percentage": 12.5})
 
 
 def open_transactions(bootstrap: str) -> None:

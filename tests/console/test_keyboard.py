@@ -16,6 +16,9 @@ def test_g_and_a_letter_lead_to_a_page(reader: Reader) -> None:
         ("x", "Transactions"),
         ("s", "Schemas"),
         ("p", "Pipelines"),
+        ("u", "Users"),
+        ("l", "ACLs"),
+        ("q", "Quotas"),
         ("a", "API"),
     ):
         page.keyboard.press("g")

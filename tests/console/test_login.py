@@ -5,16 +5,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cli.secure_up import administrator
-from headrace.properties import parse_properties
+from console.logging_in import log_in, password_of
 from headrace.testing.process import UpProcess
-
-
-@pytest.fixture(scope="module")
-def secure_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
-    with UpProcess(tmp_path_factory.mktemp("secure"), arguments=["--secure"]) as process:
-        administrator(process).ok("topic", "create", "orders")
-        yield process
 
 
 @pytest.fixture
@@ -26,17 +18,6 @@ def visitor(browser: Browser, secure_up: UpProcess) -> Iterator[Page]:
     page.goto(f"{secure_up.http}/ui/topics")
     yield page
     context.close()
-
-
-def log_in(page: Page, user: str, password: str) -> None:
-    page.get_by_label("User").fill(user)
-    page.get_by_label("Password").fill(password)
-    page.get_by_role("button", name="Log in").click()
-
-
-def password_of(up: UpProcess) -> str:
-    path = up.data / "client.librdkafka.properties"
-    return parse_properties(path.read_text(), str(path))["sasl.password"]
 
 
 def test_the_login_leads_back_to_the_page_and_out_again(visitor: Page, secure_up: UpProcess) -> None:

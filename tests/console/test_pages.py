@@ -39,6 +39,10 @@ PAGES: Final = {
     "/ui/pipelines": "Pipelines",
     "/ui/pipelines/trucks": "trucks",
     "/ui/pipelines/shop": "shop",
+    "/ui/users": "Users",
+    "/ui/acls": "ACLs",
+    "/ui/quotas": "Quotas",
+    "/ui/quotas?of=ip": "Quotas",
     "/ui/api": "API",
 }
 
@@ -93,6 +97,8 @@ def test_at_the_width_of_a_phone_tables_keep_what_matters(browser: Browser, url:
         ("/ui/topics/ledger/producers?partition=1", ["Producer id", "Open transaction", "Action"]),
         ("/ui/schemas", ["Subject", "Versions", "Newest id"]),
         ("/ui/pipelines", ["Query", "State", "Rows in/s", "Lag"]),
+        ("/ui/users", ["User", "Change"]),
+        ("/ui/quotas", ["Of", "Quota", "Value", "Change"]),
     ):
         heads = reader.open(path).locator("table").first.locator("thead th").all()
         assert [each.inner_text().strip() for each in heads if each.is_visible()] == columns, path
@@ -108,6 +114,8 @@ def test_dialogs_can_be_read_in_every_theme_and_width(looked_at: Reader) -> None
         "/ui/groups/billing",
         "/ui/hanging-transactions?older=0",
         "/ui/schemas/orders-value",
+        "/ui/users",
+        "/ui/quotas",
     ):
         looked_at.open(path)
         for name in page.evaluate("[...document.querySelectorAll('dialog')].map((each) => each.id)"):

@@ -16,9 +16,9 @@ from headrace.client.wire.security import Security
 from headrace.http.serving import serve_in_thread
 from headrace.security.tls import TlsSettings
 from support.certificates import Authority
+from wire.issuer import ISSUER, Issuer
 from wire.requests import fresh_name
 from wire.secured import LOGIN, SecuredCluster, secured_cluster
-from wire.test_oauthbearer import ISSUER, Issuer
 
 TIMEOUT_S: Final = 30
 HOSTS: Final = ("127.0.0.1", "localhost")

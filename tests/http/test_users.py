@@ -4,6 +4,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import pytest
@@ -26,7 +27,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from cluster.waiting import until
 from headrace.client.wire.security import Security
-from headrace.http.serving import serve_in_thread
+from headrace.http.serving import Served, serve_in_thread
 from http_support.asking import Asking
 from wire.guarded import PASSWORDS, guarded_cluster, user
 from wire.requests import fresh_name
@@ -50,11 +51,15 @@ def admin(cluster: SecuredCluster) -> AdminClient:
 
 @pytest.fixture(scope="module")
 def url(cluster: SecuredCluster) -> Iterator[str]:
-    security = Security.of(user(cluster, "admin"))
-    with serve_in_thread(
-        cluster.bootstrap, security=security, authentication=True, password_mechanism="PLAIN"
-    ) as served:
+    with gateway(cluster, trusted_proxies=["127.0.0.1"]) as served:
         yield served.url
+
+
+def gateway(cluster: SecuredCluster, **more: Any) -> AbstractContextManager[Served]:
+    security = Security.of(user(cluster, "admin"))
+    return serve_in_thread(
+        cluster.bootstrap, security=security, authentication=True, password_mechanism="PLAIN", **more
+    )
 
 
 class User:
@@ -151,6 +156,16 @@ def test_a_browser_is_sent_to_the_login_page_and_its_scripts_are_told(url: str) 
     assert page.headers["location"] == "/ui/login?next=/ui/topics%3Fq%3Da%26sort%3Dname"
     assert script.status_code == 401
     assert "www-authenticate" not in script.headers  # or the browser would ask for a password itself
+
+
+def test_clients_cannot_name_another_address_unless_they_are_trusted_proxies(cluster: SecuredCluster) -> None:
+    with gateway(cluster) as served:
+        guesser = User(served.url, "carol", "guess")
+        statuses: list[int] = []
+        while 429 not in statuses:
+            forged = f"203.0.113.{len(statuses)}"
+            statuses.append(guesser("GET", "/topics", None, x_forwarded_for=forged).status_code)
+            assert len(statuses) < 40
 
 
 def test_failed_attempts_are_limited_by_address(url: str) -> None:

@@ -70,14 +70,21 @@ class Authority:
         one_part = self._name.public_bytes()[2:]
         return f"{int.from_bytes(sha1(one_part).digest()[:4], 'little'):08x}.0"
 
-    def certify(self, name: str, hosts: Sequence[str] = ()) -> Identity:
-        """A new key, and a certificate that it belongs to `name` at `hosts`."""
-        return self._sign(_name(name), ec.generate_private_key(ec.SECP256R1()), hosts, is_authority=False)
+    def certify(self, name: str, hosts: Sequence[str] = (), *, ended: timedelta | None = None) -> Identity:
+        """A new key, and a certificate that it belongs to `name` at `hosts`; it has expired if it `ended`."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        return self._sign(_name(name), key, hosts, is_authority=False, ended=ended)
 
     def _sign(
-        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, hosts: Sequence[str], *, is_authority: bool
+        self,
+        name: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        hosts: Sequence[str],
+        *,
+        is_authority: bool,
+        ended: timedelta | None = None,
     ) -> Identity:
-        now = datetime.now(UTC)
+        now = datetime.now(UTC) if ended is None else datetime.now(UTC) - VALID - ended
         builder = (
             x509.CertificateBuilder()
             .subject_name(name)

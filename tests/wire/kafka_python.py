@@ -10,6 +10,7 @@ with warnings.catch_warnings():
         KafkaError,
         MessageSizeTooLargeError,
         TopicAlreadyExistsError,
+        TopicAuthorizationFailedError,
         UnknownTopicOrPartitionError,
     )
     from kafka.structs import OffsetAndMetadata
@@ -26,6 +27,7 @@ __all__ = [
     "NewTopic",
     "OffsetAndMetadata",
     "TopicAlreadyExistsError",
+    "TopicAuthorizationFailedError",
     "TopicPartition",
     "UnknownTopicOrPartitionError",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,31 @@ ALICE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SecuredCluster:
-    brokers: list[ServerProcess]
+    """Brokers of one coordinator; `settings_of_brokers` are those of each."""
+
+    root: Path
+    settings_of_brokers: Mapping[str, str]
+    running: ExitStack
+    brokers: list[ServerProcess] = field(default_factory=list)
+
+    def add_broker(self, more: Mapping[str, str] | None = None) -> ServerProcess:
+        """Start another broker, with settings of its own."""
+        made = self.new_broker(more or {})
+        self.brokers.append(self.running.enter_context(made))
+        return made
+
+    def new_broker(self, more: Mapping[str, str]) -> ServerProcess:
+        """The next broker, which does not run yet."""
+        broker_id = len(self.brokers) + 1
+        return ServerProcess(
+            [
+                "broker",
+                f"--set=broker.id={broker_id}",
+                f"--set=log.dirs={self.root / f'broker-{broker_id}'}",
+                *(f"--set={name}={value}" for name, value in {**self.settings_of_brokers, **more}.items()),
+            ],
+            self.root / f"broker-{broker_id}.log",
+        )
 
     @property
     def bootstrap(self) -> str:
@@ -66,19 +90,7 @@ def secured_cluster(root: Path, more: Mapping[str, str], brokers: int = 2) -> It
             "default.replication.factor": str(brokers),
             **more,
         }
-        yield SecuredCluster(
-            [
-                running.enter_context(
-                    ServerProcess(
-                        [
-                            "broker",
-                            f"--set=broker.id={broker_id}",
-                            f"--set=log.dirs={root / f'broker-{broker_id}'}",
-                            *(f"--set={name}={value}" for name, value in settings.items()),
-                        ],
-                        root / f"broker-{broker_id}.log",
-                    )
-                )
-                for broker_id in range(1, brokers + 1)
-            ]
-        )
+        cluster = SecuredCluster(root, settings, running)
+        for _ in range(brokers):
+            cluster.add_broker()
+        yield cluster

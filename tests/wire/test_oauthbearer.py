@@ -1,47 +1,24 @@
 """A listener with OAUTHBEARER: clients bring tokens, and the broker follows the keys that sign them."""
 
 import asyncio
-import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider
 from confluent_kafka import KafkaError, Producer
-from joserfc import jwt
-from joserfc.jwk import ECKey
 
 from cluster.waiting import until
 from headrace.client.admin.admin import Admin
 from headrace.client.errors import Refused
+from wire.issuer import ISSUER, Issuer
 from wire.requests import fresh_name
 from wire.secured import LOGIN, SecuredCluster, secured_cluster
 
 TIMEOUT_S: Final = 30
-ISSUER: Final = "https://login.example"
-
-
-class Issuer:
-    """Signs tokens, and publishes its keys in a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._key = self.renew("first")
-
-    def renew(self, name: str) -> ECKey:
-        self._key = ECKey.generate_key("P-256", {"kid": name})
-        new = self.path.with_suffix(".new")
-        new.write_text(json.dumps({"keys": [self._key.as_dict(private=False)]}))
-        new.rename(self.path)
-        return self._key
-
-    def token(self, user: str = "alice", **claims: Any) -> str:
-        said = {"sub": user, "iss": ISSUER, "aud": "headrace", "exp": int(time.time()) + 600} | claims
-        return jwt.encode({"alg": "ES256", "kid": self._key.kid}, said, self._key)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from headrace.protocol.schema.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from headrace.protocol.schema.metadata import MetadataRequest
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from support.records import make_batch
 from wire.process import BrokerProcess
 from wire.quotas import alter, alteration, any_of, default_of, named, quotas_of, set_quotas
@@ -329,6 +329,22 @@ def test_mutations_beyond_the_quota_are_made_and_throttled_in_old_versions(
     assert made.topics[0].error_code == 0
     assert 10_000 < made.throttle_time_ms <= 20_000
     assert _partitions(admin, topic) == 3
+
+
+def test_topics_that_metadata_requests_create_are_charged(broker: BrokerProcess, admin: RawClient) -> None:
+    app, topics = fresh_name("app"), [fresh_name() for _ in range(3)]
+    set_quotas(admin, {"client-id": app}, controller_mutation_rate=0.01)  # and a burst of 0.11
+
+    with client(broker, app) as one:
+        named = [MetadataRequestTopic(name=topic) for topic in topics]
+        found = one.ask(MetadataRequest(topics=named, allow_auto_topic_creation=True), 12)
+    codes = sorted(each.error_code for each in found.topics)
+    assert codes == [ErrorCode.NONE, *[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2]
+    with client(broker, app) as one:
+        made = one.ask(create(fresh_name(), 1), 7)
+        assert made.topics[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+    assert sorted(_partitions(admin, topic) for topic in topics) == [0, 0, 1]
 
 
 def _partitions(admin: RawClient, topic: str) -> int:

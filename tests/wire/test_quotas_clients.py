@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cluster.waiting import until
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from wire.kafka_python import KafkaConsumer, KafkaProducer
@@ -145,6 +146,21 @@ def test_mutations_are_charged_by_the_controller_and_any_broker_mutes_the_client
             assert 1_000 < refused.throttle_time_ms <= 20_000
             client.send(ASK_VERSIONS, 0)
             assert not client.has_something_to_read(0.3)
+
+
+def test_topics_of_metadata_requests_are_charged_by_the_controller_on_any_broker(
+    cluster: SecuredCluster,
+) -> None:
+    app = fresh_name("asking")
+    limit(cluster, app, controller_mutation_rate=0.001)
+    codes = []
+    for broker in (0, 1, 0, 1):
+        topic = MetadataRequestTopic(name=fresh_name("asked"))
+        with connect(cluster, broker, app) as client:
+            found = client.ask(MetadataRequest(topics=[topic], allow_auto_topic_creation=True), 12)
+        codes.append(found.topics[0].error_code)
+
+    assert codes == [ErrorCode.NONE, *[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 3]
 
 
 def _create(partitions: int) -> CreateTopicsRequest:

@@ -15,6 +15,8 @@ from headrace.protocol.schema.add_partitions_to_txn import (
 )
 from headrace.protocol.schema.describe_producers import DescribeProducersRequest, TopicRequest
 from headrace.protocol.schema.describe_transactions import DescribeTransactionsRequest
+from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headrace.protocol.schema.heartbeat import HeartbeatRequest
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.protocol.schema.list_transactions import ListTransactionsRequest
@@ -388,6 +390,7 @@ def commit_offset(
             group_id=group,
         )
         assert producer.client.ask(add, 3).error_code == ErrorCode.NONE
+    find_group_coordinator(producer.client, group)
     request = TxnOffsetCommitRequest(
         transactional_id=producer.transactional_id,
         group_id=group,
@@ -408,6 +411,14 @@ def commit_offset(
     )
     response = producer.client.ask(request, 5 if producer.version == NEW else 3)
     return ErrorCode(response.topics[0].partitions[0].error_code)
+
+
+def find_group_coordinator(client: RawClient, group: str) -> None:
+    """Wait for the coordinator: the first request of a broker's life creates __consumer_offsets."""
+    request = FindCoordinatorRequest(coordinator_keys=[group])
+    heartbeat = HeartbeatRequest(group_id=group, generation_id=1, member_id="nobody")
+    eventually(lambda: client.ask(request, 4).coordinators[0].error_code == ErrorCode.NONE)
+    eventually(lambda: client.ask(heartbeat, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID)  # it is loaded
 
 
 def offset(raw: RawClient, group: str, topic: str, *, stable: bool) -> tuple[ErrorCode, int]:
@@ -435,6 +446,7 @@ def test_offsets_without_the_group_in_the_transaction_are_refused(raw: RawClient
     producer = RawProducer(raw, fresh_name("id"), OLD)
     producer.begin()
     producer.add(topic)
+    find_group_coordinator(raw, "g")
     request = TxnOffsetCommitRequest(
         transactional_id=producer.transactional_id,
         group_id="g",

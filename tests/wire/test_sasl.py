@@ -12,7 +12,11 @@ from aiokafka.errors import KafkaError as AioKafkaError
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     NewTopic,
+    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialDeletion,
@@ -255,6 +259,39 @@ def test_steps_in_another_order_end_the_connection(raw: RawClient, steps: list[A
         assert raw.receive(steps[-1], 1).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
 
     assert raw.is_closed_by_the_broker()
+
+
+@pytest.mark.parametrize("mechanism", [SCRAM_SHA_256, SCRAM_SHA_512])
+def test_the_challenge_of_an_unknown_user_resembles_those_of_others(
+    cluster: SecuredCluster, mechanism: str
+) -> None:
+    """Every broker sends the same one; bob's iterations and salt are librdkafka's."""
+
+    def challenge(address: str, user: str) -> tuple[bytes, bytes]:
+        with RawClient(address) as client:
+            client.ask(SaslHandshakeRequest(mechanism=mechanism), 1)
+            answer = authenticate(client, b"n,,n=%s,r=abc" % user.encode())
+        _, salt, iterations = bytes(answer.auth_bytes).split(b",")
+        return salt, iterations
+
+    of_bob = challenge(cluster.bootstrap.split(",")[0], "bob")
+    found = [challenge(address, "nobody") for address in cluster.bootstrap.split(",")]
+
+    assert found[0] == found[1] != of_bob
+    assert [len(each) for each in found[0]] == [len(each) for each in of_bob]
+
+
+def test_settings_of_sasl_without_a_usable_mechanism_are_refused(cluster: SecuredCluster) -> None:
+    entry = ConfigEntry(
+        "listener.name.clients.sasl.enabled.mechanisms", "GSSAPI", incremental_operation=AlterConfigOpType.SET
+    )
+    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
+    admin = AdminClient(cluster.settings())
+    (changed,) = admin.incremental_alter_configs([resource]).values()
+    with pytest.raises(KafkaException, match="GSSAPI is not supported") as error:
+        changed.result(TIMEOUT_S)
+
+    assert error.value.args[0].code() == ErrorCode.INVALID_REQUEST
 
 
 def test_requests_behind_a_failed_authentication_are_not_answered(raw: RawClient) -> None:

@@ -184,8 +184,8 @@ def test_a_marker_that_makes_no_sense_is_refused_with_a_sentence(run: "Run") -> 
     result.assert_outcomes(errors=3)
     result.stdout.fnmatch_lines(
         [
-            "*takes settings, topics, process, brokers by name, not partitions",
-            "*takes settings, topics, process, brokers by name, not {'num.partitions': 3}",
+            "*takes settings, topics, process, brokers, secure by name, not partitions",
+            "*takes settings, topics, process, brokers, secure by name, not {'num.partitions': 3}",
             "*headrace is one broker: use headrace_cluster with brokers=…",
         ]
     )

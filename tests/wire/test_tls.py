@@ -3,7 +3,6 @@
 import socket
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,40 +14,11 @@ from cluster.waiting import until
 from headrace.client.admin.admin import Admin
 from headrace.client.errors import ClientError
 from support.certificates import Authority
+from wire.certificate_files import Files
 from wire.requests import fresh_name
 from wire.secured import ALICE, LOGIN, SecuredCluster, secured_cluster
 
 TIMEOUT_S: Final = 30
-HOSTS: Final = ("127.0.0.1", "localhost")
-
-
-@dataclass(frozen=True)
-class Files:
-    """The certificates of a cluster: PEM files that its brokers and clients read."""
-
-    root: Path
-    authority: Authority
-
-    def write(self, name: str, *, authority: Authority | None = None) -> Path:
-        """Certificate and key of `name` in one file, replaced at once."""
-        made = (authority or self.authority).certify(name, HOSTS)
-        new = self.root / f"{name}.new"
-        new.write_text(made.key + made.certificate)
-        return new.rename(self.root / f"{name}.pem")
-
-    @property
-    def trusted(self) -> Path:
-        path = self.root / "trusted.pem"
-        path.write_text(self.authority.certificate)
-        return path
-
-    def client(self, name: str | None = None) -> dict[str, Any]:
-        own = (
-            {}
-            if name is None
-            else dict.fromkeys(("ssl.certificate.location", "ssl.key.location"), str(self.write(name)))
-        )
-        return {"security.protocol": "SSL", "ssl.ca.location": str(self.trusted), **own}
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,14 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace import tls_server
+from headrace.event_loop import loop_factory
 from headrace.security.tls import ReloadingContext, TlsSettings
 from headrace.tls_server import PER_ITERATION, TlsServer, bind_all
 from support.certificates import Authority
@@ -225,3 +227,47 @@ def test_a_port_in_use_is_an_error_and_leaves_no_socket_open() -> None:
         first.close()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, loop_factory()], ids=["asyncio", "uvloop"])
+def test_a_client_is_told_why_its_certificate_is_refused(
+    authority: Authority,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    server_file, trusted = tmp_path / "server.pem", tmp_path / "trusted.pem"
+    made = authority.certify("server", ("127.0.0.1",))
+    server_file.write_text(made.key + made.certificate)
+    trusted.write_text(authority.certificate)
+    settings = {
+        "ssl.keystore.location": str(server_file),
+        "ssl.truststore.location": str(trusted),
+        "ssl.client.auth": "required",
+    }
+    expired = authority.certify("client", ended=timedelta(days=1))
+    own = tmp_path / "client.pem"
+    own.write_text(expired.key + expired.certificate)
+    trusting = client_context(authority)
+    trusting.load_cert_chain(own)
+
+    def talk(address: tuple[str, int]) -> None:
+        with (
+            socket.create_connection(address, WAIT_S) as plain,
+            trusting.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+        ):
+            secured.recv(1)  # with TLS 1.3 the client learns of it after its part of the handshake
+
+    async def story() -> None:
+        server, address = await listening(ReloadingContext.for_listener(TlsSettings.of(settings)))
+        with pytest.raises(ssl.SSLError, match=r"(?i)certificate expired"):
+            await asyncio.to_thread(talk, address)
+        async with asyncio.timeout(WAIT_S):
+            while not server.failures:  # noqa: ASYNC110  there is no event
+                await asyncio.sleep(0.01)
+        server.close()
+
+    caplog.set_level("INFO")
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(story())
+    assert "the client's certificate is refused: certificate has expired" in caplog.text

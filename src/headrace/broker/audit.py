@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from headrace.line_limit import LineLimit
 from headrace.security.authorization import Action
 from headrace.security.principals import Principal
 
 MAX_REMEMBERED: Final = 10_000
-MAX_LINES: Final = 100  # in a second
 MAX_NAME: Final = 249  # characters of a resource name in the log; names of groups may be longer
 
 logger = logging.getLogger("headrace.authorizer")
@@ -28,26 +28,16 @@ class AuditLog:
     ) -> None:
         self.total = 0
         self._max_remembered = max_remembered
-        self._now_s = now_s
+        self._limit = LineLimit(now_s)
         self._logged: set[_Denial] = set()
-        self._second = 0
-        self._lines = 0  # in this second
 
     def denied(self, principal: Principal, host: str, action: Action) -> None:
         """Count a denial, and log it unless it was logged before."""
         self.total += 1
         denial = principal, host, action._replace(resource_name=action.resource_name[:MAX_NAME])
-        if denial in self._logged or not self._has_room():
+        if denial in self._logged or not self._limit.has_room():
             return
         if len(self._logged) >= self._max_remembered:
             self._logged.clear()
         self._logged.add(denial)
         logger.info("%r from %s is denied %s", str(principal), host, denial[-1])
-
-    def _has_room(self) -> bool:
-        """Return whether another line may be written in this second."""
-        second = int(self._now_s())
-        if second != self._second:
-            self._second, self._lines = second, 0
-        self._lines += 1
-        return self._lines <= MAX_LINES

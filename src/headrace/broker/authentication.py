@@ -1,5 +1,6 @@
 """Authentication by SASL: the mechanisms of each listener, from the settings and the users in ZooKeeper."""
 
+import hmac
 import logging
 import secrets
 from collections.abc import Callable, Mapping
@@ -24,7 +25,14 @@ from headrace.security.sasl.exchange import (
 from headrace.security.sasl.jaas import jaas_options
 from headrace.security.sasl.oauthbearer import OAuthBearerExchange
 from headrace.security.sasl.plain import PlainExchange, passwords
-from headrace.security.sasl.scram import ScramCredential, ScramExchange, TokenAccount
+from headrace.security.sasl.scram import (
+    ALGORITHMS,
+    FakeChallenge,
+    ScramCredential,
+    ScramExchange,
+    TokenAccount,
+)
+from headrace.security.sasl.scram_shapes import ScramShapes
 from headrace.security.sasl.session import Mechanism, SaslSession
 from headrace.security.sasl.tokens import TokenRules, TokenValidator
 
@@ -39,7 +47,8 @@ class Authentication:
     def __init__(self, config: BrokerConfig, image: ClusterImage, now_ms: Callable[[], int]) -> None:
         self._image = image
         self._now_ms = now_ms
-        self._secret = secrets.token_bytes(32)
+        self._shapes = {mechanism: ScramShapes() for mechanism in ALGORITHMS}
+        self.secret = secrets.token_bytes(32)  # until the cluster's is known
         self._token_keys: dict[str, TokenKeys] = {}  # by URL
         self.tokens: TokenStore | None = None  # delegation tokens, once they are read
         self._mechanisms: dict[str, dict[str, Mechanism]] = {}
@@ -47,11 +56,20 @@ class Authentication:
 
     def use_config(self, config: BrokerConfig) -> None:
         """Apply changed settings to the next connections; InvalidSetting if they are contradictory."""
-        self._mechanisms = {
+        self._mechanisms = self.mechanisms(config)
+
+    def mechanisms(self, config: BrokerConfig) -> dict[str, dict[str, Mechanism]]:
+        """Return the mechanisms of each listener by its name; InvalidSetting if there is a contradiction."""
+        return {
             endpoint.name: self._of_listener(config, endpoint.name)
             for endpoint in config.listeners
             if endpoint.security_protocol.uses_sasl
         }
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether a listener has users whose names must not be guessed."""
+        return any(each.keys() & ALGORITHMS.keys() for each in self._mechanisms.values())
 
     def session(self, listener: Listener) -> SaslSession | None:
         """Return the session of a new connection; None if the listener does not use SASL."""
@@ -86,7 +104,7 @@ class Authentication:
             ScramExchange,
             name,
             partial(self._credential, name),
-            secret=self._secret,
+            fake_challenge=partial(self._fake_challenge, name),
             token_of=partial(self._token, name),
         )
         return Mechanism(begin, limit_ms)
@@ -121,13 +139,26 @@ class Authentication:
         return None if self.tokens is None else self.tokens.account(mechanism, token_id)
 
     def _credential(self, mechanism: str, user: str) -> ScramCredential | None:
-        text = self._image.users.get(user, {}).get(mechanism)
-        if text is None:
-            return None
-        try:
-            return ScramCredential.decode(text)
-        except ValueError:
-            return None  # written by another program; nobody can authenticate with it
+        return _decoded(self._image.users.get(user, {}).get(mechanism))
+
+    def user_changed(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        """Note that the configs of a user have changed: challenges of unknown users resemble the others'."""
+        for mechanism, shapes in self._shapes.items():
+            before, after = _decoded(old.get(mechanism)), _decoded(new.get(mechanism))
+            shapes.replace([] if before is None else [before], [] if after is None else [after])
+
+    def _fake_challenge(self, mechanism: str, user: str) -> FakeChallenge:
+        key = hmac.digest(self.secret, f"{mechanism} {user}".encode(), "sha256")
+        shape = self._shapes[mechanism].choose(key)
+        return FakeChallenge(shape.salt(key), shape.iterations)
+
+
+def _decoded(text: str | None) -> ScramCredential | None:
+    """Return a stored credential; None if there is none, or if it is malformed: nobody can use it then."""
+    try:
+        return None if text is None else ScramCredential.decode(text)
+    except ValueError:
+        return None
 
 
 class Refusing(Protocol):

@@ -1,10 +1,10 @@
 """The settings of a client metrics subscription (KIP-714). It is stored, but no metrics are collected."""
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from headrace.broker.settings import InvalidSetting, Kind, Scope, Setting, Settings
+from headrace.expressions import InvalidExpression, compile_expression
 
 _SELECTORS: Final = (
     "client_instance_id",
@@ -49,6 +49,6 @@ def check_patterns(own: Mapping[str, str]) -> None:
                 f"where NAME is one of {', '.join(_SELECTORS)}"
             )
         try:
-            re.compile(expression.strip())
-        except (re.error, RecursionError, OverflowError) as error:
+            compile_expression(expression.strip())
+        except InvalidExpression as error:
             raise InvalidSetting(f"match={pattern}: {error}") from None

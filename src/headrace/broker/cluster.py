@@ -16,6 +16,7 @@ from headrace.coordination.znodes import (
     PERSISTENT_PATHS,
     BrokerRegistration,
     ClusterId,
+    ClusterSecret,
     Config,
     ConfigChange,
     Controller,
@@ -44,6 +45,17 @@ async def prepare(session: ZooKeeperSession) -> str:
     found = await session.get(ClusterId.path)
     assert found is not None, "the cluster id was just created"
     return ClusterId.decode(found.data).id
+
+
+async def cluster_secret(session: ZooKeeperSession) -> bytes:
+    """Return the secret of the cluster, which the first broker that needs it makes."""
+    try:
+        await session.create(ClusterSecret.path, ClusterSecret(secret=secrets.token_bytes(32)).encode())
+    except Conflict:
+        logger.debug("the cluster already has a secret")
+    found = await session.get(ClusterSecret.path)
+    assert found is not None, "the secret was just created"
+    return ClusterSecret.decode(found.data).secret
 
 
 class RegisteredBrokers(NamedTuple):

@@ -1,6 +1,6 @@
 """Which configs the resources of a cluster have, and which of their values are valid."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from headrace.broker.broker_settings import BROKER_SETTINGS
@@ -26,8 +26,12 @@ _SETTINGS: Mapping[ResourceType, Settings] = {
 class SettingRules:
     """The rules by the tables of settings and the current config of this broker."""
 
-    def __init__(self, config: Callable[[], BrokerConfig]) -> None:
+    def __init__(
+        self, config: Callable[[], BrokerConfig], check_security: Callable[[BrokerConfig], Awaitable[None]]
+    ) -> None:
+        """`check_security` raises InvalidSetting if the listeners of this broker cannot use a config."""
         self._config = config
+        self._check_security = check_security
 
     def is_known(self, type_: ResourceType, config: str) -> bool:
         return _SETTINGS[type_].get(config) is not None
@@ -36,13 +40,13 @@ class SettingRules:
         setting = _SETTINGS[type_].get(config)
         return None if setting is None or setting.kind is not Kind.LIST else show(setting.default) or ""
 
-    def check(self, type_: ResourceType, name: str, values: Mapping[str, str]) -> None:
+    async def check(self, type_: ResourceType, name: str, values: Mapping[str, str]) -> None:
         """Raise InvalidConfig or InvalidRequest, as Kafka does, if a resource cannot have `values`."""
         match type_:
             case ResourceType.TOPIC:
                 self.check_topic(values)
             case ResourceType.BROKER:
-                self._check_broker(name, values)
+                await self._check_broker(name, values)
             case ResourceType.CLIENT_METRICS:
                 _check_client_metrics(values)
             case ResourceType.GROUP:
@@ -54,7 +58,7 @@ class SettingRules:
             TOPIC_SETTINGS.parse(values)
             self._config().check_topic(values)
 
-    def _check_broker(self, name: str, values: Mapping[str, str]) -> None:
+    async def _check_broker(self, name: str, values: Mapping[str, str]) -> None:
         for each in values:
             setting = BROKER_SETTINGS.get(each)
             if setting is None:
@@ -71,9 +75,10 @@ class SettingRules:
         with _refused_as(InvalidRequest):
             if name == ALL_BROKERS:
                 config.with_dynamic(values, {})  # another broker may not override any of them
-                config.with_dynamic(values, config.for_this)
+                changed = config.with_dynamic(values, config.for_this)
             else:
-                config.with_dynamic(config.for_all, values)
+                changed = config.with_dynamic(config.for_all, values)
+            await self._check_security(changed)
 
 
 def _check_client_metrics(values: Mapping[str, str]) -> None:

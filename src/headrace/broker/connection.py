@@ -43,6 +43,7 @@ from headrace.security.sasl.session import SaslSession
 
 MAX_IN_FLIGHT = 64  # requests of one connection without a response
 SENT_TOGETHER_BYTES = 256 * 1024  # smaller responses are sent together
+JOINED_BYTES = 64 * 1024  # over TLS, responses up to this size are copied into one buffer
 WRITE_BUFFER_BYTES = 1024 * 1024  # unread responses before requests are no longer read
 PARKED_BYTES = 1024 * 1024  # responses that wait for an earlier one before no more requests are handled
 HALF_CLOSED_S = 1.0  # for pending responses after a client has closed its side: most such clients are gone
@@ -102,6 +103,7 @@ class Connection(asyncio.BufferedProtocol):
         self.address = ""
         self.principal = ANONYMOUS
         self._sasl = broker.authentication.session(listener)
+        self.authenticating_since = None if self._sasl is None else self.last_active
         if self._sasl is not None:
             self._frames.max_frame_bytes = broker.config.integer("sasl.server.max.receive.size")
         self.client_id: str | None = None  # of its last request
@@ -253,7 +255,7 @@ class Connection(asyncio.BufferedProtocol):
                 return
             result = work.result
         if self._sasl is not None and key == ApiKey.SASL_AUTHENTICATE:
-            self._allow_large_requests(self._sasl)
+            self._authentication_continued(self._sasl)
         if usage is not None and not inspect.isawaitable(result):
             result = self._charged(result, header, usage)
         if isinstance(result, Message | Encoded):
@@ -317,16 +319,17 @@ class Connection(asyncio.BufferedProtocol):
             return  # the connection is about to be closed
         try:
             self._put_out(encode_frame(b"", [sasl.respond(bytes(frame))]))
-            self._allow_large_requests(sasl)
+            self._authentication_continued(sasl)
         except AuthenticationFailed as error:
             self._broker.loop.call_later(refuse(error, self._broker, self.address), self.close)
 
-    def _allow_large_requests(self, sasl: SaslSession) -> None:
-        """Lift the limit for the size of requests once the client has authenticated.
+    def _authentication_continued(self, sasl: SaslSession) -> None:
+        """Lift the limits for the size of requests and for the time once the client has authenticated.
 
         The next request may be a large Produce, and its size is checked before it is handled.
         """
         if sasl.principal is not None:
+            self.authenticating_since = None
             self._frames.max_frame_bytes = self._broker.config.integer("socket.request.max.bytes")
 
     def _ensure_authenticated(self, handler: Handler) -> None:
@@ -403,7 +406,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_out(self) -> None:
         if self._out and self._transport is not None:
-            self._transport.writelines(self._out)
+            if self.listener.security_protocol.uses_tls and self._out_bytes <= JOINED_BYTES:
+                self._transport.write(b"".join(self._out))  # each buffer would become a TLS record
+            else:
+                self._transport.writelines(self._out)
             self._out, self._out_bytes = [], 0
 
     def _answer_later(self, result: Awaitable[Reply], request: _Request) -> None:

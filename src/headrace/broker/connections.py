@@ -16,6 +16,7 @@ from headrace.security.listeners import Listener
 
 _QUIET_S: Final = 1.0  # after which a connection gives its receive buffer back
 _LOGGED_EVERY_S: Final = 1.0  # refused connections: a flood of them must not fill the log
+AUTHENTICATION_S: Final = 30.0  # for all messages of SASL: a client that drips them is not idle
 REPLIES_BYTES: Final = 256 * 1024 * 1024  # of unsent responses, over all connections, before Fetches get less
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ class ClientConnection(Protocol):
     address: str
     client_id: str | None
     last_active: float
+    authenticating_since: float | None  # None: the client has authenticated, or need not
     buffered: int  # bytes of its receive buffer
     unsent: int  # bytes of unsent responses that are accounted for
 
@@ -170,11 +172,16 @@ class Connections:
                 connection.rest()
 
     def close_idle(self) -> None:
-        """Close connections that were idle for connections.max.idle.ms."""
-        limit = asyncio.get_running_loop().time() - self._config.integer("connections.max.idle.ms") / 1000
+        """Close connections that were idle for connections.max.idle.ms, or take long to authenticate."""
+        now = asyncio.get_running_loop().time()
+        limit = now - self._config.integer("connections.max.idle.ms") / 1000
         for connection in self.all():
+            began = connection.authenticating_since
             if connection.last_active < limit:
                 connection.close()
+            elif began is not None and began < now - AUTHENTICATION_S:
+                self._log_refusal(connection.address, f"no authentication within {AUTHENTICATION_S:g} s")
+                connection.abort()
 
     def close_all(self) -> None:
         for connection in self.all():

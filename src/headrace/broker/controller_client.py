@@ -28,7 +28,7 @@ _UNREGISTERED_RETRY_S = 0.1
 _CREATE_TIMEOUT_S = 60.0
 _SHUTDOWN_TIMEOUT_S = 10.0
 _SHUTDOWN_RETRY_S = 0.05
-_CREATE_TOPICS_VERSION = 7
+CREATE_TOPICS_VERSION = 7
 
 logger = logging.getLogger(__name__)
 
@@ -138,23 +138,12 @@ class ControllerClient:
 
     async def create_topics(self, names: Iterable[str]) -> dict[str, ErrorCode]:
         """Create topics with the broker's defaults, in one request; return the errors of those refused."""
-        topics = [
-            CreatableTopic(
-                name=name,
-                num_partitions=BROKER_DEFAULT,
-                replication_factor=BROKER_DEFAULT,
-                assignments=(),
-                configs=(),
-            )
-            for name in names
-        ]
-        results = await self._create(topics)
-        return {each.name: ErrorCode(each.error_code) for each in results if each.error_code}
+        return refused_topics(await self._create(topics_with_defaults(names)))
 
     async def _create(self, topics: Sequence[CreatableTopic]) -> Sequence[CreatableTopicResult]:
         request = CreateTopicsRequest(topics=topics, timeout_ms=0)  # the client that needs them retries
         try:
-            response = await self.ask(request, _CREATE_TOPICS_VERSION, timeout_s=_CREATE_TIMEOUT_S)
+            response = await self.ask(request, CREATE_TOPICS_VERSION, timeout_s=_CREATE_TIMEOUT_S)
         except PeerGone as error:
             raise NotController(f"the controller has not answered: {error} (NOT_CONTROLLER)") from error
         results: Sequence[CreatableTopicResult] = response.topics
@@ -183,3 +172,22 @@ class ControllerClient:
                 return
             await asyncio.sleep(_SHUTDOWN_RETRY_S)
         logger.warning("shutting down although this broker still leads some partitions")
+
+
+def topics_with_defaults(names: Iterable[str]) -> list[CreatableTopic]:
+    """Return topics with the broker's numbers of partitions and replicas, for a CreateTopics request."""
+    return [
+        CreatableTopic(
+            name=name,
+            num_partitions=BROKER_DEFAULT,
+            replication_factor=BROKER_DEFAULT,
+            assignments=(),
+            configs=(),
+        )
+        for name in names
+    ]
+
+
+def refused_topics(results: Iterable[CreatableTopicResult]) -> dict[str, ErrorCode]:
+    """Return the error codes of the topics that were not created."""
+    return {each.name: ErrorCode(each.error_code) for each in results if each.error_code}

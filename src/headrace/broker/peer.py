@@ -195,14 +195,30 @@ class Peers:
         self._listener = listener
         self._pool = pool
         self._tls = tls
+        self._untrusted: dict[int, str] = {}  # why TLS with a broker has failed, until it succeeds
         self.credentials = credentials
 
     async def connect(self, registration: BrokerRegistration) -> Peer:
-        """Connect to another broker; PeerGone if it cannot be reached."""
+        """Connect to another broker; PeerGone if it cannot be reached.
+
+        A certificate that is refused is logged once: nobody but an operator can replace it.
+        """
         endpoint = registration.endpoint(self._listener)
         if endpoint is None:
             raise PeerGone(f"broker {registration.broker_id} has no listener {self._listener}")
-        return await Peer.connect(endpoint, self._client_id, self._pool, self.credentials, self._tls())
+        try:
+            peer = await Peer.connect(endpoint, self._client_id, self._pool, self.credentials, self._tls())
+        except PeerGone as error:
+            if isinstance(error.__cause__, ssl.SSLError):
+                self._warn(registration.broker_id, str(error))
+            raise
+        self._untrusted.pop(registration.broker_id, None)
+        return peer
+
+    def _warn(self, broker_id: int, why: str) -> None:
+        if self._untrusted.get(broker_id) != why:
+            self._untrusted[broker_id] = why
+            logger.warning("TLS with broker %d has failed, and is retried: %s", broker_id, why)
 
 
 class PeerPool:

@@ -175,6 +175,18 @@ SECURITY_SETTINGS: Final = [
         "Whether the host name of another broker must be in its certificate: https, or empty.",
     ),
     _static(
+        "ssl.allow.dn.changes",
+        Kind.BOOLEAN,
+        False,
+        "Whether a keystore that is set while the broker runs may have a certificate with another subject.",
+    ),
+    _static(
+        "ssl.allow.san.changes",
+        Kind.BOOLEAN,
+        False,
+        "Whether the certificate of such a keystore may lack subject alternative names of the one before.",
+    ),
+    _static(
         "ssl.principal.mapping.rules",
         Kind.STRING,
         "DEFAULT",

@@ -15,7 +15,7 @@ from headrace.broker.audit import AuditLog
 from headrace.broker.authentication import Authentication
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.client_quotas import ClientQuotas, has_quotas
-from headrace.broker.cluster import ClusterView, prepare
+from headrace.broker.cluster import ClusterView, cluster_secret, prepare
 from headrace.broker.config import BrokerConfig
 from headrace.broker.config_rules import SettingRules
 from headrace.broker.connection import Connection
@@ -218,6 +218,8 @@ class Broker(BrokerServices):
         )
         try:
             self.image.cluster_id = await prepare(self.session)
+            if self.authentication.needs_secret:
+                self.authentication.secret = await cluster_secret(self.session)
             self.logs = await asyncio.to_thread(self._open_logs)
             try:
                 await self._join()
@@ -244,7 +246,7 @@ class Broker(BrokerServices):
         self.view = view = ClusterView(self.session, self.config_changed)
         await self._load_acls(view)
         await self._load_tokens(view)
-        rules = SettingRules(lambda: self.config)
+        rules = SettingRules(lambda: self.config, self._check_security)
         self.topic_admin = TopicAdmin(
             self.session,
             controller=lambda: self.controller,
@@ -292,7 +294,7 @@ class Broker(BrokerServices):
                 await self.ready.wait()
         except TimeoutError:
             raise StartRefused(
-                "the controller has not sent the state of the cluster: is it running?"
+                "the controller has not sent the state of the cluster: does it run, and can it connect here?"
             ) from None
 
     async def _load_acls(self, view: ClusterView) -> None:
@@ -477,6 +479,7 @@ class Broker(BrokerServices):
             _put(self.image.group_configs, name, values)
             self.groups.configure(name, timeouts)
         elif kind == "users":
+            self.authentication.user_changed(self.image.users.get(name, {}), values)
             _put(self.image.users, name, values)
         elif kind == "client-metrics":
             _put(self.image.client_metrics, name, values)
@@ -489,10 +492,18 @@ class Broker(BrokerServices):
         if self.controller is not None:
             self.controller.configure_topic(name, values)
 
+    async def _check_security(self, config: BrokerConfig) -> None:
+        """Raise InvalidSetting if the listeners cannot use `config`, as far as this broker can tell."""
+        self.authentication.mechanisms(config)
+        PeerCredentials.of(config)
+        await asyncio.to_thread(self.tls.check, config)
+
     def _use(self, config: BrokerConfig) -> None:
+        self.authentication.mechanisms(config)  # raises before anything is changed
+        credentials = PeerCredentials.of(config)
         self.tls.use_config(config)
         self.authentication.use_config(config)
-        self.peers.credentials = PeerCredentials.of(config)
+        self.peers.credentials = credentials
         self.config = config
         self.connections.use_config(config)
         self.groups.use(config.group_limits())

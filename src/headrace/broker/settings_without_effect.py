@@ -331,9 +331,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _text("security.providers"),
     ),
     *_unused(
-        "TLS is OpenSSL's, and certificates may be replaced by any valid ones",
-        _flag("ssl.allow.dn.changes", False),
-        _flag("ssl.allow.san.changes", False),
+        "TLS is OpenSSL's",
         _class("ssl.engine.factory.class", scope=_ONE),
         _text("ssl.keymanager.algorithm", "SunX509", scope=_ONE),
         _text("ssl.provider", scope=_ONE),

@@ -9,6 +9,8 @@ from headrace.cli.lazy import LazyGroup
 from headrace.cli.output import Drawable, count, table
 from headrace.cli.session import Command, Session, confirm, options, yes_option
 from headrace.security.acls import (
+    CONSUMER_OPERATIONS,
+    PRODUCER_OPERATIONS,
     WILDCARD,
     AclBinding,
     AclEntry,
@@ -16,6 +18,7 @@ from headrace.security.acls import (
     PatternType,
     PermissionType,
     ResourcePattern,
+    principal_of,
 )
 from headrace.security.authorization import CLUSTER_NAME, Operation, ResourceType
 
@@ -24,14 +27,6 @@ _NAMED: Final = {
     "topics": ResourceType.TOPIC,
     "groups": ResourceType.GROUP,
     "transactional_ids": ResourceType.TRANSACTIONAL_ID,
-}
-_PRODUCES: Final = {
-    ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
-    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
-}
-_CONSUMES: Final = {
-    ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
-    ResourceType.GROUP: (Operation.READ,),
 }
 _COLUMNS: Final = ("resource", "name", "pattern", "principal", "permission", "operation", "host")
 
@@ -190,7 +185,7 @@ def _create(
     made = [
         AclBinding(
             ResourcePattern(kind, name, _pattern_type(kind, name, pattern_type)),
-            AclEntry(_principal(principal), host, operation, permission),
+            AclEntry(principal_of(principal), host, operation, permission),
         )
         for kind, name in resources
         for operation in of_type(kind)
@@ -206,7 +201,9 @@ def _operations(
 ) -> Callable[[ResourceType], Sequence[Operation]]:
     if not (producer or consumer):
         return lambda _kind: given
-    tables = [each for each, wanted in ((_PRODUCES, producer), (_CONSUMES, consumer)) if wanted]
+    tables = [
+        each for each, wanted in ((PRODUCER_OPERATIONS, producer), (CONSUMER_OPERATIONS, consumer)) if wanted
+    ]
     return lambda kind: list(dict.fromkeys(operation for each in tables for operation in each.get(kind, ())))
 
 
@@ -227,7 +224,7 @@ def _filters(
     principal: str | None, pattern_type: PatternType, operations: Sequence[str] | None, **chosen: Any
 ) -> list[AclFilter]:
     """Return a filter for each resource and operation that the options name."""
-    by = _principal(principal) if principal else None
+    by = principal_of(principal) if principal else None
     resources = list(_named_resources(**chosen))
     chosen_operations: list[Operation | None] = [_OPERATIONS[each] for each in operations or ()] or [None]
     if not resources:
@@ -237,10 +234,6 @@ def _filters(
         for kind, name in resources
         for each in chosen_operations
     ]
-
-
-def _principal(text: str) -> str:
-    return text if ":" in text else f"User:{text}"
 
 
 def _table(found: Sequence[AclBinding]) -> Drawable:

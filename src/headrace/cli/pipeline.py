@@ -87,10 +87,12 @@ def open_pipeline(session: Session, path: Path, root: Path | None) -> OpenedPipe
         os.chdir(path.parent)
     pipeline = load(path)
     if not pipeline.client and session.command_config_path is not None:
-        pipeline.client = {
-            name: str(value).lower() if isinstance(value, bool) else value
-            for name, value in librdkafka_settings(session.connection.security).items()
-        }
+        pipeline.use_client(
+            {
+                name: str(value).lower() if isinstance(value, bool) else value
+                for name, value in librdkafka_settings(session.connection.security).items()
+            }
+        )
     return OpenedPipeline(
         path=path,
         pipeline=pipeline,

@@ -95,6 +95,7 @@ def up(
         if layout.secure is None:
             check_not_secured(directory)
         else:
+            layout.secure.keep_files_private()
             layout.secure.prepare()
         if layout.is_one_process:
             process.run(_renewing(layout, _serve_in_one_process(layout, hold, ready)))

@@ -1,22 +1,36 @@
-"""`headrace zookeeper`: Apache ZooKeeper, in the foreground."""
+"""`headrace zookeeper`: Apache ZooKeeper, in the foreground; secure and unsecure are in zookeeper_acls."""
 
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Final
 
 import click
 
 from headrace.addresses import is_loopback
 from headrace.cli import process
+from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.machine.process import zookeeper_process
 from headrace.cli.machine.supervisor import Supervisor
-from headrace.cli.session import Session, data_option, existing_file, host_option, json_option, port_option
+from headrace.cli.session import Session, directory, existing_file, host_option, json_option, port_option
 from headrace.coordination.credentials import FILE_NAME, ensure_file
 from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
 from headrace.ports import reserved
 
+_MODULE: Final = "headrace.cli.zookeeper_acls"
+_SECTION: Final = "Or, for the znodes of a cluster"
+COMMANDS: Final = {
+    "secure": Lazy(_MODULE, "secure", "Let only the brokers' user change existing znodes.", _SECTION),
+    "unsecure": Lazy(_MODULE, "unsecure", "Let everybody read and change existing znodes.", _SECTION),
+}
 
-@click.command()
-@data_option("The servers' directory; it is created if it does not exist.")
+
+@click.group(cls=LazyGroup, table=COMMANDS, invoke_without_command=True, subcommand_metavar="[COMMAND]")
+@click.option(
+    "--data",
+    "data_dir",
+    type=directory,
+    help="The servers' directory, which has to be given; it is created if it does not exist.",
+)
 @click.option("--servers", type=int, default=1, help="The number of servers, which has to be odd.")
 @host_option
 @port_option(2181, "The port of the first server, the others use the next ones; 0 for any free ports.")
@@ -28,8 +42,16 @@ from headrace.ports import reserved
     f"authenticate. Default: none on loopback, else DIR/{FILE_NAME}, which is created.",
 )
 @json_option
+@click.pass_context
 def zookeeper(
-    session: Session, data_dir: Path, servers: int, host: str, port: int, *, jaas_file: Path | None
+    context: click.Context,
+    session: Session,
+    *,
+    data_dir: Path | None,
+    servers: int,
+    host: str,
+    port: int,
+    jaas_file: Path | None,
 ) -> None:
     """Run Apache ZooKeeper:  headrace zookeeper --servers 3 --data DIR
 
@@ -38,6 +60,14 @@ def zookeeper(
     that dies is restarted. The command ends by itself only when so many servers fail to start that the
     others are no majority.
     """
+    if context.invoked_subcommand is not None:
+        if data_dir or jaas_file:
+            raise click.UsageError(
+                f"`{context.invoked_subcommand}` does not take the options that run ZooKeeper."
+            )
+        return
+    if data_dir is None:
+        raise click.UsageError("Missing option '--data'.")
     ready = process.Readiness(as_json=session.as_json)
     with ExitStack() as stack:
         any_port = port == 0

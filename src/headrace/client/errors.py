@@ -238,6 +238,7 @@ _OUT_OF_REACH: Final = {
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._TIMED_OUT,  # noqa: SLF001
     KafkaError._RESOLVE,  # noqa: SLF001
+    KafkaError._DESTROY_BROKER,  # noqa: SLF001  the broker has left the cluster while it was asked
 }
 
 

@@ -59,7 +59,7 @@ class Change(NamedTuple):
 class ConfigRules(Protocol):
     """The configs that each type of resource has, and their valid values."""
 
-    def check(self, type_: ResourceType, name: str, values: Mapping[str, str]) -> None:
+    async def check(self, type_: ResourceType, name: str, values: Mapping[str, str]) -> None:
         """Raise KafkaError if the resource `name` cannot have `values`."""
 
     def is_known(self, type_: ResourceType, config: str) -> bool: ...
@@ -119,7 +119,7 @@ class ConfigAdmin:
         validate_only: bool = False,
     ) -> None:
         """Replace the configs of a user, a client id or an address with what `changed` makes of them."""
-        await self._write(kind, name, changed, _check_size, validate_only=validate_only)
+        await self._write(kind, name, changed, validate_only=validate_only)
 
     def _resource(self, kind: int, name: str) -> tuple[ResourceType, str]:
         """Return the type of a resource, and the name of the znode with its configs."""
@@ -145,23 +145,25 @@ class ConfigAdmin:
         validate_only: bool,
     ) -> None:
         check = partial(self._check, type_, name)
-        await self._write(type_.znode, name, changed, check, validate_only=validate_only)
+        await self._write(type_.znode, name, changed, validate_only=validate_only, check=check)
 
     async def _write(
         self,
         kind: str,
         name: str,
         changed: Callable[[dict[str, str]], dict[str, str]],
-        check: Callable[[Mapping[str, str], dict[str, str]], None],
         *,
         validate_only: bool,
+        check: Callable[[Mapping[str, str], dict[str, str]], Awaitable[None]] | None = None,
     ) -> None:
         async with self._lock:
             for attempt in range(1, _ATTEMPTS + 1):
                 found = await self._session.get(Config.path_of(kind, name))
                 old = {} if found is None else dict(Config.decode(kind, name, found.data).values)
                 values = changed(dict(old))
-                check(old, values)
+                _check_size(old, values)
+                if check is not None:
+                    await check(old, values)
                 if validate_only:
                     return
                 config = Config(kind=kind, name=name, values=values)
@@ -178,9 +180,10 @@ class ConfigAdmin:
             except CoordinationError as error:  # the change itself is made; the next one removes them
                 logger.debug("could not remove old change notifications: %s", error)
 
-    def _check(self, type_: ResourceType, name: str, old: Mapping[str, str], values: dict[str, str]) -> None:
-        _check_size(old, values)
-        self._rules.check(type_, name, values)
+    async def _check(
+        self, type_: ResourceType, name: str, old: Mapping[str, str], values: dict[str, str]
+    ) -> None:
+        await self._rules.check(type_, name, values)
         unknown = [each for each in values.keys() - old.keys() if not self._rules.is_known(type_, each)]
         if unknown:  # only a broker may have them: Kafka keeps them for plugins
             logger.warning(

@@ -5,14 +5,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-import re2
-
+from headrace import expressions
 from headrace.group.errors import InvalidRegularExpression
 
 EXPRESSION_CHARS: Final = 4096
 """The longest regular expression that a member may subscribe to."""
-EXPRESSION_BYTES: Final = 256 * 1024
-"""The memory limit of a compiled expression, including its automaton. re2 caches 128 of them."""
 REMEMBERED: Final = 256
 """The number of expressions whose matches are cached."""
 _STEP: Final = 32  # topics per step
@@ -77,18 +74,13 @@ class Topics:
         return (int.from_bytes(hashed.digest(), "big", signed=True) or 1) if some else 0
 
 
-_QUIET = re2.Options()
-_QUIET.log_errors = False
-_QUIET.max_mem = EXPRESSION_BYTES
-
-
 def compile_expression(expression: str) -> Any:
-    """Compile an RE2 expression, which matches in time linear in the length of the text."""
+    """Compile the expression of a client; raise InvalidRegularExpression, also if it is too long."""
     if len(expression) > EXPRESSION_CHARS:
         raise InvalidRegularExpression(
             f"the regular expression has {len(expression)} characters, the maximum is {EXPRESSION_CHARS}"
         )
     try:
-        return re2.compile(expression, _QUIET)  # re2 caches compiled expressions
-    except re2.error as error:
+        return expressions.compile_expression(expression)
+    except expressions.InvalidExpression as error:
         raise InvalidRegularExpression(f"{expression!r} is not a regular expression: {error}") from error

@@ -12,7 +12,19 @@ from fastapi.routing import iter_route_contexts
 from headrace import __version__
 from headrace.http import problems
 from headrace.http.access import AccessLog
-from headrace.http.admin import brokers, cluster, groups, messages, search, tail, topics, transactions
+from headrace.http.admin import (
+    acls,
+    brokers,
+    cluster,
+    groups,
+    messages,
+    quotas,
+    search,
+    tail,
+    topics,
+    transactions,
+    users,
+)
 from headrace.http.clients import ClientsFactory
 from headrace.http.console import routes as console
 from headrace.http.gateway import (
@@ -36,7 +48,7 @@ from headrace.http.users.pool import UserPool
 from headrace.http.users.sessions import Sessions
 from headrace.http.users.verification import Verifier
 
-_ADMIN: Final = (cluster, brokers, topics, search, tail, messages, groups, transactions)
+_ADMIN: Final = (cluster, brokers, topics, search, tail, messages, groups, transactions, users, acls, quotas)
 _GATEWAY: Final = (
     v2_topics,
     v2_produce,
@@ -55,6 +67,9 @@ _TAGS: Final = {
     "messages": "Messages: search, live tail, and produce.",
     "groups": "Consumer groups, their lag, and resets of their offsets.",
     "transactions": "Transactions, the producers of a partition, and abort of hanging transactions.",
+    "users": "Users who authenticate with a password, by SCRAM.",
+    "ACLs": "Which principals may do what; needs an authorizer.",
+    "quotas": "Quotas of users, client ids and IP addresses.",
     "REST proxy v2": "Topics and producing, as in Confluent's REST proxy.",
     "REST proxy v2: consumers": "Consumers that the gateway keeps from one request to the next.",
     "REST proxy v3": "The cluster as resources with links, and producing of records.",

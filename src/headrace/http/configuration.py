@@ -6,6 +6,7 @@ http.hosts=kafka.example
 http.session.idle.ms=900000
 """
 
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from headrace.security.principal_mapping import PrincipalMapper
 from headrace.security.tls import TlsSettings
 
 HOSTS: Final = "http.hosts"
+TRUSTED_PROXIES: Final = "http.trusted.proxies"
 MECHANISM: Final = "http.sasl.mechanism"
 SESSION_IDLE: Final = "http.session.idle.ms"
 SESSION_MAX: Final = "http.session.max.ms"
@@ -51,6 +53,7 @@ _TLS: Final = frozenset(
 )
 SETTINGS: Final = _TLS | {
     HOSTS,
+    TRUSTED_PROXIES,
     MECHANISM,
     SESSION_IDLE,
     SESSION_MAX,
@@ -108,8 +111,22 @@ class Configuration:
             principal_mapping_rules=self._rules(),
             session_idle_s=self._milliseconds(SESSION_IDLE, 30 * 60_000) / 1000,
             session_absolute_s=self._milliseconds(SESSION_MAX, 12 * 3_600_000) / 1000,
-            hosts=tuple(each.strip() for each in self.given.get(HOSTS, "").split(",") if each.strip()),
+            hosts=self._list(HOSTS),
+            trusted_proxies=self._proxies(),
         )
+
+    def _list(self, name: str) -> tuple[str, ...]:
+        return tuple(each.strip() for each in self.given.get(name, "").split(",") if each.strip())
+
+    def _proxies(self) -> tuple[str, ...]:
+        """Return the addresses and networks of proxies, each as uvicorn compares them."""
+        try:
+            networks = [ipaddress.ip_network(each) for each in self._list(TRUSTED_PROXIES)]
+        except ValueError as error:
+            raise WrongSetting(
+                TRUSTED_PROXIES, f"has an entry that is no address and no network: {error}"
+            ) from error
+        return tuple(str(each.network_address) if each.num_addresses == 1 else str(each) for each in networks)
 
     def _tls(self) -> TlsSettings | None:
         """Return the settings of HTTPS; None if there is no certificate."""

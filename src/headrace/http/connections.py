@@ -43,6 +43,8 @@ class Config(uvicorn.Config):
             app,
             http=Connection,
             ws="none",
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),  # uvicorn's default trusts the loopback
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,
             **options,
         )

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from headrace.client.admin.users import NoSuchUser, UserExists
 from headrace.client.errors import (
     AuthenticationFailed,
     ClientError,
@@ -37,8 +38,10 @@ _CODES: Final[Mapping[type[ClientError], int]] = {
     NoSuchPartition: 40402,
     NoSuchGroup: 40403,
     NoSuchTransactionalId: 40406,
+    NoSuchUser: 40410,
     TopicExists: 40901,
     GroupActive: 40902,
+    UserExists: 40905,
     AuthenticationFailed: 40101,
     Refused: 50201,
     Unreachable: 50301,
@@ -46,7 +49,7 @@ _CODES: Final[Mapping[type[ClientError], int]] = {
 }
 """The error code of a client's error: the first class that matches counts."""
 
-_DENIED: Final = frozenset(
+DENIED: Final = frozenset(
     {
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -139,7 +142,7 @@ def install(app: FastAPI) -> None:
 
 def code_of(error: Problem | RegistryRefusal | ClientError) -> int:
     if isinstance(error, ClientError):
-        if error.error_code in _DENIED:
+        if error.error_code in DENIED:
             return 40301
         return next(code for kind, code in _CODES.items() if isinstance(error, kind))
     return error.code

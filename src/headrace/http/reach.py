@@ -7,8 +7,11 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
+from headrace.client.admin.acls import AclAdmin
 from headrace.client.admin.admin import Admin
+from headrace.client.admin.quotas import QuotaAdmin
 from headrace.client.admin.topics import TopicAdmin
+from headrace.client.admin.users import UserAdmin
 from headrace.client.cluster.cluster import Cluster
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.transactions.admin import TransactionAdmin
@@ -38,6 +41,9 @@ class Reach:
         self.topics = TopicAdmin(self.brokers)
         self.groups = GroupAdmin(self.brokers)
         self.transactions = TransactionAdmin(self.brokers)
+        self.users = UserAdmin(self.brokers)
+        self.acls = AclAdmin(self.brokers)
+        self.quotas = QuotaAdmin(self.brokers)
         self._lock = Lock()
         self._admin: Admin | None = None
         self._at_close: list[Callable[[], None]] = []

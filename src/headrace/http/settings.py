@@ -27,6 +27,8 @@ class GatewaySettings:
     schemas_topic: str = "_schemas"
     hosts: Sequence[str] = ()
     """Host names that are accepted besides addresses, localhost and the machine's name."""
+    trusted_proxies: Sequence[str] = ()
+    """Addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are believed."""
     max_request_bytes: int = 64 * 1024 * 1024
     max_bodies_bytes: int = 128 * 1024 * 1024
     """The most bytes that the bodies of all requests may hold at a time; beyond that a request gets 503."""

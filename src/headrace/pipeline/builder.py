@@ -1,7 +1,7 @@
 """Spark queries of a pipeline's declarations: one per sink, and one per source with dead letters."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -29,7 +29,7 @@ class Query:
     sink: Sink
     frame: "DataFrame"
     format: str
-    options: dict[str, str]
+    options: dict[str, str] = field(repr=False)  # may contain passwords
 
 
 class Builder:

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -41,7 +41,7 @@ class Source:
     bad_rows: BadRows
     dead_letters: str  # the topic of records that cannot be decoded
     starting: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)  # may contain passwords
 
     def reading(self, bootstrap: str, since_ms: int | None = None) -> dict[str, str]:
         """Return the options for format("headrace"); `since_ms` replaces `starting`."""
@@ -173,6 +173,12 @@ class Pipeline:
     def client_options(self) -> dict[str, str]:
         """The client settings as options of format("headrace")."""
         return {f"kafka.{name}": value for name, value in self.client.items()}
+
+    def use_client(self, client: Mapping[str, str]) -> None:
+        """Set the client settings of a pipeline whose sources are declared; their own options win."""
+        self.client = client
+        for name, source in self.sources.items():
+            self.sources[name] = replace(source, options={**self.client_options, **source.options})
 
     def query_name(self, sink: str) -> str:
         """Return the name of a sink's query, which is also that of its consumer group."""

@@ -28,7 +28,7 @@ class Topic:
     raw: bool = False  # the rows have the columns of records: key, value, headers, partition
     partitions: int | None = None
     replicas: int | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may contain passwords
     every: str = _SOON
     modes: ClassVar[tuple[str, ...]] = _ALL_MODES
 
@@ -59,7 +59,7 @@ class Topic:
 class _Files:
     path: str
     partition_by: Sequence[str] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may contain passwords
     files: int | None = None  # per batch and partition of the table; None: one per task
     every: str = _SELDOM
 
@@ -120,7 +120,7 @@ class Iceberg:
     """An Iceberg table, each batch exactly once: Iceberg("trucks.positions", {"type": "sql", ...})."""
 
     table: str
-    catalog: Mapping[str, str]
+    catalog: Mapping[str, str] = field(repr=False)  # may contain passwords
     files: int | None = None
     every: str = _SELDOM
     modes: ClassVar[tuple[str, ...]] = ("append", "complete")

@@ -1,5 +1,6 @@
 """What clients have used of their quotas, in bounded memory: client ids are chosen by clients."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -23,18 +24,20 @@ class Sensors(Generic[S]):
     def __init__(self, make: Callable[[], S], most: int = MOST_SENSORS) -> None:
         self._make = make
         self._most = most
-        self._sensors: dict[Client, S] = {}  # in the order of their last use
+        # In the order of their last use. A dict would search for its first entry behind all entries that were
+        # moved to its end since it grew: 40 us for each request with 65,536 clients.
+        self._sensors: OrderedDict[Client, S] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._sensors)
 
     def use(self, client: Client, now_ms: int) -> S:
         """Return the sensor of a client, which becomes the last to be removed."""
-        sensors = self._sensors
-        sensor = sensors.pop(client, None)
+        sensor = self._sensors.get(client)
         if sensor is None:
-            sensor = self._make()
-        sensors[client] = sensor
+            sensor = self._sensors[client] = self._make()
+        else:
+            self._sensors.move_to_end(client)
         self._remove_idle(now_ms)
         return sensor
 

@@ -13,6 +13,15 @@ from headrace.security.principals import Principal
 
 WILDCARD: Final = "*"  # a literal pattern with this name matches every resource; an entry, every host
 WILDCARD_PRINCIPAL: Final = "User:*"  # an entry with this principal matches every principal
+PRODUCER_OPERATIONS: Final = {
+    ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+}
+"""The operations that a producer needs, by type of resource: as `kafka-acls.sh --producer`."""
+CONSUMER_OPERATIONS: Final = {
+    ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
+    ResourceType.GROUP: (Operation.READ,),
+}
 _ANY: Final = 1  # in a filter: every resource type, operation or permission type
 
 Number = TypeVar("Number", bound=IntEnum)
@@ -107,6 +116,11 @@ class AclFilter(NamedTuple):
             and (self.operation is None or self.operation is entry.operation)
             and (self.permission_type is None or self.permission_type is entry.permission_type)
         )
+
+
+def principal_of(text: str) -> str:
+    """Return the principal that somebody has typed: `alice` is short for `User:alice`."""
+    return text if ":" in text else f"User:{text}"
 
 
 class InvalidAcl(KafkaError):

@@ -103,8 +103,11 @@ class Keystore:
             _load_pkcs12(self.certificate, data, self.password, "ssl.keystore.password")
         )
 
-    def load_into(self, context: ssl.SSLContext) -> None:
-        """Have `context` present this certificate; InvalidTlsSetting if the keystore is unusable."""
+    def load_into(self, context: ssl.SSLContext) -> str:
+        """Have `context` present this certificate; InvalidTlsSetting if the keystore is unusable.
+
+        Return the certificate chain in PEM.
+        """
         identity = self.identity()
         with as_file(identity.chain) as chain_path, as_file(identity.key) as key_path:
             try:
@@ -115,6 +118,7 @@ class Keystore:
                 ValueError,
             ) as error:  # ValueError: the password is longer than OpenSSL's buffer
                 raise self._unusable(error, identity) from error
+        return identity.chain
 
     def _unusable(self, error: Exception, identity: Identity) -> InvalidTlsSetting:
         if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":

@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeVar
 from headrace.security.ciphers import ANY_SUITE, CipherSuites
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.stores import Keystore, Truststore
+from headrace.tls_alerts import AlertingObject
 
 VERSIONS: Final = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {
@@ -62,7 +63,7 @@ class TlsSettings:
         stores = (self.keystore, self.truststore)
         return tuple(dict.fromkeys(path for store in stores if store is not None for path in store.paths))
 
-    def server_context(self) -> ssl.SSLContext:
+    def server_context(self) -> "TlsContext":
         """Return a new context for a listener; InvalidTlsSetting if a file is missing or unusable."""
         if self.keystore is None:
             raise InvalidTlsSetting(
@@ -75,12 +76,13 @@ class TlsSettings:
             )
         context = self._context(ssl.PROTOCOL_TLS_SERVER, self.versions)
         context.num_tickets = 0
+        context.sslobject_class = AlertingObject
         context.verify_mode = self.client_auth
         if self.truststore is not None and self.client_auth != ssl.CERT_NONE:
             self.truststore.load_into(context)
         return context
 
-    def client_context(self) -> ssl.SSLContext:
+    def client_context(self) -> "TlsContext":
         """Return a new context for connections to other brokers; InvalidTlsSetting if a file is unusable."""
         context = self._context(ssl.PROTOCOL_TLS_CLIENT, self.client_versions)
         context.check_hostname = self.checks_host
@@ -90,14 +92,20 @@ class TlsSettings:
             self.truststore.load_into(context)
         return context
 
-    def _context(self, protocol: int, versions: tuple[ssl.TLSVersion, ...]) -> ssl.SSLContext:
-        context = ssl.SSLContext(protocol)
+    def _context(self, protocol: int, versions: tuple[ssl.TLSVersion, ...]) -> "TlsContext":
+        context = TlsContext(protocol)
         context.minimum_version, context.maximum_version = min(versions), max(versions)
         context.options |= _OPTIONS
         self.suites.choose_in(context)
         if self.keystore is not None:
-            self.keystore.load_into(context)
+            context.chain = self.keystore.load_into(context)
         return context
+
+
+class TlsContext(ssl.SSLContext):
+    """A context that can say which certificates it presents."""
+
+    chain: str = ""  # in PEM; empty: none
 
 
 class ReloadingContext(ssl.SSLContext):
@@ -111,13 +119,13 @@ class ReloadingContext(ssl.SSLContext):
     Only `current` has the settings; those of the object itself, such as verify_mode, have no effect.
     """
 
-    current: ssl.SSLContext
-    _make: Callable[[], ssl.SSLContext]
+    current: TlsContext
+    _make: Callable[[], TlsContext]
     _paths: tuple[str, ...]
     _loaded: dict[str, FileState]
     _warned: str | None
 
-    def __new__(cls, make: Callable[[], ssl.SSLContext], paths: tuple[str, ...]) -> Self:
+    def __new__(cls, make: Callable[[], TlsContext], paths: tuple[str, ...]) -> Self:
         """Make the first context; InvalidTlsSetting if a file is unusable."""
         states = _states(paths)
         current = make()
@@ -155,8 +163,13 @@ class ReloadingContext(ssl.SSLContext):
         _logger.info("TLS uses the new content of %s", ", ".join(self._paths))
         return True
 
-    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
-        return self.current.wrap_bio(*args, **kwargs)
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **kwargs: Any
+    ) -> ssl.SSLObject:
+        made = self.current.wrap_bio(incoming, outgoing, *args, **kwargs)
+        if isinstance(made, AlertingObject):
+            made.alert_by(outgoing)
+        return made
 
     def wrap_socket(self, *args: Any, **kwargs: Any) -> ssl.SSLSocket:
         return self.current.wrap_socket(*args, **kwargs)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:  # confluent-kafka is imported when it is first needed: a test
     from headrace.client.admin.admin import Admin
     from headrace.client.records.one_by_one import Headers, Receipt, Record
     from headrace.testing.client import FixtureClient, Text
+    from headrace.testing.client_settings import ClientSettings
+    from headrace.testing.secured import SecuredBrokers
 
 HOST: Final = "127.0.0.1"
 TIMEOUT_S: Final = 10.0
@@ -100,9 +102,13 @@ class RunningBrokers:
         topics: Topics | None,
         process: bool,
         data: Path | str | None,
+        secure: bool,
     ) -> None:
         self._count = brokers
         self._given = as_text(settings or {})
+        self._secure = secure
+        self._secured: SecuredBrokers | None = None  # while they run, if `secure`
+        self._root = Path()
         self._topics = _by_name(topics or {})
         self._process = process
         self._data = None if data is None else Path(data)
@@ -128,10 +134,12 @@ class RunningBrokers:
         assert not self._owner, "it runs already"
         self._owner = os.getpid()
         try:
-            root = self._directory()
+            self._root = self._directory()
             self._start_loop()
-            zookeeper = self._start_coordinator(root)
-            self._make_nodes(root, zookeeper)
+            zookeeper = self._start_coordinator(self._root)
+            if self._secure:
+                self._secured = self._secured_by(zookeeper)
+            self._make_nodes(self._root, zookeeper)
             self._loop.run(_all(node.start() for node in self._nodes.values()))
             for name, topic in self._topics.items():
                 self.create_topic(name, **({"partitions": topic} if isinstance(topic, int) else topic))
@@ -181,19 +189,56 @@ class RunningBrokers:
         of_processes = {broker_id: len(warnings) for broker_id, warnings in self._warnings().items()}
         return {_THIS_PROCESS: self._log.count, **of_processes}
 
+    @property
+    def client(self) -> "ClientSettings":
+        """How clients connect; with `secure`, as the administrator, who may do everything."""
+        from headrace.testing.client_settings import ClientSettings  # noqa: PLC0415
+
+        if self._secured is not None:
+            return self._secured.administrator(self.bootstrap)
+        return ClientSettings(self.bootstrap, self._root)
+
+    def add_user(
+        self,
+        name: str,
+        *,
+        password: str | None = None,
+        produces: Iterable[str] = (),
+        consumes: Iterable[str] = (),
+        groups: Iterable[str] = (),
+        transactional_ids: Iterable[str] = (),
+    ) -> "ClientSettings":
+        """Add a user to a secured cluster, and return how the user connects.
+
+        The user may write to the topics that it `produces`, and read those that it `consumes`, in `groups`;
+        `admin.create_acls` allows more.
+        """
+        if self._secured is None:
+            raise RuntimeError("only a secured cluster has users: use secure=True")
+        return self._secured.add_user(
+            self.bootstrap,
+            name,
+            password=password,
+            produces=produces,
+            consumes=consumes,
+            groups=groups,
+            transactional_ids=transactional_ids,
+        )
+
     @cached_property
     def admin(self) -> "Admin":
         """Topics, settings, offsets: `headrace.client.admin.admin.Admin`."""
         from headrace.client.admin.admin import Admin  # noqa: PLC0415
 
-        return Admin(self.bootstrap)
+        return Admin(self.client.connection)
 
     @cached_property
     def http(self) -> str:
         """The URL of an HTTP gateway with the schema registry, which the first use starts."""
         from headrace.http.serving import serve_in_thread  # noqa: PLC0415  FastAPI, for tests that need it
 
-        gateway = self._stack.enter_context(serve_in_thread(self.bootstrap))
+        secured = {} if self._secured is None else self._secured.gateway(self.client.connection)
+        gateway = self._stack.enter_context(serve_in_thread(self.bootstrap, **secured))
         return str(gateway.url)
 
     def create_topic(
@@ -265,7 +310,7 @@ class RunningBrokers:
     def _client(self) -> "FixtureClient":
         from headrace.testing.client import FixtureClient  # noqa: PLC0415
 
-        return FixtureClient(self.bootstrap)
+        return FixtureClient(self.client.connection)
 
     def _directory(self) -> Path:
         """Return the directory of the data: the one that was given, or a temporary one."""
@@ -296,6 +341,14 @@ class RunningBrokers:
         self._loop.call(coordinator.end_sessions)
         return coordinator.address
 
+    def _secured_by(self, zookeeper: str) -> "SecuredBrokers":
+        """Make certificates, and store the administrator, before the first broker starts."""
+        from headrace.testing.secured import SecuredBrokers  # noqa: PLC0415
+
+        made = SecuredBrokers(self._root, self._count, HOST)
+        self._loop.run(made.create_administrator({"zookeeper.connect": zookeeper}))
+        return made
+
     def _make_nodes(self, root: Path, zookeeper: str) -> None:
         self._stack.callback(self._end_nodes)
         self._ports.clear()
@@ -306,14 +359,20 @@ class RunningBrokers:
             settings = _broker_settings(self._count, self._given) | {
                 "broker.id": str(broker_id),
                 "log.dirs": str(root / f"broker-{broker_id}"),
-                "listeners": f"PLAINTEXT://{HOST}:{port}",
                 "zookeeper.connect": zookeeper,
+                **self._listeners(broker_id, port),
             }
             self._nodes[broker_id] = (
                 ProcessNode(settings, root / f"broker-{broker_id}.log")
                 if self._process
                 else EmbeddedNode(settings, self._faults)
             )
+
+    def _listeners(self, broker_id: int, port: int) -> dict[str, str]:
+        """Return the settings of a broker's listeners and of their security."""
+        if self._secured is None:
+            return {"listeners": f"PLAINTEXT://{HOST}:{port}"}
+        return self._secured.broker_settings(broker_id, port, self._given)
 
     def _end_nodes(self) -> None:
         """Stop the brokers; kill them if their data is temporary, which is faster."""
@@ -359,7 +418,8 @@ class RunningBrokers:
 class Broker(RunningBrokers):
     """One broker, in a thread of this process; with `process`, as a process of its own.
 
-    Its data is in a temporary directory, or in `data`, where it stays.
+    Its data is in a temporary directory, or in `data`, where it stays. With `secure`, clients connect by TLS
+    and authenticate by SCRAM, and ACLs say what they may do: see `client` and `add_user`.
     """
 
     def __init__(
@@ -369,8 +429,9 @@ class Broker(RunningBrokers):
         topics: Topics | None = None,
         process: bool = False,
         data: Path | str | None = None,
+        secure: bool = False,
     ) -> None:
-        super().__init__(1, settings, topics=topics, process=process, data=data)
+        super().__init__(1, settings, topics=topics, process=process, data=data, secure=secure)
 
     @property
     def pid(self) -> int:

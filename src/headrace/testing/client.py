@@ -8,6 +8,7 @@ from headrace.client.errors import NoSuchTopic, Retriable, TopicExists, Unreacha
 from headrace.client.records.one_by_one import Headers, Receipt, Record, Writer
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Address
+from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.requests import (
     EARLIEST,
     addresses_by_id,
@@ -54,12 +55,12 @@ def until(what: str, read: Callable[[], T], timeout_s: float) -> T:
 class FixtureClient:
     """A client of one cluster, over the wire as any other; no fault applies to it."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, target: ConnectionSettings) -> None:
+        self._target = target
 
     def connected(self, answer_s: float = TIMEOUT_S) -> Brokers:
         """Return connections to the brokers; a broker without an answer within `answer_s` counts as gone."""
-        return Brokers(self._bootstrap, client_id=OWN_CLIENT_ID, answer_s=answer_s)
+        return Brokers(self._target, client_id=OWN_CLIENT_ID, answer_s=answer_s)
 
     def create_topic(
         self,
@@ -86,7 +87,7 @@ class FixtureClient:
         with self.connected() as brokers:
             until(f"leaders of {topic}", lambda: topic_at(brokers, None, topic, create=True), TIMEOUT_S)
         options: dict[str, str | int] = {"client.id": OWN_CLIENT_ID, "linger.ms": 0}
-        writer = Writer(self._bootstrap, topic, options)
+        writer = Writer(self._target, topic, options)
         for value in values:
             writer.write(Record(value=_bytes(value), key=_bytes(key), headers=headers, partition=partition))
         return writer.flush()

@@ -31,10 +31,11 @@ class Cluster(RunningBrokers):
         topics: Topics | None = None,
         process: bool = False,
         data: Path | str | None = None,
+        secure: bool = False,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"brokers={brokers}: a cluster has at least one broker")
-        super().__init__(brokers, settings, topics=topics, process=process, data=data)
+        super().__init__(brokers, settings, topics=topics, process=process, data=data, secure=secure)
 
     @property
     def brokers(self) -> list[int]:
@@ -64,7 +65,7 @@ class Cluster(RunningBrokers):
                     return int(each.leader_id)
             raise NoSuchTopic(f"{topic}-{partition}")
 
-        with FixtureClient(self._bootstrap_now()).connected(ANSWER_S) as brokers:
+        with self._client_of(self.brokers).connected(ANSWER_S) as brokers:
             return until(f"a leader of {topic}-{partition}", leader, timeout_s)
 
     def wait_until_in_sync(self, *, timeout_s: float = FAILOVER_S) -> None:
@@ -72,12 +73,12 @@ class Cluster(RunningBrokers):
 
         def check() -> None:
             for each in self.brokers:
-                _check(FixtureClient(self._address(each)), self.brokers)
+                _check(self._client_of([each]), self.brokers)
 
         until("all replicas in sync", check, timeout_s)
 
-    def _bootstrap_now(self) -> str:
-        return ",".join(map(self._address, self.brokers))
+    def _client_of(self, brokers: list[int]) -> FixtureClient:
+        return FixtureClient(self.client.connection.at(",".join(map(self._address, brokers))))
 
 
 def _check(client: FixtureClient, running: list[int]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MARKER: Final = "headrace"
 _INI: Final = "headrace_settings"
-_OPTIONS: Final = ("settings", "topics", "process", "brokers")
+_OPTIONS: Final = ("settings", "topics", "process", "brokers", "secure")
 _SEEN = pytest.StashKey[dict[str, Mapping[int, int]]]()
 
 
@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{_MARKER}(settings={{}}, topics={{}}, brokers=3, process=False): "
+        f"{_MARKER}(settings={{}}, topics={{}}, brokers=3, process=False, secure=False): "
         "what the broker or cluster of the headrace fixtures is like",
     )
 

@@ -84,12 +84,11 @@ def node_program(name: str) -> Program:
     return Program(node, str(source / f"{name}.js"), NODE_PATH=str(packages))
 
 
-def go_program() -> Program:
-    """`go/`, compiled."""
+def go_program(source: Path = HERE / "go") -> Program:
+    """The Go module in a directory, compiled."""
     go = shutil.which("go")
     if go is None:
-        raise ClientUnavailable("Go's registry client needs go (1.26 or newer).")
-    source = HERE / "go"
+        raise ClientUnavailable("Go's clients need go (1.26 or newer).")
 
     def build(directory: Path) -> None:
         fetch([go, "mod", "download"], source)

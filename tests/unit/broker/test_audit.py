@@ -2,7 +2,8 @@
 
 import pytest
 
-from headrace.broker.audit import MAX_LINES, AuditLog
+from headrace.broker.audit import AuditLog
+from headrace.line_limit import MAX_LINES
 from headrace.security.authorization import Action, Operation, ResourceType
 from headrace.security.principals import Principal
 

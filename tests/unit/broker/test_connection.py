@@ -9,11 +9,13 @@ import pytest
 
 from headrace.broker.config import BrokerConfig
 from headrace.broker.connection import Connection
-from headrace.broker.connections import Connections
-from headrace.broker.dispatch import Context, Handler
+from headrace.broker.connections import AUTHENTICATION_S, Connections
+from headrace.broker.dispatch import HANDLERS, Context, Handler, load_handlers
 from headrace.broker.server import Broker
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
+from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from headrace.security.listeners import Listener, SecurityProtocol
 from wire.raw import frame_of
 
@@ -74,6 +76,11 @@ class Client:
             self.connection.buffer_updated(size)
             data = data[size:]
 
+    async def served(self) -> None:
+        """Return when every request that has arrived was handled; a slow machine needs several turns."""
+        while self.connection._backlog:  # noqa: ASYNC110  there is no event to wait for
+            await asyncio.sleep(0)
+
     def names(self) -> list[str]:
         """Return the group ids in the responses, in their order."""
         return re.findall("<(.+?)>", self.transport.written.decode("latin-1"))
@@ -103,6 +110,7 @@ def test_requests_are_answered_in_their_order_however_the_bytes_arrive() -> None
         for byte in request("a") + request("b"):
             client.send(bytes([byte]))
         client.send(request("c") + request("d"))
+        await client.served()
 
         assert client.names() == ["a", "b", "c", "d"]
 
@@ -120,6 +128,7 @@ def test_a_response_that_is_ready_waits_for_the_earlier_ones() -> None:
 
         client = Client(answer)
         client.send(request("a") + request("b"))
+        await client.served()
         assert client.names() == []
 
         first.set_result(response("a"))
@@ -183,5 +192,61 @@ def test_what_cannot_be_answered_ends_the_connection(data: bytes, answer: Callab
 
         assert client.transport.is_closed
         assert client.transport.written == b""
+
+    run(story)
+
+
+class SaslClient(Client):
+    """One connection to a listener that requires PLAIN."""
+
+    def __init__(self) -> None:
+        config = BrokerConfig.of(
+            {
+                "listeners": "SASL_PLAINTEXT://:9092",
+                "security.inter.broker.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism.inter.broker.protocol": "PLAIN",
+                "sasl.enabled.mechanisms": "PLAIN",
+                "sasl.jaas.config": 'PlainLoginModule required username="b" password="c" user_ann="secret";',
+            }
+        )
+        load_handlers()
+        self.broker = Broker(config)
+        self.broker._loop = asyncio.get_running_loop()
+        self.broker.connections = Connections(config, lambda: 0, self.broker.quotas)
+        self.transport = FakeTransport()
+        self.connection = Connection(self.broker, HANDLERS, config.listener("SASL_PLAINTEXT"))
+        self.connection.connection_made(cast("asyncio.Transport", self.transport))
+
+    def wait(self, seconds: float) -> None:
+        """Have the connection be older by this time, and look for connections to close."""
+        if self.connection.authenticating_since is not None:
+            self.connection.authenticating_since -= seconds
+        self.broker.connections.close_idle()
+
+
+def test_a_client_that_drips_its_authentication_is_disconnected() -> None:
+    async def story() -> None:
+        client = SaslClient()
+        message = bytes(frame_of(SaslHandshakeRequest(mechanism="PLAIN"), 1))
+        client.send(message[:1])
+        client.wait(AUTHENTICATION_S - 1)
+        assert not client.transport.is_closed
+        client.send(message[1:])
+        client.wait(2)
+
+        assert client.transport.is_closed
+
+    run(story)
+
+
+def test_a_client_that_has_authenticated_has_no_deadline() -> None:
+    async def story() -> None:
+        client = SaslClient()
+        client.send(bytes(frame_of(SaslHandshakeRequest(mechanism="PLAIN"), 1)))
+        client.send(bytes(frame_of(SaslAuthenticateRequest(auth_bytes=b"\0ann\0secret"), 2)))
+        client.wait(2 * AUTHENTICATION_S)
+
+        assert client.connection.authenticating_since is None
+        assert not client.transport.is_closed
 
     run(story)

@@ -19,6 +19,7 @@ class Client:
     listener: Listener = LISTENER
     client_id: str | None = None
     last_active: float = 0.0
+    authenticating_since: float | None = None
     buffered: int = 0
     unsent: int = 0
     unsent_now: int = 0

@@ -12,6 +12,10 @@ from headrace.broker.requirements import Requirement, config_action
 from headrace.protocol.api import response_class
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
+from headrace.protocol.schema.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTransaction,
+)
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.fetch import FetchRequest, FetchTopic, ReplicaState
 from headrace.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -123,6 +127,16 @@ def required_of(request: Message) -> list[str]:
                 max_wait_ms=0,
                 min_bytes=0,
                 replica_state=ReplicaState(replica_id=2, replica_epoch=1),
+            ),
+            [],  # the handler refuses each partition
+        ),
+        (
+            AddPartitionsToTxnRequest(
+                transactions=[
+                    AddPartitionsToTxnTransaction(
+                        transactional_id="t", producer_id=1, producer_epoch=0, topics=()
+                    )
+                ]
             ),
             ["CLUSTER_ACTION on CLUSTER 'kafka-cluster'"],
         ),

@@ -68,6 +68,10 @@ def test_advice_is_for_errors_that_there_are(name: str) -> None:
     assert error_of(name).name() == name
 
 
+def test_a_broker_that_leaves_while_it_is_asked_is_out_of_reach() -> None:
+    assert isinstance(translate(error_of("_DESTROY_BROKER"), "orders", "x:1"), Unreachable)
+
+
 def test_a_record_that_was_not_acknowledged_may_want_for_replicas() -> None:
     late = translate(error_of("_MSG_TIMED_OUT"), "orders", "x:1", timeout_ms=30_000)
     assert isinstance(late, Unreachable)

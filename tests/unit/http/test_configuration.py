@@ -24,7 +24,7 @@ def test_everything_has_a_default() -> None:
     settings = Configuration(given={}).settings(ConnectionSettings("127.0.0.1:9092"), "127.0.0.1")
     assert not settings.authentication
     assert settings.tls is None
-    assert settings.hosts == ()
+    assert settings.hosts == settings.trusted_proxies == ()
 
 
 def test_users_authenticate_if_the_gateway_does() -> None:
@@ -42,6 +42,12 @@ def test_users_authenticate_if_the_gateway_does() -> None:
     assert "secret" not in repr(settings)
 
 
+def test_proxies_are_addresses_and_networks() -> None:
+    given = {"http.trusted.proxies": "127.0.0.1, 10.1.0.0/16, ::1/128,fd00::/8"}
+    settings = Configuration(given=given).settings(TO, "127.0.0.1")
+    assert settings.trusted_proxies == ("127.0.0.1", "10.1.0.0/16", "::1", "fd00::/8")
+
+
 def test_an_operator_may_let_everyone_in() -> None:
     settings = Configuration(given={"http.allow.unauthenticated": "true"}).settings(TO, "192.0.2.7")
     assert not settings.authentication
@@ -53,6 +59,8 @@ def test_an_operator_may_let_everyone_in() -> None:
         ("http.sasl.mechanism", "OAUTHBEARER", "choose one of SCRAM-SHA-512"),
         ("http.allow.unauthenticated", "yes", "choose true or false"),
         ("http.session.idle.ms", "soon", "expected at least 1000 ms"),
+        ("http.trusted.proxies", "proxy.example", "http.trusted.proxies has an entry that is no address"),
+        ("http.trusted.proxies", "10.0.0.1/8", "http.trusted.proxies has an entry that is no address"),
         ("http.hostnames", "x", "no setting http.hostnames"),
         ("security.protocol", "SSL", "--command-config"),
         ("ssl.keystore.location", "/nowhere.pem", "ssl.keystore.location"),

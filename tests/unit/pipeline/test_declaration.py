@@ -194,3 +194,13 @@ def test_keys_that_are_decoded_may_be_bad_too() -> None:
     pipeline = declared()
     assert not pipeline.source("bytes", topic="bytes").has_dead_letters
     assert pipeline.source("keyed", topic="keyed", key=Text()).has_dead_letters
+
+
+def test_client_settings_that_come_after_the_sources_apply_to_them() -> None:
+    pipeline = Pipeline("p")
+    pipeline.source("a", topic="t", options={"kafka.client.id": "own"})
+    pipeline.use_client({"sasl.password": "hunter2", "client.id": "all"})
+
+    reading = pipeline.sources["a"].reading("h:1")
+    assert (reading["kafka.sasl.password"], reading["kafka.client.id"]) == ("hunter2", "own")
+    assert "hunter2" not in repr(pipeline)

@@ -53,6 +53,9 @@ def test_a_name_that_no_rule_matches_as_a_whole_is_refused(rules: str) -> None:
         "RULE:(a)/$/",
         "RULE:(a)/$x/",
         "RULE:(?<who>a)/${whom}/",
+        "RULE:(?=CN=a).*/a/",
+        r"RULE:CN=(.*),OU=\1/a/",
+        "RULE:(((a{1000}){1000}){1000})/a/",
     ],
 )
 def test_an_invalid_rule_is_found_at_the_start(rules: str) -> None:
@@ -65,3 +68,12 @@ def test_the_principal_of_a_certificate() -> None:
 
     assert mapper.principal(Authority("ca").certify("ann").der) == Principal("ANN")
     assert mapper.principal(None) == ANONYMOUS
+
+
+@pytest.mark.parametrize(
+    "pattern", ["CN=(([a-z])+.)+[A-Z]([a-z])+", "CN=(a+)+", "CN=(a|aa)+", "CN=(.*a){20}"]
+)
+def test_a_name_cannot_make_a_rule_take_long(pattern: str) -> None:
+    """An engine with backtracking would not return within hours."""
+    with pytest.raises(NoMatchingRule):
+        PrincipalMapper(f"RULE:{pattern}/x/").name("CN=" + "a" * 5000 + "!")

@@ -10,8 +10,9 @@ Versions:  v4 isolation levels; v5 log start offset; v7 incremental sessions; v9
            responses (not sent yet).
 Replicas:  a follower reads up to the log end offset, and its fetch offset is its own log end offset. A
            follower whose log has diverged gets the diverging epoch. Without an authorizer, a follower gets
-           CLUSTER_AUTHORIZATION_FAILED on other listeners than the inter-broker one. A consumer may read
-           from any replica in the ISR, and is sent to a replica in its rack according to
+           CLUSTER_AUTHORIZATION_FAILED on other listeners than the inter-broker one. With one, a follower
+           without CLUSTER_ACTION gets TOPIC_AUTHORIZATION_FAILED for every partition. A consumer may
+           read from any replica in the ISR, and is sent to a replica in its rack according to
            replica.selector.class.
 Quotas:    a response that exceeds consumer_byte_rate or request_percentage is empty, with the throttle time.
            Followers are exempt.
@@ -29,7 +30,7 @@ from headrace.broker.fetch_sessions import Exists, Plan, SessionPartition
 from headrace.broker.meters import TopicMeter
 from headrace.broker.partition import Isolation, Partition, monotonic_ms
 from headrace.broker.purgatory import WaitingFetch
-from headrace.broker.requirements import on_cluster, on_topics
+from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Steps, at_once, each, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.controller.errors import UnknownTopicOrPartition
@@ -45,7 +46,13 @@ from headrace.protocol.schema.fetch import (
     PartitionData,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.authorization import Operation
+from headrace.security.authorization import (
+    AuthorizationFailed,
+    Operation,
+    Permission,
+    ResourceType,
+    authorization_failed,
+)
 from headrace.storage.errors import OffsetOutOfRange
 from headrace.storage.page_cache import NotCached, cached_only
 from headrace.storage.txn_index import AbortedTxn
@@ -56,17 +63,14 @@ MAX_LOADS = 16  # of missing parts for one Fetch: index, position and data of ea
 READ_AT_ONCE = 256  # partitions; a request with more is processed in slices
 ENCODED_AT_ONCE = 500  # aborted transactions; a response with more is encoded in slices
 STEP = 16  # partitions between two yields
-_READ: Final = on_topics(Operation.READ)  # of consumers; followers need CLUSTER_ACTION
-
-
-def _is_follower(request: FetchRequest) -> bool:
-    return request.replica_id >= 0 or request.replica_state.replica_id >= 0
+_READ: Final = on_topics(Operation.READ)  # for consumers
+_REPLICATE: Final = Permission(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)  # for followers
 
 
 @handles(
     ApiKey.FETCH,
     range(4, 19),
-    requires=(_READ, on_cluster(Operation.CLUSTER_ACTION, _is_follower)),
+    requires=(_READ, _REPLICATE),
 )
 def fetch(
     request: FetchRequest, context: Context
@@ -75,14 +79,15 @@ def fetch(
     replica = _replica(request)
     if replica is not None and not context.accepts_brokers:
         return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, responses=())
-    if replica is not None and context.usage is not None:
+    is_follower = replica is not None and context.may(_REPLICATE)
+    if is_follower and context.usage is not None:
         context.usage.exempt()
     try:
         plan = yield from context.broker.fetch_sessions.plan(
             request,
             by_id=context.version >= BY_ID,
             exists=_existence(context),
-            privileged=replica is not None,
+            privileged=is_follower,
             now_ms=monotonic_ms(),
             principal=context.principal,
         )
@@ -252,6 +257,8 @@ def _partition(entry: SessionPartition, context: Context, replica: _Replica | No
     Permissions are checked at every read: a session, and a request in the purgatory, may outlive them.
     """
     by_id = context.version >= BY_ID
+    if replica is not None:
+        _require_replication(context)
     name = context.broker.topic_name(entry.topic_id) if by_id else entry.topic
     if replica is None:
         context.require(_READ, name)
@@ -261,6 +268,14 @@ def _partition(entry: SessionPartition, context: Context, replica: _Replica | No
         return context.broker.partition(name, entry.partition)
     except UnknownTopicOrPartition as error:
         raise UnknownTopicId(str(error)) from error
+
+
+def _require_replication(context: Context) -> None:
+    """Raise TOPIC_AUTHORIZATION_FAILED, as Kafka does, if a follower lacks CLUSTER_ACTION."""
+    try:
+        context.require(_REPLICATE)
+    except AuthorizationFailed as error:
+        raise authorization_failed(_READ) from error
 
 
 def _read(

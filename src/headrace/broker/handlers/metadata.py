@@ -4,7 +4,8 @@ Behaviour: returns the live brokers of the client's listener, the controller, an
            topics. A topic that does not exist is created if client and broker allow it, and has leaders when
            the response is sent; one request creates at most 50 topics, the others are LEADER_NOT_AVAILABLE
            until the client retries. The response omits a leader that has just closed its connection to this
-           broker, so that the client retries until there is a new leader.
+           broker, so that the client retries until there is a new leader. Created topics count for the
+           client's controller_mutation_rate; beyond it they are UNKNOWN_TOPIC_OR_PARTITION.
 Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 creation can be declined; v5
            offline replicas; v7 leader epochs; v8 authorized operations; v9 flexible; v10 topic ids; v12
            topics by id.
@@ -14,15 +15,19 @@ from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from headrace.broker.dispatch import Context, Encoded, handles
+from headrace.broker.controller_client import CREATE_TOPICS_VERSION, refused_topics, topics_with_defaults
+from headrace.broker.dispatch import Context, Encoded, HangUp, handles
+from headrace.broker.envelopes import forward
 from headrace.broker.handlers.create_topics import CREATE, require_create
 from headrace.broker.handlers.describe_cluster import authorized_cluster_operations
 from headrace.broker.image import TopicImage
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import STEP, Steps, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
+from headrace.controller.errors import NotController
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
+from headrace.protocol.schema.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.metadata import (
     MetadataRequest,
@@ -138,9 +143,29 @@ async def _create(names: Sequence[str], context: Context) -> dict[str, ErrorCode
         except FAILURES as error:
             refused[name] = error_code(error)
     others = [name for name in names if name not in internal]
-    if others:
+    if others and context.usage is not None:
+        refused |= await _create_for_client(others, context)
+    elif others:
         refused |= await context.broker.controller_client.create_topics(others)
     return {name: code for name, code in refused.items() if code != ErrorCode.TOPIC_ALREADY_EXISTS}
+
+
+async def _create_for_client(names: Sequence[str], context: Context) -> dict[str, ErrorCode]:
+    """Create topics in the name of the client: the controller charges its controller_mutation_rate.
+
+    As in Kafka, a topic beyond the quota does not exist yet: the client asks for it again.
+    """
+    request = CreateTopicsRequest(topics=topics_with_defaults(names), timeout_ms=0)
+    try:
+        response = await forward(request, context._replace(version=CREATE_TOPICS_VERSION))
+    except HangUp as error:
+        raise NotController(str(error)) from error
+    (body,) = response.body
+    refused = refused_topics(CreateTopicsResponse.decode(body, CREATE_TOPICS_VERSION).topics)
+    return {
+        name: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if code == ErrorCode.THROTTLING_QUOTA_EXCEEDED else code
+        for name, code in refused.items()
+    }
 
 
 def _answers(

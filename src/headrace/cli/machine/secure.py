@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from headrace.addresses import reachable
@@ -79,6 +80,16 @@ class SecureCluster:
     password: str = field(default="", repr=False)  # the administrator's
     is_new_password: bool = False
 
+    @staticmethod
+    def keep_files_private() -> None:
+        """Create all files of this process and its children for their owner alone, from now on."""
+        os.umask(_PRIVATE)
+
+    @property
+    def ca_file(self) -> Path:
+        """The certificate of the CA, which clients trust."""
+        return _certificates(self.directory).ca
+
     @property
     def client_file(self) -> str:
         return str(self.directory.path / "client.properties")
@@ -88,11 +99,7 @@ class SecureCluster:
         return str(self.directory.path / "client.librdkafka.properties")
 
     def prepare(self) -> None:
-        """Make what is missing: the CA, the certificates of brokers, and the administrator's password.
-
-        All files that this process and its children create from now on are for their owner alone.
-        """
-        os.umask(_PRIVATE)
+        """Make what is missing: the CA, the certificates of brokers, and the administrator's password."""
         certificates = _certificates(self.directory)
         if not certificates.ca.exists():
             certificates.init(_AUTHORITY, _now())

@@ -14,7 +14,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from headrace.client.errors import ClientError, NoSuchTopic
-from headrace.client.records.one_by_one import BATCH, BEGINNING, TIMEOUT_S, Reader, Record, Start
+from headrace.client.records.one_by_one import BATCH, BEGINNING, Reader, Record, Start
 from headrace.client.wire.connection_settings import Target
 
 _POSITIONS: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}(,[0-9]{1,10}:[0-9]{1,19})*")
@@ -98,9 +98,7 @@ class Follower(Reader):
         found = super()._place(start, indexes) if start.time_ms is not None else []
         times = {each.partition: each.offset for each in found}
         for index in indexes:
-            low, high = self._consumer.get_watermark_offsets(
-                TopicPartition(self._topic, index), timeout=TIMEOUT_S
-            )
+            low, high = self._watermarks(index)
             self.begins[index], self.ends[index] = low, high
             self.positions[index] = self._begin(index, start, low, high, times)
         return [TopicPartition(self._topic, index, offset) for index, offset in self.positions.items()]

@@ -235,10 +235,20 @@ class Reader:
     def _offset(self, start: Start, index: int) -> int:
         if start.offset is not None:
             return start.offset
-        low, high = self._consumer.get_watermark_offsets(
-            TopicPartition(self._topic, index), timeout=TIMEOUT_S
-        )
+        low, high = self._watermarks(index)
         return int(low if start.last is None else max(low, high - start.last))
+
+    def _watermarks(self, index: int) -> tuple[int, int]:
+        """Return the first and the next offset of a partition."""
+        asked = TopicPartition(self._topic, index)
+        try:
+            low, high = self._consumer.get_watermark_offsets(asked, timeout=TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._DESTROY_BROKER:  # noqa: SLF001
+                raise
+            # The broker has left the cluster while it was asked; librdkafka asks the new leader now.
+            low, high = self._consumer.get_watermark_offsets(asked, timeout=TIMEOUT_S)
+        return low, high
 
 
 def record_of(message: Message) -> Record:

@@ -2,9 +2,11 @@
 
 import logging
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 from fastapi import Request
@@ -20,9 +22,11 @@ from headrace.client.errors import ClientError, Unreachable
 from headrace.http.console import formats
 from headrace.http.console.assets import asset
 from headrace.http.current import SESSION, USER, clients_of
-from headrace.http.problems import Problem, code_of, status_of
+from headrace.http.problems import DENIED, Problem, code_of, status_of
 from headrace.http.users.sessions import Session
 from headrace.registry.refusals import Refusal
+from headrace.security.authorization import Operation
+from headrace.security.principals import Principal
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +80,25 @@ def _theme(request: Request) -> str:
     return theme if theme in THEMES else ""
 
 
+class Denied(Exception):
+    """The brokers refuse the requests of a page: its user needs `operation` on the cluster."""
+
+    def __init__(self, title: str, operation: Operation) -> None:
+        super().__init__(f"{title} needs {operation.name} on CLUSTER")
+        self.title, self.operation = title, operation
+
+
+@contextmanager
+def requiring(title: str, operation: Operation) -> Iterator[None]:
+    """Raise Denied if brokers refuse a request because the user has no ACL for it."""
+    try:
+        yield
+    except ClientError as error:
+        if error.error_code not in DENIED:
+            raise
+        raise Denied(title, operation) from error
+
+
 class PageRoute(APIRoute):
     """A route that answers errors with pages, too."""
 
@@ -87,6 +110,8 @@ class PageRoute(APIRoute):
                 return await handle(request)
             except Unreachable as error:
                 return _unreachable(request, error)
+            except Denied as denied:
+                return _denied(request, denied)
             except (Problem, Refusal, ClientError) as error:
                 return _error_page(request, code_of(error), str(error))
             except HTTPException as error:
@@ -105,6 +130,21 @@ class PageRoute(APIRoute):
 def _unreachable(request: Request, error: Unreachable) -> Response:
     return page(
         request, "unreachable.html", title="The cluster does not answer", answer=503, message=str(error)
+    )
+
+
+def _denied(request: Request, denied: Denied) -> Response:
+    """Return the page that says which permission is missing, and how an administrator can give it."""
+    user = request.scope.get(USER)
+    option = denied.operation.name.lower().replace("_", "-")
+    who = "User:NAME" if user is None else quote(str(Principal(user)))
+    return page(
+        request,
+        "denied.html",
+        title=denied.title,
+        answer=403,
+        operation=denied.operation.name,
+        command=f"headrace acl allow {who} --cluster --operation {option}",
     )
 
 

@@ -6,21 +6,38 @@ from fastapi.responses import Response
 from headrace.http.console import assets
 from headrace.http.console.pages import PageRoute
 from headrace.http.console.views import (
+    acls,
     api,
     cluster,
     groups,
     login,
     messages,
     pipelines,
+    quotas,
     schemas,
     topic,
     topics,
     transactions,
+    users,
 )
 from headrace.http.problems import Problem
 
 router = APIRouter()
-for _view in (assets, login, cluster, topics, topic, messages, groups, transactions, schemas, pipelines, api):
+_PAGES = (
+    cluster,
+    topics,
+    topic,
+    messages,
+    groups,
+    transactions,
+    schemas,
+    pipelines,
+    users,
+    acls,
+    quotas,
+    api,
+)
+for _view in (assets, login, *_PAGES):
     router.include_router(_view.router)
 
 _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -1,19 +1,22 @@
 """What the console keeps between requests: little and bounded, and not needed after a restart."""
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from fastapi import Request
 
+from headrace.client.admin.quotas import ClientQuota
+from headrace.client.admin.users import User
 from headrace.client.cluster.topic_overview import TopicList, TopicOverview
 from headrace.client.transactions.admin import OpenTransactions, Summaries
 from headrace.http.console.progress import Pipelines
 from headrace.http.console.sampling import LagSampler
 from headrace.http.console.views.groups import GroupRow
 from headrace.http.reach import Reach
+from headrace.security.acls import AclBinding
 
 KEPT_S: Final = 5.0
 SWAP: Final = "x-headrace-swap"
@@ -81,6 +84,9 @@ class Console:
         self.groups: Recent[list[GroupRow]] = Recent()
         self.transactions: Recent[Summaries] = Recent(rest=10, complete=lambda found: not found.missing)
         self.hanging: Recent[OpenTransactions] = Recent(complete=lambda found: not found.missing)
+        self.users: Recent[list[User]] = Recent()
+        self.acls: Recent[Sequence[AclBinding]] = Recent()
+        self.quotas: Recent[list[ClientQuota]] = Recent()
         self.lags = LagSampler(reach.groups.describe)
         self.pipelines = Pipelines(reach.connection)
         reach.at_close(self.lags.close)

@@ -22,7 +22,7 @@ from headrace.security.sasl.exchange import (
 ALGORITHMS: Final = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384  # of credentials that a client may store, as in Kafka
-_SALT_BYTES: Final = 16
+SALT_BYTES: Final = 16
 _NONCE_BYTES: Final = 24
 TOKEN_EXTENSION: Final = "tokenauth=true"  # noqa: S105  what a client says of its user name
 _NAME: Final = r"(?:[^=,]|=2C|=3D)+"
@@ -47,7 +47,7 @@ class ScramCredential:
     def of_password(
         cls, mechanism: str, password: str, *, iterations: int = MIN_ITERATIONS, salt: bytes | None = None
     ) -> "ScramCredential":
-        salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
+        salt = secrets.token_bytes(SALT_BYTES) if salt is None else salt
         salted = hashlib.pbkdf2_hmac(ALGORITHMS[mechanism], password.encode(), salt, iterations)
         return cls.of_salted(mechanism, salted, salt, iterations)
 
@@ -93,6 +93,13 @@ class TokenAccount(NamedTuple):
     expires_ms: int
 
 
+class FakeChallenge(NamedTuple):
+    """What a client is told that gives a name without a credential."""
+
+    salt: bytes
+    iterations: int
+
+
 def _no_tokens(_token_id: str) -> TokenAccount | None:
     return None
 
@@ -102,8 +109,8 @@ class ScramExchange:
 
     A client that sends the extension `tokenauth=true` gives the id of a delegation token as its name.
 
-    An unknown user gets a salt as well, always the same one for a name, and fails with the proof, so nobody
-    can find out which users exist. `secret` keeps these salts from being guessed.
+    An unknown user gets a challenge as well, always the same one for a name, and fails with the proof, so
+    nobody can find out which users exist: `fake_challenge` returns its salt and iterations.
     """
 
     def __init__(
@@ -111,7 +118,7 @@ class ScramExchange:
         mechanism: str,
         credential_of: Callable[[str], ScramCredential | None],
         *,
-        secret: bytes,
+        fake_challenge: Callable[[str], FakeChallenge],
         token_of: Callable[[str], TokenAccount | None] = _no_tokens,
         nonce: str | None = None,
     ) -> None:
@@ -119,7 +126,7 @@ class ScramExchange:
         self._algorithm = ALGORITHMS[mechanism]
         self._credential_of = credential_of
         self._token_of = token_of
-        self._secret = secret
+        self._fake_challenge = fake_challenge
         self._own_nonce = secrets.token_urlsafe(_NONCE_BYTES) if nonce is None else nonce
         self._nonce = ""
         self._name = ""
@@ -187,9 +194,9 @@ class ScramExchange:
         return f"v={_base64(hmac.digest(known.server_key, agreed, self._algorithm))}"
 
     def _fake_credential(self) -> ScramCredential:
-        made = hmac.digest(self._secret, self._name.encode(), "sha512")
-        size = hashlib.new(self._algorithm).digest_size
-        return ScramCredential(made[:_SALT_BYTES], made[:size], made[:size], MIN_ITERATIONS)
+        made = self._fake_challenge(self._name)
+        key = bytes(hashlib.new(self._algorithm).digest_size)
+        return ScramCredential(made.salt, key, key, made.iterations)
 
 
 def _base64(data: bytes) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512, AuthenticationFailed, User
-from headrace.security.sasl.scram import ScramCredential, ScramExchange
+from headrace.security.sasl.scram import FakeChallenge, ScramCredential, ScramExchange
 from headrace.security.sasl.scram_client import ScramClient
 
 SALT: Final = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -24,6 +24,10 @@ SIGNATURE: Final = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 MECHANISMS: Final = (SCRAM_SHA_256, SCRAM_SHA_512)
 
 
+def fake_challenge(name: str) -> FakeChallenge:
+    return FakeChallenge(b"salt of " + name.encode(), 8192)
+
+
 def exchange(
     mechanism: str = SCRAM_SHA_256, users: dict[str, str] | None = None, nonce: str | None = SERVER_NONCE
 ) -> ScramExchange:
@@ -31,7 +35,7 @@ def exchange(
         name: ScramCredential.of_password(mechanism, password, salt=SALT)
         for name, password in ({"user": "pencil"} if users is None else users).items()
     }
-    return ScramExchange(mechanism, known.get, secret=b"secret", nonce=nonce)
+    return ScramExchange(mechanism, known.get, fake_challenge=fake_challenge, nonce=nonce)
 
 
 def test_the_example_of_rfc_7677() -> None:

@@ -14,9 +14,14 @@ export function listen() {
     if (event.target.matches("dialog")) event.target.close();  // its backdrop
   });
   document.addEventListener("input", (event) => {
+    const same = event.target.form?.querySelector("[data-same]");
+    if (same) same.setCustomValidity(same.value === event.target.form.elements[same.dataset.same].value ? "" : "the two are not the same");
     const must = event.target.dataset?.must;
     if (must !== undefined) event.target.form.querySelector("[type=submit]").disabled = event.target.value !== must;
   });
+  document.addEventListener("close", (event) => {  // a password does not stay in a dialog
+    for (const field of event.target.querySelectorAll?.("[type=password]") ?? []) field.value = "";
+  }, true);
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (!form.dataset.send && !form.dataset.setting) return;
@@ -53,7 +58,7 @@ export function body(form) {
     const value = field.type === "checkbox" ? field.checked : field.value;
     if (value === "" || (field.type === "checkbox" && !value)) continue;
     const [first, ...rest] = field.name.split(".");
-    const typed = field.dataset.as === "number" ? Number(value) : value;
+    const typed = field.dataset.as === "number" ? Number(value) : field.dataset.as === "list" ? value.split(",") : value;
     if (rest.length) (found[first] ??= {})[rest.join(".")] = typed;
     else found[first] = typed;
   }

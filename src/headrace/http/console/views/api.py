@@ -18,7 +18,18 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 VERBS: Final = ("get", "post", "put", "patch", "delete")
 DEEPEST: Final = 6  # nested objects of an example
 OTHERS: Final = "other"
-FIRST: Final = ("cluster", "brokers", "topics", "messages", "groups", "pipelines")
+FIRST: Final = (
+    "cluster",
+    "brokers",
+    "topics",
+    "messages",
+    "groups",
+    "transactions",
+    "users",
+    "ACLs",
+    "quotas",
+    "pipelines",
+)
 
 Document = Mapping[str, Any]
 

@@ -1,0 +1,74 @@
+"""`headrace zookeeper secure` and `unsecure`: the ACLs of a cluster's existing znodes."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headrace.broker.config import BrokerConfig
+from headrace.broker.settings import InvalidSetting
+from headrace.broker.zookeeper_security import zookeeper_security
+from headrace.cli.broker import load_settings, set_option
+from headrace.cli.session import Session, existing_file, json_option, pairs
+from headrace.coordination.acl_migration import reset_acls
+from headrace.coordination.session import ZooKeeperSession
+
+
+def _options(function: Callable[..., None]) -> Any:
+    config = click.option(
+        "--config",
+        "file",
+        type=existing_file,
+        help="The properties file of a broker: zookeeper.connect, and the user in zookeeper.sasl.jaas.file.",
+    )
+    return config(set_option(json_option(function)))
+
+
+@click.command()
+@_options
+def secure(session: Session, *, file: Path | None, sets: Sequence[str]) -> None:
+    """Let only the brokers' user change existing znodes:  headrace zookeeper secure --config FILE
+
+    Run it after all brokers have been restarted with zookeeper.set.acl=true, with the same ZooKeeper user. It
+    can be repeated at any time.
+    """
+    config = load_settings(file, pairs(sets, "--set") | {"zookeeper.set.acl": "true"})
+    _run(session, config, "{} znodes can only be changed by the user of the brokers")
+
+
+@click.command()
+@_options
+def unsecure(session: Session, *, file: Path | None, sets: Sequence[str]) -> None:
+    """Let everybody read and change existing znodes:  headrace zookeeper unsecure --config FILE
+
+    Run it after all brokers have been restarted with zookeeper.set.acl=false, and still with their ZooKeeper
+    user: only this user may do it.
+    """
+    config = load_settings(file, pairs(sets, "--set") | {"zookeeper.set.acl": "false"})
+    _run(session, config, "{} znodes can be read and changed by everybody")
+
+
+def _run(session: Session, config: BrokerConfig, text: str) -> None:
+    count = asyncio.run(_reset(config))
+    if not count:
+        raise InvalidSetting(
+            f"zookeeper.connect={config.text('zookeeper.connect')}: there are no znodes of brokers; is its "
+            "path right?"
+        )
+    session.show({"znodes": count}, text.format(count))
+
+
+async def _reset(config: BrokerConfig) -> int:
+    security = zookeeper_security(config)
+    connected = await ZooKeeperSession.connect(
+        config.text("zookeeper.connect"),
+        session_timeout_ms=config.integer("zookeeper.session.timeout.ms"),
+        connect_timeout_ms=config.integer("zookeeper.connection.timeout.ms"),
+        security=security,
+    )
+    try:
+        return await reset_acls(connected, protect=security.set_acl)
+    finally:
+        await connected.close()
