@@ -11,7 +11,7 @@ PYTEST = $(PYTEST_ALL) -m "not long"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare spark-compare groups lock audit sbom clean
+.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare attacks scale spark-compare groups lock audit sbom clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -127,6 +127,12 @@ bench: install  ## print the figures
 compare: install  ## the same load on Headrace and on Apache Kafka: a table of ratios (ARGS=--quick: 7 minutes)
 	PYTHONPATH=bench:tests $(BIN)/python -m compare $(ARGS)
 
+attacks: install  ## what a second client notices of a greedy producer, floods and slow loris (ARGS="--only flood --seconds 4")
+	PYTHONPATH=bench:tests $(BIN)/python -m attacks $(ARGS)
+
+scale: install  ## thousands of partitions on one broker, next to Apache Kafka: 15 minutes (ARGS="--partitions 1000")
+	PYTHONPATH=bench:tests $(BIN)/python -m scale $(ARGS)
+
 spark-compare: install  ## format("headrace") beside Spark's own connector (ARGS=--quick, ARGS=--kafka)
 	PYTHONPATH=bench:tests $(BIN)/python -m sparks $(ARGS)
 
@@ -141,7 +147,7 @@ lock: install  ## resolve requirements/dev.txt anew
 # These two need the network: pip-audit asks for known vulnerabilities, and both tools are installed on first use.
 audit: install  ## known vulnerabilities of the locked dependencies (needs the network)
 	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit cyclonedx-bom; }
-	.venv-audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/dev.txt
+	$(BIN)/python tools/audit.py .venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements/dev.txt
 
 sbom: install  ## build/sbom.json: the installed packages in CycloneDX form (needs the network once)
 	test -x .venv-audit/bin/cyclonedx-py || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit cyclonedx-bom; }

@@ -3,6 +3,8 @@
     make compare                                   everything, about forty minutes
     make compare ARGS=--quick                      a first impression, six to seven minutes
     make compare ARGS="--only 'raw produce'"       lines whose name matches the pattern
+    make compare ARGS="--only tls"                 produce and fetch over TLS, handshakes
+    make compare ARGS="--only authorization"       with ACLs and without
     make compare ARGS="--only cluster"             three brokers against three
     make compare ARGS="--only '^(?!cluster)'"      one against one
 
@@ -27,19 +29,24 @@ from types import FrameType
 from typing import Generic, Protocol, TypeVar
 
 from compare import (
+    authorization,
     cluster_life,
     cluster_load,
     clusters,
     consumers,
     failover,
+    handshakes,
     java_consumers,
     life,
     process,
     producers,
     raw,
+    secured,
     servers,
+    tls,
     transactions,
 )
+from compare.authorization import Pair
 from compare.cluster import Cluster
 from compare.cluster_life import Fresh
 from compare.servers import HEADRACE_UP, MakeServer, Server
@@ -72,6 +79,8 @@ def main() -> None:
         process.warn_if_busy()
         print(HEADING, flush=True)
         found += _play(_one_broker(Path(name), arguments), arguments)
+        found += _play(_one_secured_broker(Path(name), arguments), arguments)
+        found += _play(_authorizers(Path(name), arguments), arguments)
         found += _play(_three_brokers_start(Path(name), arguments), arguments)
         found += _play(_three_brokers(Path(name), arguments), arguments)
         print(f"\n{summary(found)}")
@@ -106,6 +115,28 @@ def _one_broker(root: Path, arguments: argparse.Namespace) -> Match[Server]:
         *life.after_load(),
     ]
     return Match(ours=make_ours, kafka=make_kafka, lines=lines, warm_up=raw.warm_up)
+
+
+def _one_secured_broker(root: Path, arguments: argparse.Namespace) -> Match[Server]:
+    seconds = 0.8 if arguments.quick else 2.0
+    certificates = secured.Certificates.made_in(root / "certificates")
+    return Match(
+        ours=secured.headrace(root, certificates),
+        kafka=secured.kafka(root, certificates),
+        lines=[*tls.lines(seconds), *handshakes.lines(2 * seconds)],
+        warm_up=tls.warm_up,
+    )
+
+
+def _authorizers(root: Path, arguments: argparse.Namespace) -> Match[Pair]:
+    """Two brokers of each kind, with and without an authorizer."""
+    up, guarded = arguments.headrace, authorization.SETTINGS
+    ours = partial(
+        authorization.pair, "headrace", servers.headrace(root, up), servers.headrace(root, up, guarded)
+    )
+    kafka = partial(authorization.pair, "kafka", servers.kafka(root), servers.kafka(root, guarded))
+    lines = [*authorization.lines(1.0 if arguments.quick else 3.0)]
+    return Match(ours=ours, kafka=kafka, lines=lines, warm_up=authorization.prepare)
 
 
 def _three_brokers_start(root: Path, arguments: argparse.Namespace) -> Match[Fresh]:

@@ -5,6 +5,7 @@ Requests are ready-made bytes, so that on two cores the broker is what is measur
 
 import select
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -16,6 +17,22 @@ from headrace.client.wire.connection import Address
 GIVE_UP_S: Final = 60
 SMALL: Final = 64 * 1024  # requests up to here are joined into one send
 MAX_ANSWER: Final = 1024 * 1024 + 64 * 1024
+
+
+WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Endpoint(NamedTuple):
+    """Where a load goes to; with `tls`, connections begin with a handshake."""
+
+    address: Address
+    tls: ssl.SSLContext | None = None
+
+    def connect(self) -> socket.socket:
+        """Return a connected socket, after the handshake if there is one."""
+        plain = socket.create_connection(self.address, GIVE_UP_S)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return plain if self.tls is None else self.tls.wrap_socket(plain, server_hostname=self.address.host)
 
 
 class Source(Protocol):
@@ -34,12 +51,12 @@ class Driven(NamedTuple):
 
 
 class _Connection:
-    def __init__(self, address: Address, source: Source, poll: select.epoll) -> None:
+    def __init__(self, endpoint: Endpoint, source: Source, poll: select.epoll) -> None:
         self._source = source
         self._poll = poll
-        self._socket = socket.create_connection(address, GIVE_UP_S)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = endpoint.connect()
         self._socket.setblocking(False)
+        self._reads_records = endpoint.tls is not None
         self._unsent: list[memoryview] = []
         self._inbox = memoryview(bytearray(MAX_ANSWER))
         self._have = 0
@@ -71,7 +88,7 @@ class _Connection:
             data = self._unsent[0]
             try:
                 sent = self._socket.send(data)
-            except BlockingIOError:
+            except WOULD_BLOCK:
                 self._poll.modify(self.fileno, select.EPOLLIN | select.EPOLLOUT)
                 return
             if sent < len(data):
@@ -83,10 +100,7 @@ class _Connection:
 
     def receive(self) -> int:
         """Take what has arrived; return how many answers it completed."""
-        count = self._socket.recv_into(self._inbox[self._have :])
-        if not count:
-            raise ConnectionError("the broker closed the connection")
-        self._have += count
+        self._receive_bytes()
         start = answers = 0
         while self._have - start >= SIZE.size:
             stop = start + SIZE.size + SIZE.unpack_from(self._inbox, start)[0]
@@ -103,9 +117,22 @@ class _Connection:
         self.requests += answers
         return answers
 
+    def _receive_bytes(self) -> None:
+        """Receive once, or with TLS until nothing is left: a call returns one record, of 16 KiB at most."""
+        while self._have < len(self._inbox):
+            try:
+                count = self._socket.recv_into(self._inbox[self._have :])
+            except WOULD_BLOCK:
+                return
+            if not count:
+                raise ConnectionError("the broker closed the connection")
+            self._have += count
+            if not self._reads_records:
+                return
+
 
 def drive(
-    address: Address,
+    endpoint: Endpoint,
     make_source: Callable[[int], Source],
     *,
     connections: int,
@@ -119,7 +146,7 @@ def drive(
     """
     with select.epoll() as poll, ExitStack() as stack:
         opened = [
-            stack.enter_context(closing(_Connection(address, make_source(number), poll)))
+            stack.enter_context(closing(_Connection(endpoint, make_source(number), poll)))
             for number in range(connections)
         ]
         return _run(poll, opened, depth, seconds, max_bytes)

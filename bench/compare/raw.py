@@ -86,7 +86,7 @@ class RawLine:
         server.create_topic(self._topic)
         request = produce_request(topic_id(server.address, self._topic), self._batch)
         written = drive(
-            server.address,
+            server.load,
             lambda _number: ProduceSource(request, len(self._batch.data)),
             connections=1,
             depth=1,
@@ -111,7 +111,7 @@ class RawLine:
     def _measured(self, server: Server, make_source: Callable[[int], Source]) -> Figures:
         cpu = server.cpu_seconds()
         driven = drive(
-            server.address,
+            server.load,
             make_source,
             connections=self._connections,
             depth=self._depth,
@@ -149,41 +149,57 @@ def warm_up(server: Server, seconds: float) -> None:
 
 def lines(seconds: float) -> Iterator[Line[Server]]:
     small = make_batch(1, record_size=100)
-    yield _produce("100 B", small, 1, 1, seconds)
-    yield _produce("100 B", small, 4, 5, seconds)
-    yield _produce("16 KiB", make_batch(16 * KIB), 1, 5, seconds, speed=1.3)
-    yield _produce("16 KiB", make_batch(16 * KIB), 4, 5, seconds, speed=1.3)
-    yield _produce("128 KiB", make_batch(128 * KIB), 1, 5, seconds)
-    yield _produce("1 MiB", make_batch(MIB), 1, 5, seconds)
-    yield _fetch("16 KiB", make_batch(16 * KIB), 1, seconds)
-    yield _fetch("16 KiB", make_batch(16 * KIB), 4, seconds)
-    yield _fetch("128 KiB", make_batch(128 * KIB), 1, seconds)
-    yield _fetch("1 MiB", make_batch(MIB), 1, seconds)
+    yield produce_line("100 B", small, 1, 1, seconds)
+    yield produce_line("100 B", small, 4, 5, seconds)
+    yield produce_line("16 KiB", make_batch(16 * KIB), 1, 5, seconds, speed=1.3)
+    yield produce_line("16 KiB", make_batch(16 * KIB), 4, 5, seconds, speed=1.3)
+    yield produce_line("128 KiB", make_batch(128 * KIB), 1, 5, seconds)
+    yield produce_line("1 MiB", make_batch(MIB), 1, 5, seconds)
+    yield fetch_line("16 KiB", make_batch(16 * KIB), 1, seconds)
+    yield fetch_line("16 KiB", make_batch(16 * KIB), 4, seconds)
+    yield fetch_line("128 KiB", make_batch(128 * KIB), 1, seconds)
+    yield fetch_line("1 MiB", make_batch(MIB), 1, seconds)
 
 
-def _produce(
-    size: str, batch: Batch, connections: int, depth: int, seconds: float, *, speed: float = 1.0
+def produce_line(
+    size: str,
+    batch: Batch,
+    connections: int,
+    depth: int,
+    seconds: float,
+    *,
+    speed: float = 1.0,
+    cpu: float | None = 0.8,
+    kind: str = "raw",
 ) -> Line[Server]:
     raw = RawLine(batch, connections, depth, seconds)
     return Line(
-        name=f"raw produce {size}, {connections} conn x {depth} in flight",
+        name=f"{kind} produce {size}, {connections} conn x {depth} in flight",
         run=raw.produce,
-        expected=_expected(len(batch.data), speed=speed, cpu=0.8),
+        expected=_expected(len(batch.data), speed=speed, cpu=cpu),
     )
 
 
-def _fetch(size: str, batch: Batch, connections: int, seconds: float) -> Line[Server]:
+def fetch_line(
+    size: str,
+    batch: Batch,
+    connections: int,
+    seconds: float,
+    *,
+    cpu: float | None = 1.2,
+    kind: str = "raw",
+) -> Line[Server]:
     raw = RawLine(batch, connections, 1, seconds)
     return Line(
-        name=f"raw fetch {size}, {connections} conn",
+        name=f"{kind} fetch {size}, {connections} conn",
         prepare=raw.prepare_to_fetch,
         run=raw.fetch,
         finish=raw.finish,
-        expected=_expected(len(batch.data), speed=1.0, cpu=1.2),
+        expected=_expected(len(batch.data), speed=1.0, cpu=cpu),
     )
 
 
-def _expected(size: int, *, speed: float, cpu: float) -> list[Expected]:
+def _expected(size: int, *, speed: float, cpu: float | None) -> list[Expected]:
     if size < 64 * KIB:  # many requests: what counts is the cost of each
         return [
             Expected(figure="requests/s", at_least=speed, beside="MB/s"),

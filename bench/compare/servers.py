@@ -19,6 +19,8 @@ from typing import Any, Final, Protocol, Self
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compare import process
+from compare.drive import Endpoint
+from compare.node import Node
 from compare.wire import answers_metadata, topic_id
 from compat.kafka_tools.java import KafkaJava, find_kafka
 from compat.kafka_tools.server import CLUSTER_ID, SINGLE_NODE, client_settings
@@ -64,19 +66,32 @@ class Server:
     """A broker that runs, and what its process costs."""
 
     def __init__(
-        self, name: str, command: list[str], port: int, log: Path, environment: Mapping[str, str] = os.environ
+        self,
+        name: str,
+        command: list[str],
+        port: int,
+        log: Path,
+        environment: Mapping[str, str] = os.environ,
+        *,
+        load: Endpoint | None = None,
+        before: Node | None = None,
     ) -> None:
         self.name: Final = name
         self.address: Final = Address(HOST, port)
+        self.load: Final = load or Endpoint(self.address)
         self.bootstrap: Final = f"{HOST}:{port}"
         self.seconds_to_metadata = 0.0
         self._command = command
         self._log = log
         self._environment = environment
+        self._before = before  # a process that the broker needs; its CPU time does not count
         self._process: subprocess.Popen[bytes] | None = None
         self._admin: Any = None
 
     def __enter__(self) -> Self:
+        if self._before is not None:
+            self._before.start()
+            self._before.wait_until_it_says("ready")
         started = time.perf_counter()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -112,14 +127,15 @@ class Server:
     def stop(self) -> None:
         """Ask it to end, and make it end if it does not."""
         child, self._process = self._process, None
-        if child is None:
-            return
-        child.terminate()
-        try:
-            child.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+        if child is not None:
+            child.terminate()
+            try:
+                child.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+        if self._before is not None:
+            self._before.stop()
 
     @property
     def pid(self) -> int:
@@ -176,27 +192,35 @@ def kafka(root: Path, settings: Mapping[str, str] | None = None) -> MakeServer:
 
     def make() -> Server:
         directory = Path(tempfile.mkdtemp(prefix="kafka-", dir=root))
-        port, controller = free_port(), free_port()
-        properties = _write_properties(directory, port, controller, settings or {})
-        options = ["--config", str(properties), "--cluster-id", CLUSTER_ID]
-        formatting = java.command("kafka.tools.StorageTool", "format", *options)
-        subprocess.run(formatting, check=True, capture_output=True, timeout=START_TIMEOUT_S)
-        return Server("kafka", java_server(java, properties), port, directory / "server.log")
+        port = free_port()
+        listeners = {"listeners": f"PLAINTEXT://{HOST}:{port}"}
+        command = formatted_kafka(java, directory, {**(settings or {}), **listeners})
+        return Server("kafka", command, port, directory / "server.log")
 
     return make
+
+
+def formatted_kafka(java: KafkaJava, directory: Path, settings: Mapping[str, str]) -> list[str]:
+    """Format the storage of a Kafka with these settings, and return the command that starts it."""
+    properties = _write_properties(directory, settings)
+    options = ["--config", str(properties), "--cluster-id", CLUSTER_ID]
+    formatting = java.command("kafka.tools.StorageTool", "format", *options)
+    subprocess.run(formatting, check=True, capture_output=True, timeout=START_TIMEOUT_S)
+    return java_server(java, properties)
 
 
 def java_server(java: KafkaJava, properties: Path) -> list[str]:
     return [str(java.java), *KAFKA_JVM, "-cp", f"{java.jars}/*", "kafka.Kafka", str(properties)]
 
 
-def _write_properties(directory: Path, port: int, controller: int, settings: Mapping[str, str]) -> Path:
+def _write_properties(directory: Path, settings: Mapping[str, str]) -> Path:
+    controller = f"{HOST}:{free_port()}"
     every = SINGLE_NODE | {
-        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}",
-        "controller.quorum.voters": f"1@{HOST}:{controller}",
+        "controller.quorum.voters": f"1@{controller}",
         "log.dirs": str(directory / "data"),
         "log.segment.delete.delay.ms": "1000",  # deleted topics leave the disk to the next line
         **settings,
+        "listeners": f"{settings['listeners']},CONTROLLER://{controller}",
     }
     path = directory / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in every.items()))

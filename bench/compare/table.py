@@ -77,6 +77,11 @@ class Row:
         return "near" if any(map(expected.holds, each)) else "SHORT"
 
     @property
+    def judged(self) -> str:
+        """The number that `expected` is about: a ratio to Kafka, or the figure itself."""
+        return _number(median(self.ours)) if self.expected.absolute else f"{self.ratio:.2f}x"
+
+    @property
     def ratios(self) -> list[float]:
         return [_ratio(ours, kafkas) for ours, kafkas in zip(self.ours, self.kafkas, strict=True)]
 
@@ -123,7 +128,7 @@ def summary(every: Sequence[Row]) -> str:
     judged = [row for row in every if row.verdict]
     lines = [f"{sum(row.verdict == 'holds' for row in judged)} of {len(judged)} expectations hold"]
     lines += [
-        f"  {row.verdict:<5} {row.load}, {row.expected.figure}: {row.ratio:.2f}x, expected {row.expected}"
+        f"  {row.verdict:<5} {row.load}, {row.expected.figure}: {row.judged}, expected {row.expected}"
         for row in judged
         if row.verdict != "holds"
     ]

@@ -26,6 +26,7 @@ VERSIONS: Final = {  # topics by id, as Java 4.x sends them
     ApiKey.FETCH: 17,
     ApiKey.LIST_OFFSETS: 7,
     ApiKey.API_VERSIONS: 0,
+    ApiKey.SASL_HANDSHAKE: 1,
     ApiKey.DESCRIBE_QUORUM: 0,
     ApiKey.FIND_COORDINATOR: 6,
     ApiKey.JOIN_GROUP: 9,

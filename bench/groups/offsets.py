@@ -88,7 +88,7 @@ class Offsets:
 
     def _drive(self, server: Server, frame: bytes, connections: int, depth: int, seconds: float) -> Driven:
         return drive(
-            server.address,
+            server.load,
             lambda _number: SameAnswer(self.key, frame),
             connections=connections,
             depth=depth,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from compare.drive import drive
+from compare.drive import Endpoint, drive
 from compare.servers import Server
 from compare.table import Figures
 from compare.wire import answers_metadata, ask, request
@@ -70,7 +70,8 @@ class Recovery:
     def _commit(self, address: Address, topic: Topic) -> None:
         requests = self.groups * self.rounds
         commits = Commits(topic, self.groups)
-        drive(address, lambda _: commits, connections=1, depth=1, seconds=TIMEOUT_S, max_bytes=requests)
+        endpoint = Endpoint(address)
+        drive(endpoint, lambda _: commits, connections=1, depth=1, seconds=TIMEOUT_S, max_bytes=requests)
         for group in range(self.groups):
             assert self._knows(address, topic, group), f"the commits of {_name(group)} are not there"
 
