@@ -159,6 +159,13 @@ BROKER_SETTINGS: Final = BrokerSettings(
             choices=("broker", "controller"),
         ),
         _static("broker.rack", Kind.STRING, None, "The rack of this broker; replicas are spread over racks."),
+        _static(
+            "headrace.node",
+            Kind.STRING,
+            None,
+            "The name of the machine of this broker, for brokers that share one: replicas of a partition are "
+            "spread over racks, then over nodes. Without a name the broker counts as a node of its own.",
+        ),
         _static("log.dirs", Kind.LIST, ("headrace-data",), "The directory of the logs; exactly one."),
         _static("log.dir", Kind.LIST, None, "The same as log.dirs, which takes precedence."),
         _static(

@@ -164,6 +164,11 @@ class BrokerConfig:
         return None if value is None else str(value)
 
     @property
+    def node(self) -> str | None:
+        value = self.values["headrace.node"]
+        return None if value is None else str(value)
+
+    @property
     def listeners(self) -> tuple[Endpoint, ...]:
         return self._endpoints("listeners")
 

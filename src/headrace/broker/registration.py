@@ -38,6 +38,7 @@ class Registration:
         broker_id: int,
         endpoints: Sequence[Endpoint],
         rack: str | None,
+        node: str | None,
         may_have_lost: Callable[[], bool],
         now_ms: Callable[[], int],
         on_registered: Callable[[], Awaitable[None]],
@@ -53,6 +54,7 @@ class Registration:
         self._broker_id = broker_id
         self._endpoints = endpoints
         self._rack = rack
+        self._node = node
         self._may_have_lost = may_have_lost
         self._now_ms = now_ms
         self._on_registered = on_registered
@@ -118,6 +120,7 @@ class Registration:
             endpoints=tuple(self._endpoints),
             timestamp_ms=self._now_ms(),
             rack=self._rack,
+            node=self._node,
             may_have_lost=self._may_have_lost(),
             process=own_process(),
         )

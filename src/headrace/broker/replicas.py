@@ -381,4 +381,5 @@ def _registration(broker: UpdateMetadataBroker) -> BrokerRegistration:
         ],
         timestamp_ms=-1,
         rack=broker.rack,
+        node=broker.node,
     )

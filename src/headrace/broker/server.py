@@ -279,6 +279,7 @@ class Broker(BrokerServices):
             broker_id=self.broker_id,
             endpoints=self.endpoints,
             rack=self.config.rack,
+            node=self.config.node,
             may_have_lost=lambda: self.logs.may_have_lost,
             now_ms=self.now_ms,
             on_registered=view.load,

@@ -46,6 +46,7 @@ class Member:
     broker_id: int
     epoch: int
     rack: str | None = None
+    node: str | None = None
     trusted: bool = True  # it has lost no records: it stopped cleanly, or its machine has not restarted since
 
 

@@ -166,5 +166,6 @@ def member_of(registration: BrokerRegistration, epoch: int) -> Member:
         broker_id=registration.broker_id,
         epoch=epoch,
         rack=registration.rack,
+        node=registration.node,
         trusted=not registration.may_have_lost,
     )

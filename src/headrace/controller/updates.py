@@ -108,5 +108,9 @@ def _broker(registration: BrokerRegistration, epoch: int) -> UpdateMetadataBroke
         for each in registration.endpoints
     ]
     return UpdateMetadataBroker(
-        id=registration.broker_id, endpoints=endpoints, rack=registration.rack, broker_epoch=epoch
+        id=registration.broker_id,
+        endpoints=endpoints,
+        rack=registration.rack,
+        broker_epoch=epoch,
+        node=registration.node,
     )

@@ -105,6 +105,7 @@ class BrokerRegistration:
     endpoints: Sequence[Endpoint]  # at least one
     timestamp_ms: int
     rack: str | None = None
+    node: str | None = None  # brokers with the same node share a machine; None: this broker is alone
     may_have_lost: bool = (
         False  # records: it was not shut down cleanly, and its machine has been rebooted since
     )
@@ -141,6 +142,8 @@ class BrokerRegistration:
             content["may_have_lost"] = True
         if self.process is not None:
             content["process"] = self.process._asdict()
+        if self.node is not None:
+            content["node"] = self.node
         return _dump(content if self.rack is None else content | {"rack": self.rack})
 
     @classmethod
@@ -151,6 +154,7 @@ class BrokerRegistration:
                 endpoints=_endpoints(content),
                 timestamp_ms=int(content["timestamp"]),
                 rack=content.get("rack"),
+                node=content.get("node"),
                 may_have_lost=bool(content.get("may_have_lost", False)),
                 process=_process(content.get("process")),
             )

@@ -58,6 +58,7 @@ class UpdateMetadataBroker(Struct):
     endpoints: Sequence[UpdateMetadataEndpoint] = field("[]UpdateMetadataEndpoint", "8+")
     rack: str | None = field("string", "8+", nullable="8+")
     broker_epoch: int = field("int64", "8+", tag=0, default=-1)
+    node: str | None = field("string", "8+", nullable="8+", tag=1, default=None)
 
 
 class UpdateMetadataRequest(Message, key=UPDATE_METADATA, versions="8", flexible="8+"):

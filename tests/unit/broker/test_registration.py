@@ -30,6 +30,7 @@ class Setup:
             broker_id=HERE,
             endpoints=[Endpoint("PLAINTEXT", "here", 9092)],
             rack="r1",
+            node="n1",
             may_have_lost=lambda: self.may_have_lost,
             now_ms=lambda: 7,
             on_registered=self._registered,
@@ -66,7 +67,7 @@ def test_a_broker_registers_its_endpoints_and_whether_it_may_have_lost_records()
     async def story(setup: Setup) -> None:
         found = setup.registered()
         assert [endpoint.address for endpoint in found.endpoints] == ["here:9092"]
-        assert (found.rack, found.may_have_lost) == ("r1", True)
+        assert (found.rack, found.node, found.may_have_lost) == ("r1", "n1", True)
         assert setup.registration.is_current
         assert setup.events == ["registered"]
 

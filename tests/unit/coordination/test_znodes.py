@@ -31,6 +31,7 @@ def test_a_broker_registers_as_kafkas_brokers_did() -> None:
         endpoints=(Endpoint("PLAINTEXT", "host", 9092),),
         timestamp_ms=1_700_000_000_000,
         rack="r1",
+        node="n1",
     )
 
     assert registration.path == "/brokers/ids/1"
@@ -44,6 +45,7 @@ def test_a_broker_registers_as_kafkas_brokers_did() -> None:
         "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
         "features": {},
         "rack": "r1",
+        "node": "n1",
     }
     decoded = BrokerRegistration.decode(1, registration.encode())
     assert (decoded.endpoints, decoded.rack) == (registration.endpoints, "r1")
