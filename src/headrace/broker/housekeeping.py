@@ -20,6 +20,8 @@ from headrace.storage.retention import enforce_retention
 
 T = TypeVar("T")
 _FLUSH_INTERVAL_S = 1.0
+_IDLE_FILE_S = 60.0  # a flushed file that was not used for so long, or up to twice as long, is closed
+_CROWDED_PAUSE_S = 0.05
 _MIN_CLEANER_BACKOFF_S = 0.1
 
 logger = logging.getLogger(__name__)
@@ -60,9 +62,11 @@ class Housekeeping:
             Job(self._flush, _FLUSH_INTERVAL_S),
             Job(self._retain, config.integer("log.retention.check.interval.ms") / 1000),
             Job(self._checkpoint, config.integer("replica.high.watermark.checkpoint.interval.ms") / 1000),
+            Job(self._close_idle_files, _IDLE_FILE_S),
             *self._jobs(),
         ]
         self._tasks = [asyncio.create_task(self._repeat(job)) for job in jobs]
+        self._tasks.append(asyncio.create_task(self._make_room_for_files()))
         if config.flag("log.cleaner.enable"):
             self._tasks.append(asyncio.create_task(self._run_cleaner()))
 
@@ -127,6 +131,26 @@ class Housekeeping:
                     await self._in_thread(partition.log.flush)
                 elif partition.log.has_unflushed_segments:
                     await self._in_thread(partition.log.flush_closed)
+
+    async def _make_room_for_files(self) -> None:
+        """Flush the least recently used files when many are open, so that they can be closed."""
+        is_crowded = asyncio.Event()
+        files = self._logs().files
+        files.on_crowded = is_crowded.set
+        is_crowded.set()
+        while True:
+            await is_crowded.wait()
+            is_crowded.clear()
+            await self._try(self._flush_oldest_files)
+            await asyncio.sleep(_CROWDED_PAUSE_S)  # every file that is opened meanwhile reports it
+
+    async def _flush_oldest_files(self) -> None:
+        logs = self._logs()
+        await self._in_thread(logs.flush_oldest_files)
+        logs.files.close_excess()
+
+    def _close_idle_files(self) -> None:
+        self._logs().files.close_idle()
 
     async def _retain(self) -> None:
         for partition in self._online():

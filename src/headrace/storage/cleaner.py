@@ -228,7 +228,7 @@ def _swap(log: Log, group: Group) -> Segment:
     for source in reversed(group.sources[1:]):
         source.delete(log.discard)
     group.sources[0].release()
-    return put_in_place(log.directory, group.base_offset, log.config, log.discard)
+    return put_in_place(log.directory, group.base_offset, log.config, log.discard, files=log.files)
 
 
 class _Pace:
