@@ -8,11 +8,20 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from headrace.broker.cleaner_process import CleanerProcess
 from headrace.broker.config import BrokerConfig
 from headrace.broker.partition import Partition
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
-from headrace.storage.cleaner import CompactionStopped, Throttle, install, plan_compaction, run_compaction
+from headrace.storage.cleaner import (
+    Compacted,
+    CompactionStopped,
+    Plan,
+    Throttle,
+    install,
+    plan_compaction,
+    run_compaction,
+)
 from headrace.storage.compaction_filter import BYTES_PER_KEY
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import StorageError
@@ -23,6 +32,7 @@ _FLUSH_INTERVAL_S = 1.0
 _IDLE_FILE_S = 60.0  # a flushed file that was not used for so long, or up to twice as long, is closed
 _CROWDED_PAUSE_S = 0.05
 _MIN_CLEANER_BACKOFF_S = 0.1
+_SMALL_PLAN_BYTES = 1024 * 1024  # which a thread compacts sooner than a process starts
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +65,7 @@ class Housekeeping:
         self._stopping = threading.Event()
         self._backoff_changed = asyncio.Event()
         self._waited_s = 0.0  # the backoff that the cleaner waits for now
+        self._cleaner_process: CleanerProcess | None = None
 
     def start(self) -> None:
         config = self._config()
@@ -173,13 +184,16 @@ class Housekeeping:
         """Compact every log that has enough dirty records, unless log.cleaner.threads is 0."""
         if self._config().integer("log.cleaner.threads") == 0:
             return
-        for partition in self._online():
-            if partition.log.config.compact:
-                with logged("compaction", partition, self._partitions):
-                    await self._compact_one(partition)
+        try:
+            for partition in self._online():
+                if partition.log.config.compact:
+                    with logged("compaction", partition, self._partitions):
+                        await self._compact_one(partition)
+        finally:
+            await self._end_cleaner_process()
 
     async def _compact_one(self, partition: Partition) -> None:
-        config, offsets = self._config(), self._logs().cleaner_offsets
+        offsets = self._logs().cleaner_offsets
         plan = plan_compaction(
             partition.log,
             first_dirty_offset=offsets.get(partition.id, 0),
@@ -188,21 +202,38 @@ class Housekeeping:
         if plan is None or not plan.is_worth_it:
             return
         try:
-            compacted = await self._in_thread(
-                partial(
-                    run_compaction,
-                    plan,
-                    max_keys=config.integer("log.cleaner.dedupe.buffer.size") // BYTES_PER_KEY,
-                    stop=self._stopping.is_set,
-                    throttle=Throttle(config.number("log.cleaner.io.max.bytes.per.second")),
-                )
-            )
+            compacted = await self._in_thread(self._compaction(plan))
         except CompactionStopped:
             return
         clean_to = install(partition.log, compacted)
         if clean_to is not None:
             offsets[partition.id] = clean_to
         await self._in_thread(partition.log.unlink_deleted)
+
+    def _compaction(self, plan: Plan) -> Callable[[], Compacted]:
+        """Return the work of a plan, for a thread; the records of a large one are read by a process."""
+        config, stop = self._config(), self._stopping.is_set
+        max_keys = config.integer("log.cleaner.dedupe.buffer.size") // BYTES_PER_KEY
+        rate = config.number("log.cleaner.io.max.bytes.per.second")
+        process = self._running_cleaner_process() if plan.size > _SMALL_PLAN_BYTES else None
+        if process is None:
+            return partial(run_compaction, plan, max_keys=max_keys, stop=stop, throttle=Throttle(rate))
+        return partial(process.run_compaction, plan, max_keys=max_keys, bytes_per_second=rate, stop=stop)
+
+    def _running_cleaner_process(self) -> CleanerProcess | None:
+        """Return the process that compacts, started if there is none; None if it cannot be started."""
+        if self._cleaner_process is None or not self._cleaner_process.is_running:
+            try:
+                self._cleaner_process = CleanerProcess.start()
+            except OSError as error:
+                logger.warning("compacting in a thread, which delays requests: no process starts: %s", error)
+                return None
+        return self._cleaner_process
+
+    async def _end_cleaner_process(self) -> None:
+        process, self._cleaner_process = self._cleaner_process, None
+        if process is not None:
+            await self._in_thread(process.close)
 
 
 @contextmanager
