@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from headrace.broker.cleaner_process import CleanerProcess
 from headrace.broker.config import BrokerConfig
 from headrace.broker.partition import Partition
+from headrace.broker.slices import in_slices
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.cleaner import (
@@ -18,7 +19,7 @@ from headrace.storage.cleaner import (
     CompactionStopped,
     Plan,
     Throttle,
-    install,
+    install_in_steps,
     plan_compaction,
     run_compaction,
 )
@@ -215,7 +216,7 @@ class Housekeeping:
             compacted = await self._in_thread(self._compaction(plan))
         except CompactionStopped:
             return
-        clean_to = install(partition.log, compacted)
+        clean_to = await in_slices(install_in_steps(partition.log, compacted))
         if clean_to is not None:
             offsets[partition.id] = clean_to
         await self._in_thread(partition.log.unlink_deleted)
