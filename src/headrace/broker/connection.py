@@ -22,8 +22,9 @@ from headrace.broker.dispatch import (
     can_answer,
 )
 from headrace.broker.envelopes import forward
+from headrace.broker.fair_queue import QUANTUM_S
 from headrace.broker.services import BrokerServices
-from headrace.broker.slices import SLICE_S, Sliced, Steps, completed, in_slices, without_collections
+from headrace.broker.slices import Sliced, Steps, completed, in_slices, without_collections
 from headrace.broker.throttled_replies import with_throttle_time
 from headrace.broker.throttling import EXEMPT, RequestUsage, Timed
 from headrace.protocol.api import decode_request, decode_request_in_slices, encode_response
@@ -95,11 +96,15 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._peer_reads = True
         self._paused = False
-        self._is_slicing = False  # a long request is in progress, or other connections have their turn
+        self._is_slicing = False  # a long request is in progress
+        self._waits_for_turn = False
+        self._fair_queue = broker.fair_queue
+        self.turn_round, self.turn_used_s = 0, 0.0
+        self._receiving_since = 0.0
         self._sending_soon = False
         self._half_closed = False
         self._muted: asyncio.TimerHandle | None = None  # throttled until the timer ends
-        self.last_active = broker.loop.time()
+        self.last_active = perf_counter()
         self.address = ""
         self.principal = ANONYMOUS
         self._sasl = broker.authentication.session(listener)
@@ -148,6 +153,7 @@ class Connection(asyncio.BufferedProtocol):
             task.cancel()
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        self._receiving_since = perf_counter()
         buffer = self._frames.get_buffer(sizehint)
         if self._frames.capacity != self.buffered:
             self._connections.account(self, self._frames.capacity)
@@ -160,26 +166,49 @@ class Connection(asyncio.BufferedProtocol):
             self._connections.account(self, self._frames.capacity)
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active = self._broker.loop.time()
         try:
             self._backlog.extend(self._frames.received(nbytes))
         except ProtocolError as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
             self.close()
-        else:
-            self._work()
+            return
+        self.last_active = now = perf_counter()
+        self._fair_queue.charge(self, now - self._receiving_since)
+        if not self._fair_queue.has_turn(self):
+            self._wait_for_turn()
+        elif self._backlog:
+            self._work(now)
 
-    def _work(self) -> None:
+    def _continue(self) -> None:
+        """Handle requests that arrived while no more could be handled."""
+        if self._fair_queue.has_turn(self):
+            self._work(perf_counter())
+        else:
+            self._wait_for_turn()
+
+    def take_turn(self) -> bool:
+        """Work for a quantum, and read from the socket again; return False if the connection is closed."""
+        self._waits_for_turn = False
+        self._work(perf_counter())
+        return self._transport is not None
+
+    def _wait_for_turn(self) -> None:
+        """Let other connections have a turn, and read nothing until then."""
+        if not self._waits_for_turn:
+            self._waits_for_turn = True
+            self._fair_queue.wait(self)
+            self._pause_or_resume()
+
+    def _work(self, began: float) -> None:
         """Handle the received requests while the client reads its responses; send responses together."""
         try:
-            self._regulate()
-            until = perf_counter() + SLICE_S
+            self._pause_or_resume()
             while self._backlog and not self._paused and self._transport is not None:
                 self._handle(self._backlog.popleft())
                 if self._slots:
-                    self._regulate()
-                if perf_counter() > until and self._backlog and not self._is_slicing:
-                    self._let_others()
+                    self._pause_or_resume()
+                if self._backlog and perf_counter() > began + QUANTUM_S:
+                    self._wait_for_turn()
             self._send_out()
             self._connections.account_replies(self)
             self._close_if_done()
@@ -189,16 +218,7 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             logger.exception("closing the connection of %s", self.address)
             self.close()
-
-    def _let_others(self) -> None:
-        """Let other connections have a turn: a chunk may hold thousands of small requests."""
-        self._is_slicing = True
-        self._regulate()
-        self._broker.loop.call_soon(self._slice_begins)
-
-    def _slice_begins(self) -> None:
-        self._is_slicing = False
-        self._regulate()
+        self._fair_queue.charge(self, perf_counter() - began)
 
     def eof_received(self) -> bool:
         """Send the responses that are ready soon, and close."""
@@ -468,23 +488,32 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _regulate(self) -> None:
-        """Pause or resume reading: a client must read its responses and have few requests in flight."""
+        """Pause or resume reading, and handle the requests that have already arrived."""
+        if self._pause_or_resume() and self._backlog:
+            self._broker.loop.call_soon(self._continue)
+
+    def _pause_or_resume(self) -> bool:
+        """Pause or resume reading; return whether it was resumed.
+
+        A client must read its responses, have few requests in flight, and let others have their turns.
+        """
         pause = (
             not self._peer_reads
             or len(self._slots) >= MAX_IN_FLIGHT
             or self._parked >= PARKED_BYTES
             or self._is_slicing
+            or self._waits_for_turn
             or self._muted is not None
             or bool(self._slots and self._backlog and bytes(self._backlog[0][:2]) in _LATE)
         )
         if self._transport is None or pause == self._paused:
-            return
+            return False
         self._paused = pause
         if pause:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
-            self._broker.loop.call_soon(self._work)
+        return not pause
 
     def close(self) -> None:
         """Send the responses that are ready and close."""
