@@ -31,7 +31,10 @@ async def bind_all(host: str | None, port: int) -> list[socket.socket]:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # IPv4 has its own socket
-            listening.bind(address)
+            try:
+                listening.bind(address)
+            except OSError as error:
+                raise OSError(error.errno, f"cannot bind to {address}: {error.strerror}") from error
             sockets.append(listening)
         on_error.pop_all()
     return sockets
@@ -51,10 +54,11 @@ class Acceptor(ABC):
             self._loop.add_reader(listening, self._accept, listening)
 
     def close(self) -> None:
-        """Close the listening sockets."""
+        """Close the listening sockets, unless they are closed already."""
         for listening in self.sockets:
-            self._loop.remove_reader(listening)
-            listening.close()
+            if listening.fileno() >= 0:
+                self._loop.remove_reader(listening)
+                listening.close()
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(PER_ITERATION):

@@ -44,7 +44,8 @@ from headrace.security.sasl.session import SaslSession
 
 MAX_IN_FLIGHT = 64  # requests of one connection without a response
 SENT_TOGETHER_BYTES = 256 * 1024  # smaller responses are sent together
-JOINED_BYTES = 64 * 1024  # over TLS, responses up to this size are copied into one buffer
+JOINED_BYTES = 4 * 1024  # responses up to this size are copied into one buffer, which is cheaper to send
+JOINED_TLS_BYTES = 256 * 1024  # the same over TLS, where each buffer would become a record
 WRITE_BUFFER_BYTES = 1024 * 1024  # unread responses before requests are no longer read
 PARKED_BYTES = 1024 * 1024  # responses that wait for an earlier one before no more requests are handled
 HALF_CLOSED_S = 1.0  # for pending responses after a client has closed its side: most such clients are gone
@@ -85,6 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         self._broker = broker
         self._connections = broker.connections
         self.listener = listener
+        self._joined_bytes = JOINED_TLS_BYTES if listener.security_protocol.uses_tls else JOINED_BYTES
         self._handlers = handlers
         self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"), broker.buffers)
         self._backlog: deque[memoryview] = deque()  # frames that arrived together with earlier ones
@@ -112,6 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._sasl is not None:
             self._frames.max_frame_bytes = broker.config.integer("sasl.server.max.receive.size")
         self.client_id: str | None = None  # of its last request
+        self._context: Context | None = None  # of its last request
         self.buffered = 0  # bytes of its receive buffer
         self.unsent = 0  # bytes of unsent responses that are accounted for
 
@@ -250,17 +253,7 @@ class Connection(asyncio.BufferedProtocol):
             self._ensure_authenticated(handler)
         began = perf_counter()
         usage = self._usage(header, handler, frame) if self._broker.quotas.is_active else None
-        context = Context(
-            self._broker,
-            self.listener,
-            header.client_id,
-            version,
-            self.address,
-            self.principal,
-            self._sasl,
-            self._broker.authorizer,
-            usage,
-        )
+        context = self._context_of(header, usage)
         is_large = len(body) > SLICED_BYTES and key != ApiKey.API_VERSIONS
         if is_large:
             result: Any = self._decode_and_call(body, handler, context)
@@ -285,6 +278,31 @@ class Connection(asyncio.BufferedProtocol):
             self._answer_later(self._encoded(result, request) if is_large else result, request)
             return
         self._broker.meters.request(key).done(began)
+
+    def _context_of(self, header: RequestHeader, usage: RequestUsage | None) -> Context:
+        """Return the context of a request; that of the last one if it is the same."""
+        last = self._context
+        if (
+            last is not None
+            and usage is None
+            and last.usage is None
+            and last.version == header.request_api_version
+            and last.client_id == header.client_id
+            and last.principal is self.principal
+        ):
+            return last
+        self._context = context = Context(
+            self._broker,
+            self.listener,
+            header.client_id,
+            header.request_api_version,
+            self.address,
+            self.principal,
+            self._sasl,
+            self._broker.authorizer,
+            usage,
+        )
+        return context
 
     def _usage(self, header: RequestHeader, handler: Handler, frame: memoryview) -> RequestUsage | None:
         """Return what will be charged to the client's quotas; None for a request that is exempt from them."""
@@ -426,8 +444,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_out(self) -> None:
         if self._out and self._transport is not None:
-            if self.listener.security_protocol.uses_tls and self._out_bytes <= JOINED_BYTES:
-                self._transport.write(b"".join(self._out))  # each buffer would become a TLS record
+            if self._out_bytes <= self._joined_bytes:
+                self._transport.write(b"".join(self._out))
             else:
                 self._transport.writelines(self._out)
             self._out, self._out_bytes = [], 0

@@ -39,6 +39,9 @@ class FakeTransport:
     def get_write_buffer_size(self) -> int:
         return 0
 
+    def write(self, data: bytes) -> None:
+        self.written += data
+
     def writelines(self, buffers: list[bytes]) -> None:
         self.written += b"".join(buffers)
 
