@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from threading import Lock
-from typing import Final
+from typing import Final, TypeVar
 
 from headrace.client.admin.tokens import Token, TokenAdmin
 from headrace.client.errors import AuthenticationFailed, ClientError, Unreachable
@@ -44,6 +44,8 @@ _REASONS: Final = {
 }
 
 logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 
 class TokenLogin:
@@ -131,7 +133,8 @@ class Delegation:
             expire(self._admin, token)
             raise CannotActFor(principal, _OLD)
         try:
-            token = self._admin.renew(token, LIFETIME_MS)
+            created = token
+            token = when_known(lambda: self._admin.renew(created, LIFETIME_MS))
             security = self._accepted(token, mechanism)
         except BaseException:
             expire(self._admin, token)
@@ -165,7 +168,7 @@ class Delegation:
             if self._requester is None:
                 shown = self._admin.create(max_lifetime_ms=SHORT_MS)
                 self._requester = shown.owner
-                expire(self._admin, shown)
+                when_known(lambda: self._admin.expire(shown))
             return self._requester
 
     def _accepted(self, token: Token, mechanism: str) -> Security:
@@ -190,6 +193,17 @@ class Delegation:
             except AuthenticationFailed:
                 return False
         return True
+
+
+def when_known(change: Callable[[], Answer]) -> Answer:
+    """Return what the change of a new token returns; repeat it while a broker does not know the token."""
+    backoff = Backoff(KNOWN_S)
+    while True:
+        try:
+            return change()
+        except ClientError as error:
+            if error.error_code is not ErrorCode.DELEGATION_TOKEN_NOT_FOUND or not backoff.rest():
+                raise
 
 
 def expire(admin: TokenAdmin, token: Token) -> None:
