@@ -45,7 +45,7 @@ def kafka(kafka_java: KafkaJava, tmp_path_factory: pytest.TempPathFactory) -> It
         allowed = AclBinding(
             ResourceType.TOPIC,
             "hers",
-            ResourcePatternType.LITERAL,
+            ResourcePatternType.PREFIXED,
             CAROL,
             "*",
             AclOperation.ALL,
@@ -61,7 +61,7 @@ def owners_of_tokens(kafka: GuardedKafka) -> list[str]:
     return [f"{each.principal_type}:{each.principal_name}" for each in found]
 
 
-def test_a_certificate_reads_metadata_and_is_told_why_it_cannot_produce(
+def test_a_certificate_changes_topics_and_is_told_why_it_cannot_produce(
     kafka: GuardedKafka, tmp_path: Path
 ) -> None:
     authority, files = Authority("clients"), {}
@@ -97,6 +97,9 @@ def test_a_certificate_reads_metadata_and_is_told_why_it_cannot_produce(
         listed = ask("GET", "/topics")
         assert (listed.status_code, listed.json()) == (200, ["hers"])
         assert ask("GET", "/v3/clusters").status_code == 200
+        new = {"name": "hers-too", "partitions": 1, "replicas": 1}
+        assert ask("POST", "/api/v1/topics", new).status_code == 201
+        assert ask("POST", "/api/v1/topics", new | {"name": "others-too"}).status_code == 403
         produced = ask(
             "POST", "/topics/hers", {"records": [{"value": 1}]}, "application/vnd.kafka.json.v2+json"
         )
