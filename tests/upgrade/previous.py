@@ -22,17 +22,18 @@ class NoPreviousVersion(Exception):
 
 
 @cache
-def commit() -> str:
+def commit(root: Path = ROOT, named: Path = NAMED) -> str:
     """Return the commit of the previous version, or raise NoPreviousVersion."""
-    tags = _git("tag", "--list", "v*", "--merged", "HEAD", "--no-contains", "HEAD", "--sort=-creatordate")
-    named = tags.split()[0] if tags else NAMED.read_text().strip()
-    return _git("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}")
+    earlier = ("--merged", "HEAD", "--no-contains", "HEAD")
+    tags = _git(root, "tag", "--list", "v*", *earlier, "--sort=-version:refname")
+    name = tags.split()[0] if tags else named.read_text().strip()
+    return _git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
 
 
-def why_not() -> str | None:
+def why_not(root: Path = ROOT) -> str | None:
     """Return why the previous version cannot be run here; None if it can."""
     try:
-        commit()
+        commit(root)
     except NoPreviousVersion as error:
         return str(error)
     return None
@@ -41,7 +42,7 @@ def why_not() -> str | None:
 def extract(directory: Path) -> Path:
     """Write the source of the previous version below `directory`; return what goes on its PYTHONPATH."""
     archive = directory / "previous.tar"
-    _git("archive", f"--output={archive}", commit(), "src")
+    _git(ROOT, "archive", f"--output={archive}", commit(), "src")
     subprocess.run(["tar", "-xf", archive, "-C", directory], check=True)
     source = directory / "src"
     found = imported_from(source)
@@ -66,17 +67,17 @@ def run(source: Path, program: str, text: str) -> str:
     return done.stdout
 
 
-def _git(*arguments: str) -> str:
+def _git(root: Path, *arguments: str) -> str:
     try:
         done = subprocess.run(
-            ["git", "-C", str(ROOT), *arguments],
+            ["git", "-C", str(root), *arguments],
             capture_output=True,
             text=True,
             check=True,
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise NoPreviousVersion(
-            f"the previous version is not in the history of {ROOT}: git {arguments[0]} has failed "
+            f"the previous version is not in the history of {root}: git {arguments[0]} has failed "
             "(a shallow clone, or a source archive, does not have it)"
         ) from error
     return done.stdout.strip()

@@ -8,16 +8,7 @@ import pytest
 
 from cluster.coordinators import Coordination
 from upgrade import rolling
-from upgrade.previous import extract, why_not
 from upgrade.rolling import Story, on_embedded, on_zookeeper
-
-
-@pytest.fixture(scope="module")
-def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    reason = why_not()
-    if reason is not None:
-        pytest.skip(reason)
-    return extract(tmp_path_factory.mktemp("previous"))
 
 
 @pytest.fixture(autouse=True)
