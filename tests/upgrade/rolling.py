@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from cluster.brokers import BrokerProcess
 from cluster.cluster import Cluster
@@ -18,13 +18,23 @@ PROTOCOLS: Final = ("classic", "consumer")
 CREATED_PARTITIONS: Final = 3
 RECORDS: Final = 20  # of a topic that is created between two steps
 
+PASSWORD: Final = "wonderland"
+SECURED: Final = {
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "INSIDE",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.inside.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="broker" password="{PASSWORD}" user_broker="{PASSWORD}";'
+    ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:broker",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""Brokers authenticate to one another, and their requests are authorized; clients need no password."""
+
 Stop = Callable[[BrokerProcess], object]
-
-
-class Versioned(Protocol):
-    """A process that can be started in another version."""
-
-    def use(self, source: Path) -> None: ...
 
 
 class VersionedEmbedded(Embedded):
@@ -111,13 +121,16 @@ def _value(offset: int) -> bytes:
 
 @contextmanager
 def cluster_of(
-    previous: Path, root: Path, coordination: Callable[[Path, Path], Coordination]
+    previous: Path, root: Path, coordination: Callable[[Path, Path], Coordination], *, secured: bool
 ) -> Iterator[Scene]:
     """Three brokers of the previous version, with clients that are not started."""
     with coordination(root, previous) as coordinator:
-        cluster = Cluster(root, coordinator)
+        cluster = Cluster(root, coordinator, settings=SECURED if secured else None)
         for broker in cluster.brokers.values():
             broker.use(previous)
+            if secured:
+                listeners = f"PLAINTEXT://{broker.bootstrap},INSIDE://127.0.0.1:0"
+                broker.arguments.append(f"--set=listeners={listeners}")
         with cluster.running():
             cluster.create_topic(TOPIC, PARTITIONS)
             yield Scene(cluster, Workload(cluster, *PROTOCOLS), root)
@@ -128,6 +141,8 @@ def play(
     previous: Path,
     root: Path,
     coordination: Callable[[Path, Path], Coordination] = on_embedded,
+    *,
+    secured: bool = False,
 ) -> Outcome:
     """Play `story` on three brokers of the previous version under load, and say what is wrong afterwards."""
 
@@ -137,7 +152,7 @@ def play(
             story(upgrade)
         upgrade.check_topics()
 
-    with cluster_of(previous, root, coordination) as scene:
+    with cluster_of(previous, root, coordination, secured=secured) as scene:
         return play_on(scene, told)
 
 
