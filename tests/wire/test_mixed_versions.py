@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from headrace.broker import controller_client
 from headrace.broker.config import BrokerConfig
 from headrace.broker.dispatch import HANDLERS, BrokerKey, Context, Handler, load_handlers
 from headrace.broker.peer_versions import PeerVersions
@@ -187,8 +188,11 @@ def test_clients_are_told_the_versions_of_the_controller_for_what_is_forwarded(t
 
 
 def test_a_leader_that_cannot_be_asked_to_step_down_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # It cannot hand over what it leads when it stops either, and would wait.
+    monkeypatch.setattr(controller_client, "_SHUTDOWN_TIMEOUT_S", 0.1)
+
     async def story(first: Broker, second: Broker) -> None:
         await create_and_write(first, second)
         assert first.controller is not None
