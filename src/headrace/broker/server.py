@@ -296,7 +296,8 @@ class Broker(BrokerServices):
                 await self.ready.wait()
         except TimeoutError:
             raise StartRefused(
-                "the controller has not sent the state of the cluster: does it run, and can it connect here?"
+                "the controller has not sent the state of the cluster: its log says whether it runs, can "
+                "connect here, and whether its version is too far from this one"
             ) from None
 
     async def _load_acls(self, view: ClusterView) -> None:
@@ -522,9 +523,11 @@ class Broker(BrokerServices):
         )
         return await completed(HANDLERS[request.__api_key__].function(request, context))
 
-    async def send_markers(self, broker_id: int, request: Message, version: int, *, timeout_s: float) -> Any:
+    async def send_markers(
+        self, broker_id: int, request: Message, versions: range, *, timeout_s: float
+    ) -> Any:
         """Send the markers of a coordinator of this broker to their leader; raise PeerGone."""
-        return await self._marker_peers.ask(broker_id, request, version, timeout_s=timeout_s)
+        return await self._marker_peers.ask(broker_id, request, versions, timeout_s=timeout_s)
 
     async def connect_to(self, broker_id: int) -> Peer:
         """Connect to another broker; PeerGone if it cannot be reached."""

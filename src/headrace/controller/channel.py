@@ -13,11 +13,12 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 
-UPDATE_VERSION = 8
+UPDATE_VERSIONS = range(8, 9)
 PARTITIONS_PER_UPDATE = 8  # a broker creates the files of new partitions before it does anything else
 _UPDATE_TIMEOUT_S = 30.0
 UNREACHABLE_AFTER = 3  # failed attempts in a row: a restart or a broken connection causes fewer
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.02, 0.5
+_UNSUPPORTED_RETRY_S = 5.0  # only another version of one of the two brokers can help
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +27,18 @@ class PeerGone(Exception):
     """The connection to the other broker has failed; whether it has handled the request is not known."""
 
 
-class Link(Protocol):
-    """A connection to a broker."""
+class UnsupportedByPeer(PeerGone):
+    """The other broker supports no version of the API that this broker can send; nothing was sent."""
 
-    async def ask(self, request: Message, version: int, *, timeout_s: float | None = None) -> Any: ...
+    def __init__(self, message: str, key: int) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+class Link(Protocol):
+    """A connection to a broker. A request is sent in the highest of `versions` that the broker supports."""
+
+    async def ask(self, request: Message, versions: range, *, timeout_s: float | None = None) -> Any: ...
 
     async def closed(self) -> None: ...
 
@@ -64,6 +73,7 @@ class Channel:
         self._wake = asyncio.Event()
         self._news = asyncio.Condition()
         self._closed = False
+        self._is_supported = True  # whether the broker knows a version of UpdateMetadata that we can send
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def queue(self, keys: Collection[TopicPartition]) -> None:
@@ -89,11 +99,11 @@ class Channel:
     def is_open(self) -> bool:
         return self._link is not None
 
-    async def ask(self, request: Message, version: int) -> Any:
+    async def ask(self, request: Message, versions: range) -> Any:
         """Return the broker's response; PeerGone if there is no connection."""
         if self._link is None:
             raise PeerGone(f"no connection to broker {self._broker_id}")
-        return await self._link.ask(request, version)
+        return await self._link.ask(request, versions)
 
     def close(self) -> None:
         self._closed = True
@@ -111,10 +121,14 @@ class Channel:
         while True:
             try:
                 self._link = await self._connect(self._broker_id)
-                self._on_reachable(self._broker_id, True)
+                self._on_reachable(self._broker_id, self._is_supported)
                 failures, delay = 0, _FIRST_RETRY_S
                 self._everything = True
                 await self._serve(self._link)
+            except UnsupportedByPeer:  # whoever has made the connection has logged it
+                self._is_supported = False
+                self._on_reachable(self._broker_id, False)
+                await asyncio.sleep(_UNSUPPORTED_RETRY_S)
             except PeerGone as error:
                 logger.debug("the channel to broker %d: %s", self._broker_id, error)
                 failures += 1
@@ -158,11 +172,14 @@ class Channel:
         self._everything = False
         try:
             response = await link.ask(
-                self._compose(self._broker_id, keys), UPDATE_VERSION, timeout_s=_UPDATE_TIMEOUT_S
+                self._compose(self._broker_id, keys), UPDATE_VERSIONS, timeout_s=_UPDATE_TIMEOUT_S
             )
         except PeerGone:
             self._everything = True
             raise
+        if not self._is_supported:
+            self._is_supported = True
+            self._on_reachable(self._broker_id, True)
         if response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH:
             self._on_replaced()
         if response.error_code:

@@ -30,7 +30,7 @@ from headrace.protocol.message import Message
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.replication.election import NO_LEADER, Partition, Progress, check_transition
 
-_SURVEY_VERSION, _SURVEY_TIMEOUT_S = 7, 0.5
+_SURVEY_VERSIONS, _SURVEY_TIMEOUT_S = range(4, 8), 0.5
 _DEBUGGING_CONSUMER = -2  # as a replica id: the broker answers for its own log, whoever leads
 _LATEST = -1
 _RETRY_S = 0.2
@@ -293,7 +293,7 @@ class Controller:
         )
         try:
             async with asyncio.timeout(_SURVEY_TIMEOUT_S):
-                response = await self._ask(broker_id, request, _SURVEY_VERSION)
+                response = await self._ask(broker_id, request, _SURVEY_VERSIONS)
         except (PeerGone, TimeoutError):
             return {}
         return {
@@ -303,14 +303,14 @@ class Controller:
             if entry.error_code == ErrorCode.NONE
         }
 
-    async def _ask(self, broker_id: int, request: Message, version: int) -> Any:
+    async def _ask(self, broker_id: int, request: Message, versions: range) -> Any:
         """Return a broker's response, over its channel or, before that is open, over a new connection."""
         channel = self._channels.get(broker_id)
         if channel is not None and channel.is_open:
-            return await channel.ask(request, version)
+            return await channel.ask(request, versions)
         link = await self._connect(broker_id, self._registrations[broker_id])
         try:
-            return await link.ask(request, version)
+            return await link.ask(request, versions)
         finally:
             link.close()
 

@@ -29,6 +29,7 @@ __all__ = [
     "api_schema",
     "decode_request",
     "decode_request_in_slices",
+    "decode_response",
     "encode_response",
     "request_class",
     "response_class",
@@ -74,6 +75,13 @@ def response_class(key: int) -> type[Message]:
 def decode_request(key: int, version: int, body: memoryview) -> Any:
     """Decode the request in `body`; record data are views of it. Raise ProtocolError if it is malformed."""
     return _decoder(key)(body, version)
+
+
+def decode_response(key: int, version: int, body: memoryview) -> Any:
+    """Decode the response to a request of `version`; raise ProtocolError if it is malformed."""
+    if key == ApiKey.API_VERSIONS:
+        return api_versions.decode_response(body, version)
+    return response_class(key).decode(body, version)
 
 
 def encode_response(key: int, version: int, response: Any) -> list[Buffer]:

@@ -87,8 +87,8 @@ async def _nobody(broker_id: int) -> Peer:
     raise PeerGone(f"broker {broker_id} does not exist")
 
 
-async def _no_controller(request: Message, version: int, *, timeout_s: float) -> Any:
-    raise PeerGone(f"no controller in {timeout_s} s for {request!r} v{version}")
+async def _no_controller(request: Message, versions: range, *, timeout_s: float) -> Any:
+    raise PeerGone(f"no controller in {timeout_s} s for {request!r} {versions}")
 
 
 @pytest.fixture

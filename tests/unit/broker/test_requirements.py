@@ -175,7 +175,9 @@ def test_a_request_that_is_not_authorized_is_not_handled() -> None:
 
 def test_what_requires_nothing_is_open_to_all() -> None:
     load_handlers()
-    broker: Any = SimpleNamespace(image=ClusterImage("cluster"))
+    broker: Any = SimpleNamespace(
+        image=ClusterImage("cluster"), controller_client=SimpleNamespace(versions=None)
+    )
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     assert request.__api_key__ is not None
     context = Context(broker, LISTENER, None, 4, authorizer=DenyAll())
