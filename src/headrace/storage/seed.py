@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from headrace.storage.config import LogConfig
 from headrace.storage.epochs import FILE_NAME as EPOCHS_FILE
-from headrace.storage.errors import ForeignDirectory, StorageError
+from headrace.storage.errors import ForeignDirectory
 from headrace.storage.files import (
     LOG,
     OFFSET_INDEX,
@@ -160,16 +160,11 @@ def open_seeded(
 ) -> Log:
     """Rename a complete staging directory to `directory`, and open the log in it.
 
-    A new active segment is created first: nothing is ever appended to a linked one. StorageError is raised if
-    the log does not end where the seed ends.
+    A new active segment is created first: nothing is ever appended to a linked one.
     """
     write_topic_id(staging, topic_id)
     Segment.create(staging, seed.end_offset, config, now_ms=now_ms()).release()
     sync_directory(staging)
     staging.rename(directory)
     sync_directory(directory.parent)
-    log = open_log(directory, config, now_ms=now_ms, log_start_offset=seed.log_start_offset, clean=True)
-    if Seed(log.log_start_offset, log.log_end_offset) != seed:
-        log.release()
-        raise StorageError(f"{directory} has offsets {log.log_start_offset} to {log.log_end_offset}, {seed}")
-    return log
+    return open_log(directory, config, now_ms=now_ms, log_start_offset=seed.log_start_offset, clean=True)
