@@ -1,5 +1,6 @@
 """One broker of a cluster: a process that is stopped, killed, paused and started again on its data."""
 
+import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,11 +39,12 @@ class BrokerProcess(ServerProcess):
             **settings,
         }
         sets = [f"--set={name}={value}" for name, value in given.items()]
+        path = [str(STARTUP), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._release = root / f"release-{broker_id}"
         super().__init__(
             ["broker", *sets],
             root / f"broker-{broker_id}.log",
-            {"PYTHONPATH": str(STARTUP), "TEST_RELEASE_FILE": str(self._release)},
+            {"PYTHONPATH": os.pathsep.join(path), "TEST_RELEASE_FILE": str(self._release)},
             inside=place.inside,
         )
         self.paused = False

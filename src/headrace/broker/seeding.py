@@ -141,7 +141,7 @@ class Seedings:
             self._on_discarded()
             raise
         logs.add_seeded(seeding.id, seeding.topic_id, log)
-        logger.info("%s is seeded from broker %d: %s", seeding.id, seeding.source, seed)
+        logger.info("%s is seeded from broker %d with offsets %d to %d", seeding.id, seeding.source, *seed)
 
     def _ensure_wanted(self, seeding: _Seeding) -> None:
         if self._under_way.get(seeding.id) is not seeding:
