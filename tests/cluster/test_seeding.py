@@ -97,7 +97,7 @@ def replicated_bytes(broker: BrokerProcess) -> float:
     name = "kafka_server_brokertopicmetrics_replicationbytesin"
     with RawClient(broker.bootstrap) as client:
         answer = client.ask(BrokerMetricsRequest(prefixes=[name]), 0)
-    return sum(sample.value for family in answer.families for sample in family.samples)
+    return float(sum(sample.value for family in answer.families for sample in family.samples))
 
 
 def segments(broker: BrokerProcess, partition: int) -> list[Path]:
