@@ -1,7 +1,7 @@
 """Which replicas move when the replicas of a node are spread over its brokers. Pure."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from headrace.client.cluster.moves import Move
@@ -13,13 +13,13 @@ def balance(brokers: Collection[int], partitions: Sequence[PartitionState]) -> l
     """Return moves after which the brokers of a node have equally many replicas, and lead equally many.
 
     Replicas move between these brokers only, and as few as possible. Numbers may differ by one. First the
-    preferred leaders are spread, then the other replicas. Of the partitions of the fullest broker, one of the
-    topic that the other broker has least of moves. A partition without a leader stays: nobody could copy it.
+    preferred leaders are spread, then the other replicas; a broker gives away partitions of all its topics in
+    turn. A partition without a leader stays: nobody could copy it.
     """
     loads = _Loads(brokers, partitions)
-    while (step := loads.next_leader()) is not None:
+    while (step := loads.next_step(of_leaders=True)) is not None:
         loads.apply(step)
-    while (step := loads.next_follower()) is not None:
+    while (step := loads.next_step(of_leaders=False)) is not None:
         loads.apply(step)
     return loads.moves()
 
@@ -30,6 +30,7 @@ class _Step(NamedTuple):
     partition: TopicPartition
     source: int
     target: int
+    of_leaders: bool  # the replica is the preferred leader of its partition
 
 
 class _Loads:
@@ -40,56 +41,42 @@ class _Loads:
         self._before = {each.topic_partition: each.replicas for each in partitions}
         self._after = dict(self._before)
         self._fixed = {each.topic_partition for each in partitions if each.leader is None}
-        self._held: dict[int, set[TopicPartition]] = {each: set() for each in self._brokers}
-        self._leads: Counter[int] = Counter()
-        self._topics: Counter[tuple[int, str]] = Counter()  # replicas by broker and topic
-        for id_, replicas in self._before.items():
-            for broker_id in replicas:
-                self._count(id_, broker_id, 1)
+        # By broker, preferred leaders and others, in the order in which they are given away.
+        self._held: dict[tuple[int, bool], dict[TopicPartition, None]] = {
+            (each, leads): {} for each in self._brokers for leads in (True, False)
+        }
+        for id_ in _in_turn(self._before):
+            for position, broker_id in enumerate(self._before[id_]):
+                if (broker_id, position == 0) in self._held:
+                    self._held[broker_id, position == 0][id_] = None
 
-    def _count(self, id_: TopicPartition, broker_id: int, change: int) -> None:
-        """Count a replica on a broker, or no longer."""
-        if broker_id not in self._held:
-            return
-        (self._held[broker_id].add if change > 0 else self._held[broker_id].discard)(id_)
-        self._leads[broker_id] += change * (self._after[id_][0] == broker_id)
-        self._topics[broker_id, id_.topic] += change
-
-    def next_leader(self) -> _Step | None:
-        """Return a step that brings the numbers of preferred leaders closer to each other, or None."""
-        return self._next({each: self._leads[each] for each in self._brokers}, leaders=True)
-
-    def next_follower(self) -> _Step | None:
-        """Return a step that brings the numbers of replicas closer to each other, or None."""
-        return self._next({each: len(self._held[each]) for each in self._brokers}, leaders=False)
-
-    def _next(self, numbers: dict[int, int], *, leaders: bool) -> _Step | None:
-        by_number = sorted(self._brokers, key=lambda each: (numbers[each], len(self._held[each]), each))
-        for source in reversed(by_number):
-            for target in by_number:
+    def next_step(self, *, of_leaders: bool) -> _Step | None:
+        """Return a step that brings the numbers of leaders, or of replicas, closer to each other; or None."""
+        leads = {each: len(self._held[each, True]) for each in self._brokers}
+        holds = {each: leads[each] + len(self._held[each, False]) for each in self._brokers}
+        numbers = leads if of_leaders else holds
+        ordered = sorted(self._brokers, key=lambda each: (numbers[each], holds[each], each))
+        for source in reversed(ordered):
+            for target in ordered:
                 if numbers[source] - numbers[target] < 2:
                     break
-                candidates = list(self._movable(source, target, leaders=leaders))
-                if candidates:
-                    return _Step(
-                        min(candidates, key=lambda id_: self._cost(id_, source, target)), source, target
-                    )
+                id_ = self._first(source, target, of_leaders=of_leaders)
+                if id_ is not None:
+                    return _Step(id_, source, target, of_leaders)
         return None
 
-    def _movable(self, source: int, target: int, *, leaders: bool) -> Iterator[TopicPartition]:
-        for id_ in self._held[source]:
-            is_leader = self._after[id_][0] == source
-            if is_leader == leaders and target not in self._after[id_] and id_ not in self._fixed:
-                yield id_
-
-    def _cost(self, id_: TopicPartition, source: int, target: int) -> tuple[int, TopicPartition]:
-        return self._topics[target, id_.topic] - self._topics[source, id_.topic], id_
+    def _first(self, source: int, target: int, *, of_leaders: bool) -> TopicPartition | None:
+        """Return the first partition that can move from `source` to `target`."""
+        for id_ in self._held[source, of_leaders]:
+            if target not in self._after[id_] and id_ not in self._fixed:
+                return id_
+        return None
 
     def apply(self, step: _Step) -> None:
-        id_, source, target = step
-        self._count(id_, source, -1)
+        id_, source, target, of_leaders = step
+        del self._held[source, of_leaders][id_]
+        self._held[target, of_leaders][id_] = None
         self._after[id_] = tuple(target if each == source else each for each in self._after[id_])
-        self._count(id_, target, 1)
 
     def moves(self) -> list[Move]:
         return [
@@ -97,3 +84,13 @@ class _Loads:
             for id_, replicas in sorted(self._after.items())
             if replicas != self._before[id_]
         ]
+
+
+def _in_turn(partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+    """Return the first partition of every topic, then the second of every topic, and so on."""
+    seen: Counter[str] = Counter()
+    ranks = {}
+    for id_ in sorted(partitions):
+        ranks[id_] = seen[id_.topic]
+        seen[id_.topic] += 1
+    return sorted(ranks, key=lambda id_: (ranks[id_], id_))
