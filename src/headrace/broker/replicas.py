@@ -12,6 +12,7 @@ from headrace.broker.isr_changes import IsrChanges
 from headrace.broker.meters import Meters
 from headrace.broker.partition import Partition, monotonic_ms
 from headrace.broker.peer import AskController, Peer
+from headrace.broker.seeding import Seedings
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.slices import STEP, Steps, in_slices
 from headrace.coordination.znodes import BrokerRegistration, PartitionState
@@ -84,6 +85,14 @@ class Replicas:
                 self.note_truncation,
                 self.rate_as_follower,
             )
+        )
+        self._seedings = Seedings(
+            broker_id,
+            image,
+            logs=logs,
+            connect_to=connect_to,
+            on_end=self._seeding_ended,
+            on_discarded=self._unlink_deleted,
         )
         self.isr_changes = IsrChanges(
             broker_id,
@@ -184,7 +193,29 @@ class Replicas:
             id_ = TopicPartition(update.topic_name, state.partition_index)
             is_here = self._broker_id in state.replicas and not _is_stale(state, old)
             if is_here and id_ not in self._logs().failed:
+                self._seed_if_possible(id_, update.topic_id, state, config)
                 self._try_to_ensure(id_, update.topic_id, config)
+
+    def _seed_if_possible(
+        self, id_: TopicPartition, topic_id: bytes, state: UpdateMetadataPartitionState, config: LogConfig
+    ) -> None:
+        """Begin to seed a replica that has no log here, if another broker of this node can; see `seeding`."""
+        if id_ in self._seedings:
+            if self._broker_id in {state.leader, *state.isr}:
+                self._seedings.cancel(id_)  # there is no leader to wait for
+        elif id_ not in self._logs().logs:
+            source = self._seedings.source_of(state.leader, state.isr, state.replicas)
+            if source is not None:
+                self._seedings.begin(id_, topic_id, source, config)
+
+    def _seeding_ended(self, id_: TopicPartition, topic_id: bytes) -> None:
+        """Give the replica its role, or delete it if it was removed meanwhile."""
+        topic = self._image.topics.get(id_.topic)
+        is_here = topic is not None and self._broker_id in topic.replicas.get(id_.partition, ())
+        if topic is not None and is_here:
+            self.use(topic, [id_.partition])
+        elif self._logs().topic_ids.get(id_) == topic_id:
+            self._drop_if_here(id_)
 
     def _take_topic(self, update: UpdateMetadataTopicState, *, whole: bool) -> None:
         image, name = self._image, update.topic_name
@@ -275,6 +306,9 @@ class Replicas:
         self._listener.topic_changed(topic, own)
 
     def _try_to_ensure(self, id_: TopicPartition, topic_id: bytes, config: LogConfig) -> Partition | None:
+        """Return the replica, created if need be; None if it is being seeded, or cannot be created."""
+        if id_ in self._seedings:
+            return None
         try:
             return self._ensure(id_, topic_id, config)
         except (StorageError, OSError) as error:
@@ -306,6 +340,7 @@ class Replicas:
 
     def _drop_if_here(self, id_: TopicPartition) -> None:
         """Delete a replica that this broker no longer has; requests that wait for it are answered."""
+        self._seedings.cancel(id_)
         partition = self.partitions.pop(id_, None)
         if partition is not None:
             self.fetchers.forget(id_)
@@ -318,6 +353,7 @@ class Replicas:
     def drop_topic(self, name: str) -> None:
         """Delete every log of a deleted topic; requests that wait for it are answered."""
         self._listener.topic_removed(name)
+        self._seedings.cancel_topic(name)
         logs = self._logs()
         gone = [id_ for id_ in (*logs.logs, *logs.failed) if id_.topic == name]
         for id_ in gone:
@@ -355,6 +391,7 @@ class Replicas:
 
     def stop(self) -> None:
         self.isr_changes.stop()
+        self._seedings.stop()
         self.fetchers.stop()
 
 

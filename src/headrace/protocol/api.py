@@ -14,6 +14,7 @@ from headrace.protocol import (
     fetch,
     metadata,
     produce,
+    seed_replica,
     step_down,
     update_metadata,
 )
@@ -46,6 +47,7 @@ _OF_BROKERS: Final[dict[int, tuple[Any, str]]] = {
     update_metadata.UPDATE_METADATA: (update_metadata, "UpdateMetadata"),
     broker_metrics.BROKER_METRICS: (broker_metrics, "BrokerMetrics"),
     step_down.STEP_DOWN: (step_down, "StepDown"),
+    seed_replica.SEED_REPLICA: (seed_replica, "SeedReplica"),
 }
 """Our own messages, and one that Kafka 4 no longer has."""
 

@@ -14,6 +14,7 @@ from headrace.protocol.fields import NEWEST
 from headrace.protocol.primitives import bad_length, skip_tags
 from headrace.protocol.schema.index import APIS, ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
+from headrace.protocol.seed_replica import SEED_REPLICA
 from headrace.protocol.step_down import STEP_DOWN
 from headrace.protocol.update_metadata import UPDATE_METADATA
 
@@ -26,6 +27,7 @@ _FIRST_FLEXIBLE: Final = {
     UPDATE_METADATA: 0,
     BROKER_METRICS: 0,
     STEP_DOWN: 0,
+    SEED_REPLICA: 0,
 }
 
 

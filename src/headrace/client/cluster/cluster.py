@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
 
+from headrace.client.cluster.balance import balance
 from headrace.client.cluster.drain import drain
 from headrace.client.cluster.moves import Move, Reassignment
+from headrace.client.cluster.nodes import nodes_of
 from headrace.client.cluster.reading import read_partitions, read_reassignments, read_status
 from headrace.client.cluster.status import ClusterStatus, PartitionState
 from headrace.client.errors import ClientError, NoSuchTopic, raise_for
@@ -146,15 +148,24 @@ class Cluster:
         found = self._brokers.metadata()
         racks = {each.node_id: each.rack for each in found.brokers}
         reassignments = self.reassignments()
-        under_way = {each.topic_partition: each.target for each in reassignments}
-        partitions = [
-            replace(each, replicas=under_way.get(each.topic_partition, each.replicas))
-            for each in read_partitions(found)
-        ]
+        partitions = _after(reassignments, read_partitions(found))
         if broker_id not in racks and not any(broker_id in each.replicas for each in partitions):
             raise ClientError(_no_broker(broker_id, racks))
         leaving = [each.goes_on for each in reassignments if broker_id in each.removing]
         return [*leaving, *drain(broker_id, partitions, racks)]
+
+    def nodes(self) -> dict[int, str | None]:
+        """Return the node of each live broker; None if it has none, or does not answer."""
+        return nodes_of(self._brokers)
+
+    def plan_balance(self, node: str) -> list[Move]:
+        """Return the moves after which the replicas of a node are spread over its brokers."""
+        nodes = self.nodes()
+        brokers = [broker_id for broker_id, name in nodes.items() if name == node]
+        if not brokers:
+            known = ", ".join(sorted({name for name in nodes.values() if name})) or "none"
+            raise ClientError(f"no live broker has headrace.node={node}; the nodes are: {known}")
+        return balance(brokers, _after(self.reassignments(), self._partitions()))
 
     # -- elections -------------------------------------------------------------------------------
 
@@ -213,6 +224,14 @@ class Cluster:
         for topic in response.responses:
             for each in topic.partitions:
                 raise_for(each.error_code, each.error_message, f"{topic.name}-{each.partition_index}")
+
+
+def _after(
+    reassignments: Iterable[Reassignment], partitions: Iterable[PartitionState]
+) -> list[PartitionState]:
+    """Return the partitions with the replicas that they have when all reassignments are complete."""
+    under_way = {each.topic_partition: each.target for each in reassignments}
+    return [replace(each, replicas=under_way.get(each.topic_partition, each.replicas)) for each in partitions]
 
 
 def _refusal(code: int, message: str | None) -> str | None:
