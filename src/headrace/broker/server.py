@@ -24,7 +24,7 @@ from headrace.broker.connections import Connections
 from headrace.broker.controller_client import ControllerClient
 from headrace.broker.controller_election import ControllerElection
 from headrace.broker.coordinator_runtime import CoordinatorHost
-from headrace.broker.descriptors import raise_limit
+from headrace.broker.descriptors import raise_limit, room_for_logs
 from headrace.broker.dispatch import HANDLERS, Context, Handler, load_handlers
 from headrace.broker.errors import StartRefused
 from headrace.broker.exited_brokers import ExitedBrokers
@@ -408,6 +408,7 @@ class Broker(BrokerServices):
             config_of=lambda _topic: self.config.log_config({}),
             now_ms=self.now_ms,
             progress=_LoadingProgress(),
+            max_open_files=room_for_logs(),
         )
 
     async def _listen(self) -> None:

@@ -93,6 +93,10 @@ class Plan:
         return list(zip(self.segments, [*ends, self.end_offset], strict=True))
 
     @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
     def is_worth_it(self) -> bool:
         return self.overdue or self.dirty_ratio > self.config.min_cleanable_dirty_ratio
 
@@ -201,7 +205,7 @@ def run_compaction(
             _write_cleaned(plan, group, keeper, pace)
     except BaseException:
         for group in groups:
-            _remove_cleaned(plan.directory, group.base_offset)
+            remove_cleaned(plan.directory, group.base_offset)
         if plan.is_stale():  # then a short or missing file is not damage
             raise CompactionStopped from None
         raise
@@ -216,7 +220,7 @@ def install(log: Log, compacted: Compacted) -> int | None:
     """
     if compacted.plan.is_stale():
         for group in compacted.groups:
-            _remove_cleaned(log.directory, group.base_offset)
+            remove_cleaned(log.directory, group.base_offset)
         return None
     for group in compacted.groups:
         log.replace_segments(group.sources, partial(_swap, log, group))
@@ -228,7 +232,7 @@ def _swap(log: Log, group: Group) -> Segment:
     for source in reversed(group.sources[1:]):
         source.delete(log.discard)
     group.sources[0].release()
-    return put_in_place(log.directory, group.base_offset, log.config, log.discard)
+    return put_in_place(log.directory, group.base_offset, log.config, log.discard, files=log.files)
 
 
 class _Pace:
@@ -295,7 +299,7 @@ def _groups(plan: Plan, end_offset: int) -> Iterator[Group]:
 
 
 def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: _Pace) -> None:
-    _remove_cleaned(plan.directory, group.base_offset)
+    remove_cleaned(plan.directory, group.base_offset)
     target = Segment.create(
         plan.directory, group.base_offset, plan.config, now_ms=plan.now_ms, suffix=CLEANED
     )
@@ -325,6 +329,7 @@ def _copy(plan: Plan, source: Segment, target: Segment, keeper: CompactionFilter
                 target.append(kept, [read_header(kept)])
 
 
-def _remove_cleaned(directory: Path, base_offset: int) -> None:
+def remove_cleaned(directory: Path, base_offset: int) -> None:
+    """Remove the files of a compacted segment that is not installed."""
     for suffix in SEGMENT_SUFFIXES:
         (directory / file_name(base_offset, suffix + CLEANED)).unlink(missing_ok=True)
