@@ -3,6 +3,7 @@
     make scale                                 1,000, 5,000 and 10,000 partitions, about fifteen minutes
     make scale ARGS="--partitions 1000"        one size
     make scale ARGS="--headrace-only"          without Kafka
+    make scale ARGS="--simulated"              controller of 300 brokers and 200,000 partitions, without I/O
 
 Both brokers run one after the other, each alone, with one record in every partition. Times are of one run:
 on a noisy machine, repeat them, and read the ratios.
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compare import process, servers
+from scale import simulated
 from scale.partitions import measure
 
 EXPECTED: Mapping[str, str] = {
@@ -28,6 +30,9 @@ EXPECTED: Mapping[str, str] = {
 def main() -> None:
     arguments = _arguments()
     process.warn_if_busy()
+    if arguments.simulated:
+        simulated.main()
+        return
     print(f"{'partitions':>10}  {'figure':<18} {'headrace':>10} {'kafka':>10} {'ratio':>7}  expected")
     with tempfile.TemporaryDirectory(prefix="scale-", dir=arguments.directory) as name:
         for partitions in arguments.partitions:
@@ -51,6 +56,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--partitions", type=int, nargs="+", default=[1000, 5000, 10_000])
     parser.add_argument("--headrace-only", action="store_true", help="measure no Kafka")
+    parser.add_argument("--simulated", action="store_true", help="only the controller of a large cluster")
     parser.add_argument("--directory", type=Path, help="where both keep their data")
     return parser.parse_args()
 
