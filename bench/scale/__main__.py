@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compare import clusters, process, servers
-from scale import failover, simulated
+from scale import failover, simulated, zookeeper
 from scale.partitions import measure
 
 EXPECTED: Mapping[str, str] = {
@@ -34,6 +34,9 @@ def main() -> None:
     process.warn_if_busy()
     if arguments.simulated:
         simulated.main()
+        with tempfile.TemporaryDirectory(prefix="scale-", dir=arguments.directory) as name:
+            for line in zookeeper.lines(Path(name)):
+                print(line, flush=True)
         return
     print(f"{'partitions':>10}  {'figure':<22} {'headrace':>10} {'kafka':>10} {'ratio':>7}  expected")
     with tempfile.TemporaryDirectory(prefix="scale-", dir=arguments.directory) as name:
