@@ -268,9 +268,17 @@ class Replicas:
         self._listener.topic_changed(taken, settings.own)
 
     def _forget_topic(self, name: str) -> None:
-        if name in self._image.topics:
-            self._image.remove_topic(name)
-        self.drop_topic(name)
+        topic = self._image.topics.get(name)
+        self._image.remove_topic(name)
+        if topic is not None:
+            self.drop_topic(name, [TopicPartition(name, index) for index in topic.replicas])
+        else:
+            self.drop_topic(name, self._stored(name))
+
+    def _stored(self, name: str) -> list[TopicPartition]:
+        """Return the partitions of a topic whose logs this broker has, by looking at all logs."""
+        logs = self._logs()
+        return [id_ for id_ in (*logs.logs, *logs.failed) if id_.topic == name]
 
     def _drop_unknown(self, known: set[str]) -> None:
         """Delete the logs of topics that were deleted while this broker was stopped."""
@@ -279,7 +287,7 @@ class Replicas:
         logs = self._logs()
         for name in {id_.topic for id_ in (*logs.logs, *logs.failed)} - known:
             logger.warning("topic %s was deleted while this broker was stopped: deleting its logs", name)
-            self.drop_topic(name)
+            self.drop_topic(name, self._stored(name))
 
     # -- replicas ------------------------------------------------------------------------
 
@@ -363,11 +371,11 @@ class Replicas:
             logs.delete(id_)
             self._unlink_deleted()
 
-    def drop_topic(self, name: str) -> None:
-        """Delete every log of a deleted topic; requests that wait for it are answered."""
+    def drop_topic(self, name: str, partitions: Collection[TopicPartition]) -> None:
+        """Delete the logs of a deleted topic; requests that wait for it are answered."""
         self._listener.topic_removed(name)
         logs = self._logs()
-        gone = [id_ for id_ in (*logs.logs, *logs.failed) if id_.topic == name]
+        gone = [id_ for id_ in partitions if id_ in logs.logs or id_ in logs.failed]
         for id_ in gone:
             partition = self.partitions.pop(id_, None)
             if partition is not None:
