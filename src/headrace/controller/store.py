@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from headrace.controller.model import Member, TopicModel, TopicRules
 from headrace.controller.pauses import Pauses
@@ -46,15 +47,16 @@ async def read_topics(
     configs = await _read_configs(session, versions)
     topic_rules = await _rules_of(configs, rules)
     partitions = await _read_partitions(session, assignments, members, topic_rules)
-    return {
-        each.topic: TopicModel(
+    topics = {}
+    for each in assignments:
+        await pauses.next()
+        topics[each.topic] = TopicModel(
             topic_id=each.topic_id,
             version=versions[each.topic],
             partitions=partitions[each.topic],
             configs=configs[each.topic],
         )
-        for each in assignments
-    }
+    return topics
 
 
 async def _marked_deleted(session: ZooKeeperSession) -> dict[str, bytes]:
@@ -67,10 +69,12 @@ async def _marked_deleted(session: ZooKeeperSession) -> dict[str, bytes]:
 async def _read_configs(session: ZooKeeperSession, names: Collection[str]) -> dict[str, Mapping[str, str]]:
     """Return the configs of topics, without the defaults."""
     found = await session.get_many([Config.path_of("topics", name) for name in names])
-    return {
-        name: {} if znode is None else Config.decode("topics", name, znode.data).values
-        for name, znode in zip(names, found, strict=True)
-    }
+    configs: dict[str, Mapping[str, str]] = {}
+    pauses = Pauses()
+    for name, znode in zip(names, found, strict=True):
+        await pauses.next()
+        configs[name] = {} if znode is None else Config.decode("topics", name, znode.data).values
+    return configs
 
 
 async def _rules_of(configs: Mapping[str, Mapping[str, str]], rules: Rules) -> dict[str, TopicRules]:
@@ -91,11 +95,10 @@ async def _read_partitions(
     rules: Mapping[str, TopicRules],
 ) -> dict[str, dict[int, Partition]]:
     """Read the partitions of topics; those that a crash has left without a state get their first one."""
-    every = [(assignment, index) for assignment in assignments for index in assignment.replicas]
+    every = ((assignment, index) for assignment in assignments for index in assignment.replicas)
     partitions: dict[str, dict[int, Partition]] = {assignment.topic: {} for assignment in assignments}
     pauses = Pauses()
-    for first in range(0, len(every), _READ_TOGETHER):
-        some = every[first : first + _READ_TOGETHER]
+    while some := list(islice(every, _READ_TOGETHER)):
         states = await session.get_many([PartitionState.path_of(each.topic, index) for each, index in some])
         for (assignment, index), found in zip(some, states, strict=True):
             await pauses.next()  # other requests are served in between
