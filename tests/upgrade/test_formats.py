@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from headrace.controller.channel import UPDATE_VERSIONS
+from headrace.controller.updates import VERSIONS as UPDATE_VERSIONS
 from headrace.coordination.processes import ProcessIdentity
 from headrace.coordination.znodes import BrokerRegistration, PartitionState, TopicAssignment
 from headrace.group.records import (

@@ -55,8 +55,8 @@ from headrace.broker.transactions import TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_
 from headrace.broker.zookeeper_security import zookeeper_security
 from headrace.controller.channel import Link, PeerGone
 from headrace.controller.config_admin import ALL_BROKERS, ConfigAdmin
+from headrace.controller.model import TopicRules
 from headrace.controller.runner import Controller
-from headrace.controller.store import TopicRules
 from headrace.controller.topic_admin import TopicAdmin, TopicDefaults
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration

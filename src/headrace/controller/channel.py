@@ -6,15 +6,17 @@ whether it is alive, and no leader is elected because a channel has failed.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from headrace.controller.updates import VERSIONS as UPDATE_VERSIONS
+from headrace.controller.updates import Batch, Updates
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 
-UPDATE_VERSIONS = range(8, 9)
-PARTITIONS_PER_UPDATE = 8  # a broker creates the files of new partitions before it does anything else
+PARTITIONS_PER_UPDATE = 1000  # unless more of them have changed together
+MAX_QUEUED = 100_000  # partitions: a broker that is so far behind is sent the whole state instead
 _UPDATE_TIMEOUT_S = 30.0
 UNREACHABLE_AFTER = 3  # failed attempts in a row: a restart or a broken connection causes fewer
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.02, 0.5
@@ -48,7 +50,7 @@ class Link(Protocol):
 class Channel:
     """Updates one broker.
 
-    The queue holds the names of partitions; their state is read when an update is sent.
+    The queue holds the names of partitions, in batches; their state is read when an update is sent.
     """
 
     def __init__(
@@ -56,17 +58,18 @@ class Channel:
         broker_id: int,
         *,
         connect: Callable[[int], Awaitable[Link]],
-        compose: Callable[[int, Collection[TopicPartition] | None], Message],
+        updates: Updates,
         on_reachable: Callable[[int, bool], None],
         on_replaced: Callable[[], None],
     ) -> None:
         self._broker_id = broker_id
         self._connect = connect
-        self._compose = compose
+        self._updates = updates
         self._on_reachable = on_reachable
         self._on_replaced = on_replaced
         self._link: Link | None = None
-        self._keys: dict[str, dict[TopicPartition, None]] = {}  # by topic, in the order in which they changed
+        self._batches: deque[Batch] = deque()  # in the order in which they changed
+        self._waiting = 0  # partitions in these batches
         self._everything = True
         self._queued = 1  # the number of the newest change
         self._acknowledged = 0  # the number of the newest change that the broker has acknowledged
@@ -76,10 +79,12 @@ class Channel:
         self._is_supported = True  # whether the broker knows a version of UpdateMetadata that we can send
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def queue(self, keys: Collection[TopicPartition]) -> None:
-        """Queue these partitions for the broker."""
-        for key in keys:
-            self._keys.setdefault(key.topic, {})[key] = None
+    def queue(self, batch: Batch) -> None:
+        """Queue partitions that have changed together for the broker."""
+        if batch:
+            self._batches.append(batch)
+            self._waiting += len(batch)
+            self._everything = self._everything or self._waiting > MAX_QUEUED
         self._queued += 1
         self._wake.set()
 
@@ -163,39 +168,42 @@ class Channel:
             closed.cancel()
 
     async def _update(self, link: Link) -> None:
-        keys = None if self._everything else self._next_keys()
-        if keys is None:
-            self._keys.clear()
-        number = (
-            self._acknowledged if self._keys else self._queued
-        )  # only the last update completes the queue
+        everything, batches = self._everything, self._next_batches()
+        # Only the last update completes the queue.
+        number = self._acknowledged if self._batches else self._queued
         self._everything = False
         try:
-            response = await link.ask(
-                self._compose(self._broker_id, keys), UPDATE_VERSIONS, timeout_s=_UPDATE_TIMEOUT_S
-            )
+            if everything:
+                async for request in self._updates.everything(self._broker_id):
+                    await self._send(link, request)
+            else:
+                await self._send(link, await self._updates.some(self._broker_id, batches))
         except PeerGone:
             self._everything = True
             raise
+        async with self._news:
+            self._acknowledged = number
+            self._news.notify_all()
+
+    async def _send(self, link: Link, request: Message) -> None:
+        response = await link.ask(request, UPDATE_VERSIONS, timeout_s=_UPDATE_TIMEOUT_S)
         if not self._is_supported:
             self._is_supported = True
             self._on_reachable(self._broker_id, True)
         if response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH:
             self._on_replaced()
         if response.error_code:
-            self._everything = True
             raise PeerGone(f"the broker refuses an update with error {response.error_code}")
-        async with self._news:
-            self._acknowledged = number
-            self._news.notify_all()
 
-    def _next_keys(self) -> list[TopicPartition]:
-        """Remove and return the partitions for one update: whole topics, few enough to be applied quickly.
+    def _next_batches(self) -> list[Batch]:
+        """Remove and return what the next update is about: all batches, or some with few partitions.
 
-        A topic is never split: clients would see it with fewer partitions than it has.
+        A batch is never split: it may be a new topic, and clients would see too few partitions.
         """
-        keys: list[TopicPartition] = []
-        while self._keys and len(keys) < PARTITIONS_PER_UPDATE:
-            topic = next(iter(self._keys))
-            keys += self._keys.pop(topic)
-        return keys
+        batches: list[Batch] = []
+        room = PARTITIONS_PER_UPDATE
+        while self._batches and (self._everything or not batches or len(self._batches[0]) <= room):
+            batches.append(self._batches.popleft())
+            room -= len(batches[-1])
+            self._waiting -= len(batches[-1])
+        return batches
