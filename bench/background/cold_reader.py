@@ -3,9 +3,12 @@
 from attacks.target import Target
 from compare.drive import Endpoint, drive
 from compare.raw import ProduceSource
-from compare.wire import ERROR_AT, MIB, FetchTemplate
+from compare.wire import MIB, VERSIONS, FetchTemplate
+from headrace.client.wire.requests import whole_batches
 from headrace.protocol.api import ApiKey
 from headrace.protocol.batch import read_header
+from headrace.protocol.headers import decode_response_header
+from headrace.protocol.schema.fetch import FetchResponse
 
 
 def read_all(target: Target, seconds: float, *, topic: bytes) -> str:
@@ -33,16 +36,9 @@ class _Sequential(ProduceSource):
         return self._template.at(self._offset)
 
     def answered(self, frame: memoryview) -> int:
-        at = ERROR_AT[ApiKey.FETCH]
-        assert not int.from_bytes(frame[at : at + 2], "big"), "Fetch was answered with an error"
-        found = bytes(frame).find(self._offset.to_bytes(8, "big"), at)
-        size = 0
-        while 0 <= found + size < len(frame) - 61:
-            header = read_header(frame, found + size)
-            if header.magic != 2 or header.base_offset != self._offset:
-                break
-            self._offset = header.next_offset
-            size += header.size
-        if not size:
-            self._offset = 0
-        return size
+        _, body = decode_response_header(ApiKey.FETCH, VERSIONS[ApiKey.FETCH], frame)
+        found = FetchResponse.decode(body, VERSIONS[ApiKey.FETCH]).responses[0].partitions[0]
+        assert not found.error_code, f"Fetch was answered with error {found.error_code}"
+        batches = list(whole_batches(found.records or b""))
+        self._offset = read_header(batches[-1]).next_offset if batches else 0
+        return sum(len(batch) for batch in batches)

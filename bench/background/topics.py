@@ -4,6 +4,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +44,11 @@ class Filled:
     @property
     def size(self) -> int:
         """The size of its segments, compacted ones that are not in place included."""
-        return sum(path.stat().st_size for path in self.directory.glob("*.log*"))
+        size = 0
+        for path in self.directory.glob("*.log*"):
+            with suppress(FileNotFoundError):  # it was deleted meanwhile
+                size += path.stat().st_size
+        return size
 
     @property
     def segments(self) -> int:

@@ -40,10 +40,12 @@ class CleanerProcess:
         It inherits nothing but stderr: no connection of the broker stays open because of it.
         """
         process = subprocess.Popen(  # noqa: S603  our own program
-            [sys.executable, "-m", _PROGRAM, str(os.getpid())],
+            [sys.executable, "-P", "-m", _PROGRAM, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             close_fds=True,
+            env=os.environ
+            | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # so it finds this package
         )
         return cls(process)
 

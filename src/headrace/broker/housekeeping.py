@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from headrace.broker.cleaner_process import CleanerProcess
 from headrace.broker.config import BrokerConfig
 from headrace.broker.partition import Partition
+from headrace.broker.slices import in_slices
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.cleaner import (
@@ -18,7 +19,7 @@ from headrace.storage.cleaner import (
     CompactionStopped,
     Plan,
     Throttle,
-    install,
+    install_in_steps,
     plan_compaction,
     run_compaction,
 )
@@ -29,6 +30,7 @@ from headrace.storage.retention import enforce_retention
 
 T = TypeVar("T")
 _FLUSH_INTERVAL_S = 1.0
+_REMOVED_TOGETHER = 32  # segments, between which requests are served
 _IDLE_FILE_S = 60.0  # a flushed file that was not used for so long, or up to twice as long, is closed
 _CROWDED_PAUSE_S = 0.05
 _MIN_CLEANER_BACKOFF_S = 0.1
@@ -166,14 +168,23 @@ class Housekeeping:
     async def _retain(self) -> None:
         for partition in self._online():
             with logged("retention", partition, self._partitions):
-                removed = enforce_retention(partition.log, high_watermark=partition.high_watermark)
-                if removed:
-                    logger.info("%s: %d old segments removed", partition.id, removed)
+                await self._remove_old_segments(partition)
                 log = partition.log
                 log.producers.remove_expired(log.now_ms() - log.config.producer_id_expiration_ms)
                 if log.has_deleted_files:
                     await self._in_thread(log.unlink_deleted)
-            await asyncio.sleep(0)  # lets requests run in between
+
+    async def _remove_old_segments(self, partition: Partition) -> None:
+        """Enforce retention, a few segments at a time: each of them takes a tenth of a millisecond."""
+        removed, step = 0, _REMOVED_TOGETHER
+        while step == _REMOVED_TOGETHER:
+            step = enforce_retention(
+                partition.log, high_watermark=partition.high_watermark, max_segments=_REMOVED_TOGETHER
+            )
+            removed += step
+            await asyncio.sleep(0)
+        if removed:
+            logger.info("%s: %d old segments removed", partition.id, removed)
 
     async def _checkpoint(self) -> None:
         logs = self._logs()
@@ -205,7 +216,7 @@ class Housekeeping:
             compacted = await self._in_thread(self._compaction(plan))
         except CompactionStopped:
             return
-        clean_to = install(partition.log, compacted)
+        clean_to = await in_slices(install_in_steps(partition.log, compacted))
         if clean_to is not None:
             offsets[partition.id] = clean_to
         await self._in_thread(partition.log.unlink_deleted)

@@ -11,7 +11,7 @@ the process dies at any point, the log opens with either the old segments or the
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -218,13 +218,31 @@ def install(log: Log, compacted: Compacted) -> int | None:
     If the log was truncated in the meantime, remove the compacted segments and return None: they may differ
     from the log. `Log.unlink_deleted` frees the space of the old segments.
     """
-    if compacted.plan.is_stale():
-        for group in compacted.groups:
-            remove_cleaned(log.directory, group.base_offset)
-        return None
-    for group in compacted.groups:
+    steps = install_in_steps(log, compacted)
+    try:
+        while True:
+            next(steps)
+    except StopIteration as stop:
+        clean_to: int | None = stop.value
+        return clean_to
+
+
+def install_in_steps(log: Log, compacted: Compacted) -> Generator[None, None, int | None]:
+    """Do what `install` does, and yield between two groups: each of them waits for the disk once.
+
+    If the log is truncated between two steps, the groups that are in place stay; they are valid without the
+    others.
+    """
+    is_stale, cuts = compacted.plan.is_stale(), log.cuts
+    for number, group in enumerate(compacted.groups):
+        if is_stale or log.cuts != cuts:
+            for each in compacted.groups[number:]:
+                remove_cleaned(log.directory, each.base_offset)
+            return None
         log.replace_segments(group.sources, partial(_swap, log, group))
-    return compacted.end_offset
+        cuts = log.cuts
+        yield
+    return None if is_stale else compacted.end_offset
 
 
 def _swap(log: Log, group: Group) -> Segment:
