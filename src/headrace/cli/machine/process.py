@@ -22,6 +22,7 @@ START_S: Final = 90.0  # to become ready; a broker waits up to a minute for its 
 STOP_S: Final = 20.0
 _MEMBER: Final = "headrace.cli.machine.member"
 _POLL_S: Final = 0.05
+_MOST_UNREAD: Final = 4 * 1024 * 1024  # bytes of changed settings that a process has not read
 _LEVELS: Final = {"WARNING": logging.WARNING, "ERROR": logging.ERROR, "CRITICAL": logging.CRITICAL}
 
 logger = logging.getLogger("headrace")
@@ -152,7 +153,10 @@ class Member(ABC):
 
 
 class Service(Member):
-    """One of our services; `first` are settings of its first start only."""
+    """One of our services; `first` are settings of its first start only.
+
+    `addresses` are those of the last ready line.
+    """
 
     def __init__(
         self,
@@ -169,13 +173,25 @@ class Service(Member):
         self._settings = settings
         self._first: Mapping[str, Any] = first or {}
         self._refusal: str | None = None
+        self.addresses: dict[str, str] = {}
+
+    def change(self, settings: Mapping[str, Any]) -> None:
+        """Send changed settings to the process if it runs, and use them when it is started again."""
+        self._settings = settings
+        process = self._process
+        if process is None or process.returncode is not None or process.stdin is None:
+            return
+        if process.stdin.transport.get_write_buffer_size() > _MOST_UNREAD:
+            logger.error("%s does not read changed settings: it uses them when it is restarted", self.name)
+            return
+        process.stdin.write(json.dumps(settings).encode() + b"\n")
 
     async def _launch(self) -> Process:
         self._refusal = None
         process = await self._execute(self._service, stdin=PIPE, stdout=PIPE)
         assert process.stdin is not None
-        process.stdin.write(json.dumps({**self._settings, **self._first}).encode())
-        process.stdin.close()
+        given = {"settings": {**self._settings, **self._first}, "shares_log": self._log is None}
+        process.stdin.write(json.dumps(given).encode() + b"\n")
         self._first = {}
         return process
 
@@ -186,6 +202,7 @@ class Service(Member):
 
     def _receive(self, line: str) -> None:
         if line.startswith(READY):
+            self.addresses = dict(each.partition("=")[::2] for each in line.removeprefix(READY).split())
             self._ready.set()
         elif line.startswith(REFUSAL):
             self._refusal = line.removeprefix(REFUSAL)
