@@ -237,6 +237,18 @@ def test_a_broker_whose_logs_are_in_another_directory_is_not_started_without_the
         machine.start()
 
 
+def test_the_other_brokers_start_if_a_disk_cannot_be_used(machine: NodeProcess, tmp_path: Path) -> None:
+    (tmp_path / "b").write_text("a file, where a directory should be")
+
+    machine.start()
+
+    assert len(machine.address.split(",")) == 2
+    machine.wait_for_log("broker-6 cannot run")
+    assert sorted(brokers_of(Command(machine.address))) == [5, 7]
+    (tmp_path / "b").unlink()
+    machine.wait_for_log("broker-6 runs again")
+
+
 def test_ids_of_another_node_are_refused(machine: NodeProcess, tmp_path: Path, zookeeper: str) -> None:
     machine.start()
     other = tmp_path / "other"

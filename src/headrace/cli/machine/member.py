@@ -16,6 +16,7 @@ import sys
 from typing import Any, Final, NoReturn
 
 REFUSED: Final = 3  # the exit status of a process that has reported why it cannot run
+UNABLE: Final = 4  # the same, for an error of the system, such as a disk that cannot be read: others may run
 READY: Final = "ready "
 REFUSAL: Final = "refused "
 EXECUTE: Final = "exec"
@@ -62,7 +63,7 @@ def _serve(name: str, service: str, settings: dict[str, Any], *, shares_log: boo
         if not isinstance(error, known_errors()):
             raise
         report(f"{REFUSAL}{error}")
-        return REFUSED
+        return UNABLE if isinstance(error, OSError) else REFUSED
     return 0
 
 

@@ -1,7 +1,7 @@
 """A node: brokers of one machine, each a process, under one supervisor with one gateway and one log."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -45,8 +45,9 @@ class Node:
         supervisor = Supervisor([self._brokers])
         with http_socket(self._config) as http:
             try:
-                await supervisor.start(self._brokers)
-                bootstrap = ",".join(each.addresses["bootstrap"] for each in self._brokers)
+                await supervisor.start_most(self._brokers)
+                ready = [each for each in self._brokers if each.running]
+                bootstrap = ",".join(each.addresses["bootstrap"] for each in ready)
                 options = GatewayOptions.of(self._config)
                 async with on_demand(http, bootstrap, log=None, options=options) as addresses:
                     self._ready.say(**addresses)
@@ -80,33 +81,36 @@ class Node:
         return configs, waiting
 
 
-def check_directories(log_dirs: Sequence[str], brokers: Iterable[BrokerConfig]) -> None:
+def check_directories(log_dirs: Iterable[str], brokers: Iterable[BrokerConfig]) -> None:
     """Raise CommandFailed if a broker of the node has its logs in another directory than it would use now.
 
     Otherwise it would start without its records after a change of log.dirs. A directory of a broker that is
     not started is logged.
     """
     expected = {each.broker_id: each.log_dir for each in brokers}
-    for path in _log_directories(log_dirs):
-        owner = read_identity(path)
-        if owner is None:
-            continue
-        if owner.broker_id not in expected:
+    for path, broker_id in _owners(log_dirs):
+        if broker_id not in expected:
             logger.warning(
                 "%s has the logs of broker %d, which this node does not run: raise headrace.brokers, or "
                 "delete the directory if its partitions have other replicas (`headrace cluster status`)",
                 path,
-                owner.broker_id,
+                broker_id,
             )
-        elif expected[owner.broker_id] != path:
+        elif expected[broker_id] != path:
             raise CommandFailed(
-                f"broker {owner.broker_id} has its logs in {path}, and with these log.dirs it would use "
-                f"{expected[owner.broker_id]}: move them there, or use the log.dirs of its last start"
+                f"broker {broker_id} has its logs in {path}, and with these log.dirs it would use "
+                f"{expected[broker_id]}: move them there, or use the log.dirs of its last start"
             )
 
 
-def _log_directories(log_dirs: Sequence[str]) -> Iterable[Path]:
+def _owners(log_dirs: Iterable[str]) -> Iterator[tuple[Path, int]]:
+    """Yield every log directory in `log_dirs` that belongs to a broker, and the broker's id."""
     for each in map(Path, log_dirs):
-        yield each
-        if (each / BROKERS).is_dir():
-            yield from sorted((each / BROKERS).iterdir())
+        try:
+            others = sorted((each / BROKERS).iterdir()) if (each / BROKERS).is_dir() else ()
+            for path in (each, *others):
+                owner = read_identity(path)
+                if owner is not None:
+                    yield path, owner.broker_id
+        except OSError as error:  # the brokers on this disk cannot start, and say why
+            logger.warning("%s cannot be read: %s", each, error)

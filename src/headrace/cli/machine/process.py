@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.cli.machine.member import EXECUTE, READY, REFUSAL
+from headrace.cli.machine.member import EXECUTE, READY, REFUSAL, REFUSED
 
 if TYPE_CHECKING:
     from headrace.coordination.zookeeper import Server
@@ -29,11 +29,15 @@ logger = logging.getLogger("headrace")
 
 
 class ProcessEnded(Exception):
-    """A process has ended, or was stopped because it did not become ready in time; the message says how."""
+    """A process has ended, or was stopped because it did not become ready in time; the message says how.
 
-    def __init__(self, message: str, lived_s: float) -> None:
+    `refused` is whether it cannot run with its settings, so that another attempt will not help.
+    """
+
+    def __init__(self, message: str, lived_s: float, *, refused: bool = False) -> None:
         super().__init__(message)
         self.lived_s = lived_s
+        self.refused = refused
 
 
 class Member(ABC):
@@ -67,7 +71,9 @@ class Member(ABC):
         try:
             self._process = await self._launch()
         except OSError as error:  # too many files, no memory, a log that cannot be written: a retry may help
-            raise ProcessEnded(f"{self.name} cannot be started: {error}", lived_s=0.0) from error
+            raise ProcessEnded(
+                f"{self.name} cannot be started: {error}", lived_s=0.0, refused=True
+            ) from error
         self._following = asyncio.ensure_future(self._follow(self._process))
         ended = asyncio.ensure_future(self.ended())
         ready = asyncio.ensure_future(self._ready.wait())
@@ -89,7 +95,7 @@ class Member(ABC):
         status = await self._process.wait()
         await asyncio.shield(self._following)  # it may have reported something at the end
         lived = asyncio.get_running_loop().time() - self._began
-        return ProcessEnded(f"{self.name} {self._how(status)}", lived)
+        return ProcessEnded(f"{self.name} {self._how(status)}", lived, refused=status == REFUSED)
 
     async def stop(self) -> None:
         """Terminate the process, and kill it if it takes too long; do nothing if it has ended."""
