@@ -116,6 +116,8 @@ def test_every_broker_has_its_address_its_directory_and_partitions(
         for each in headrace.ok("broker", "list", "--json").json
     }
     assert directories == {5: [tmp_path / "a"], 6: [tmp_path / "b"], 7: [tmp_path / "a" / "brokers" / "7"]}
+    for broker_id in (5, 6, 7):
+        machine.wait_for_log(f"INFO broker-{broker_id}: broker {broker_id} serves at")
     writer = Writer(machine.address)
     writer.write("orders")
     assert set(read(machine.address, "orders", 60)) == writer.acknowledged
@@ -179,13 +181,6 @@ def test_the_brokers_end_with_their_supervisor(machine: NodeProcess) -> None:
 
     wait_until(lambda: not any(each.exists() for each in pids), lambda: pids)
     machine.start()
-
-
-def test_every_line_of_the_log_names_its_broker(machine: NodeProcess) -> None:
-    machine.start()
-    for broker_id in (5, 6, 7):
-        machine.wait_for_log(f"INFO broker-{broker_id}: broker {broker_id} serves at")
-    machine.stop()
 
 
 def test_every_line_of_a_json_log_names_its_broker(tmp_path: Path, zookeeper: str) -> None:

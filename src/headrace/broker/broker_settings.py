@@ -172,8 +172,8 @@ BROKER_SETTINGS: Final = BrokerSettings(
             Kind.STRING,
             "1",
             "How many brokers `headrace broker` runs, each a process that uses one core: a number, or auto "
-            "for one per CPU and at least one per log directory. The settings of each broker are derived "
-            "([Clusters](clusters.md#several-brokers-on-a-machine) has the rule).",
+            "for one per CPU and at least one per log directory. docs/clusters.md has the rule by which the "
+            "ids, ports and directories of the brokers are derived.",
             form="auto|[1-9][0-9]?|100",
             example="auto, or a number from 1 to 100",
         ),
