@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -14,7 +15,9 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 from cli.command import Command
 from cli.members import wait_until
 from cli.nodes import NodeProcess, node
+from headrace.http.serving import serve_in_thread
 from headrace.testing.process import NotReady, ServerProcess
+from http_support.asking import Asking
 
 PARTITIONS = 6
 DELIVERY_S = 60
@@ -307,6 +310,16 @@ def test_a_node_is_drained_to_other_nodes(tmp_path: Path, zookeeper: str) -> Non
         headrace = Command(two.address)
         headrace.ok("topic", "create", "orders", "--partitions", str(PARTITIONS), "--replicas", "2")
 
+        with serve_in_thread(two.address) as served:
+            gateway = Asking(served.url)
+            nodes = {each["id"]: each["node"] for each in gateway.get("/api/v1/brokers")}
+            assert nodes == {10: "node-10", 11: "node-10", 20: "lonely", 30: None}
+            moves = gateway.post("/api/v1/nodes/node-10/drain", {})
+            assert {each for move in moves for each in move["replicas"]} == {20, 30}
+            assert gateway.refused("POST", "/api/v1/nodes/nowhere/drain", {})[0] == HTTPStatus.BAD_REQUEST
+            with urlopen(f"{served.url}/ui/", timeout=30) as page:
+                assert "node-10" in page.read().decode()
+            gateway.close()
         refused = headrace("cluster", "drain", "--node", "nowhere")
         assert refused.complaint == "no live broker is on a node 'nowhere': only lonely, node-10"
         drained = headrace.ok("cluster", "drain", "--node", "node-10", "--wait")
