@@ -23,6 +23,7 @@ from headrace.controller.store import first_state
 from headrace.controller.transactions import state_of
 from headrace.coordination.session import Create, Delete
 from headrace.coordination.znodes import BrokerRegistration, TopicAssignment
+from headrace.locations import Location, Locations
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.schema.list_offsets import (
@@ -197,12 +198,15 @@ class SimulatedCluster:
 
     def _create_topics(self) -> None:
         members = {each: Member(broker_id=each, epoch=self._epoch(each)) for each in self.traffic}
-        racks: dict[int, str | None] = {each: self.size.rack_of(each) for each in members}
-        layout = spread(min(self.size.partitions, MAX_PARTITIONS), REPLICAS, racks, start=0)
+        layout = spread(min(self.size.partitions, MAX_PARTITIONS), REPLICAS, self._locations, start=0)
         for number in range(self.size.topics):
             first = number * self.size.per_topic
             replicas = {index: layout[(first + index) % len(layout)] for index in range(self.size.per_topic)}
             self._create_topic(f"topic-{number:06}", number, replicas, members)
+
+    @property
+    def _locations(self) -> Locations:
+        return {each: Location(self.size.rack_of(each), self.size.node_of(each)) for each in self.traffic}
 
     def _create_topic(
         self, name: str, number: int, replicas: dict[int, tuple[int, ...]], members: dict[int, Member]
@@ -217,11 +221,10 @@ class SimulatedCluster:
 
     def new_topic(self, name: str, partitions: int) -> TopicAssignment:
         """Return a topic that does not exist yet, placed like the others."""
-        racks: dict[int, str | None] = {each: self.size.rack_of(each) for each in self.traffic}
         return TopicAssignment(
             topic=name,
             topic_id=name.encode().ljust(16),
-            replicas=spread(partitions, REPLICAS, racks, start=0),
+            replicas=spread(partitions, REPLICAS, self._locations, start=0),
         )
 
     def _epoch(self, broker_id: int) -> int:

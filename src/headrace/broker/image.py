@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headrace.coordination.znodes import BrokerRegistration, PartitionState
+from headrace.locations import Location, Locations
 from headrace.storage.topics import INTERNAL_TOPICS
 
 
@@ -80,6 +81,11 @@ class ClusterImage:
     def offline(self, replicas: Sequence[int]) -> list[int]:
         """Return the replicas whose broker is not registered."""
         return [each for each in replicas if each not in self.brokers]
+
+    @property
+    def locations(self) -> Locations:
+        """The racks and nodes of the live brokers."""
+        return {each.broker_id: Location(each.rack, each.node) for each in self.brokers.values()}
 
     def nodes(self, listener: str) -> list[Node]:
         """Return the live brokers that have `listener`, ordered by id."""

@@ -14,7 +14,6 @@ from headrace.addresses import reachable
 from headrace.broker.acl_store import AclStore
 from headrace.broker.audit import AuditLog
 from headrace.broker.authentication import Authentication
-from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.client_quotas import ClientQuotas, has_quotas
 from headrace.broker.cluster import ClusterView, cluster_secret, prepare
 from headrace.broker.config import BrokerConfig
@@ -46,7 +45,7 @@ from headrace.broker.replicas import Replicas
 from headrace.broker.schema_view import SchemaView
 from headrace.broker.schemas import Schemas
 from headrace.broker.services import BrokerServices
-from headrace.broker.settings import InvalidSetting, Scope
+from headrace.broker.settings import InvalidSetting
 from headrace.broker.slices import completed
 from headrace.broker.tls import BrokerTls
 from headrace.broker.token_store import TokenStore
@@ -62,6 +61,7 @@ from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.message import Message
+from headrace.quota.shares import live_brokers_of_node
 from headrace.security.acl_authorizer import AclAuthorizer
 from headrace.security.acl_index import AclIndex
 from headrace.security.acl_storage import UnreadableAcls
@@ -442,14 +442,9 @@ class Broker(BrokerServices):
 
     def reload(self, config: BrokerConfig) -> list[str]:
         """Apply a changed properties file; return the settings that need a restart."""
-        changed = {
-            name for name in BROKER_SETTINGS.by_name if config.given.get(name) != self.config.given.get(name)
-        }
-        fixed = {name for name in changed if BROKER_SETTINGS.find(name).scope is Scope.READ_ONLY}
-        given = {name: text for name, text in self.config.given.items() if name not in changed - fixed}
-        given |= {name: config.given[name] for name in changed - fixed if name in config.given}
-        self._use(BrokerConfig.of(given, for_all=self.config.for_all, for_this=self.config.for_this))
-        return sorted(fixed)
+        reloaded, fixed = self.config.reloaded(config)
+        self._use(reloaded)
+        return fixed
 
     def config_changed(self, kind: str, name: str, values: Mapping[str, str]) -> None:
         """Apply a configuration that has changed in ZooKeeper."""
@@ -542,6 +537,8 @@ class Broker(BrokerServices):
     def updated(self) -> None:
         """The controller has told this broker the state of its cluster."""
         self.lease.updated()
+        if self.config.node is not None:
+            self.quotas.table.brokers = live_brokers_of_node(self.broker_id, self.image.locations)
         self.ready.set()
 
     def topic_changed(self, topic: TopicImage, own: Mapping[str, str]) -> None:

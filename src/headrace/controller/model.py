@@ -25,6 +25,7 @@ from headrace.controller.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.controller.partition_index import PartitionIndex
+from headrace.locations import Location, Locations
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import (
     NO_LEADER,
@@ -98,6 +99,11 @@ class ClusterModel:
     def live(self) -> set[int]:
         """The registered brokers, whether the controller can reach them or not."""
         return set(self.members)
+
+    @property
+    def locations(self) -> Locations:
+        """The racks and nodes of the registered brokers."""
+        return {each.broker_id: Location(each.rack, each.node) for each in self.members.values()}
 
     def items(self) -> Iterator[tuple[TopicPartition, Partition]]:
         return _items(self.topics)

@@ -28,6 +28,7 @@ from headrace.controller.errors import (
 from headrace.controller.handover import Handover
 from headrace.controller.model import Changes, ClusterModel, Member, Survey, TopicModel
 from headrace.controller.pauses import Pauses
+from headrace.controller.placement import extended
 from headrace.controller.store import Rules, first_state, member_of, read_topics
 from headrace.controller.transactions import ElectedEpoch, state_of
 from headrace.controller.updates import Batch, Updates
@@ -464,24 +465,22 @@ class Controller:
         await self._write(changes)
 
     async def raise_replicas(self, name: str, count: int) -> None:
-        """Raise the replication factor of a topic to `count`, on the brokers with the fewest replicas."""
+        """Raise the replication factor of a topic to `count`, on new racks and nodes where possible."""
         topic = self.model.topics.get(name)
         if topic is None or all(len(each.replicas) >= count for each in topic.partitions.values()):
             return
-        load = Counter({each: len(self.model.with_replica_on(each)) for each in self.model.live})
+        loads = Counter({each: len(self.model.with_replica_on(each)) for each in self.model.live})
 
         def decide(cluster: ClusterModel) -> Changes:
             changes: Changes = {}
+            brokers, able = cluster.locations, cluster.live - cluster.shutting_down
             for index, partition in cluster.topics[name].partitions.items():
-                missing = count - len(partition.replicas)
-                free = sorted(
-                    cluster.live - cluster.shutting_down - set(partition.replicas), key=load.__getitem__
-                )
-                if missing > 0 and len(free) >= missing and not partition.adding and not partition.removing:
-                    load.update(free[:missing])
-                    changes |= cluster.reassign(
-                        TopicPartition(name, index), (*partition.replicas, *free[:missing])
-                    )
+                had = len(partition.replicas)
+                if had < count and not partition.adding and not partition.removing:
+                    replicas = extended(partition.replicas, count, brokers, candidates=able, loads=loads)
+                    if len(replicas) == count:
+                        loads.update(replicas[had:])
+                        changes |= cluster.reassign(TopicPartition(name, index), replicas)
             return changes
 
         await self.change(decide)

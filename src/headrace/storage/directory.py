@@ -44,6 +44,9 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _NO_LOG = re.compile(r".+-\d+\.[0-9a-f]{32}(?P<suffix>-delete|-future|-stray)")
 _DELETE_SUFFIX = "-delete"
 _KRAFT_METADATA = "__cluster_metadata-0"
+BROKERS = "brokers"
+"""A directory in a log directory: those of other brokers that share the disk, BROKERS/<broker id>."""
+_NO_PARTITIONS = {_KRAFT_METADATA, BROKERS}
 _LONGEST_FILE_NAME = 255
 _CLOSING_THREADS = 8
 _FLUSHING_THREADS = 8
@@ -403,7 +406,7 @@ def _close(log: Log) -> bool:
 def _partition_directories(path: Path) -> Iterator[tuple[TopicPartition, Path]]:
     """Yield every partition directory under `path`; raise ForeignDirectory if there are other directories."""
     for child in sorted(path.iterdir()):
-        if not child.is_dir() or child.name == _KRAFT_METADATA or _NO_LOG.fullmatch(child.name):
+        if not child.is_dir() or child.name in _NO_PARTITIONS or _NO_LOG.fullmatch(child.name):
             continue
         partition = parse_directory(child.name)
         if partition is None:

@@ -26,6 +26,7 @@ _DECIDED: Final = {
     "listeners": "use --host and --port",
     "zookeeper.connect": "use --zookeeper",
     "http.listener": "use --http-port",
+    "headrace.brokers": "use --brokers",
 }
 """Settings that follow from the options of `headrace up`, and the options to use instead."""
 _DECIDED_FOR_SEVERAL: Final = {
