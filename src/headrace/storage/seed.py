@@ -108,11 +108,7 @@ def open_staging(path: Path, owner: Identity) -> int:
     The path comes from another broker. ForeignDirectory is raised unless it is the path of a staging
     directory, without symbolic links, in a log directory of that broker, both of this process's user.
     """
-    if (
-        not path.is_absolute()
-        or not STAGING_NAME.fullmatch(path.name)
-        or path.parent.resolve() != path.parent
-    ):
+    if not _is_staging_path(path):
         raise ForeignDirectory(f"{path} is not the path of a staging directory")
     found = read_identity(path.parent)
     if found != owner:
@@ -128,6 +124,14 @@ def open_staging(path: Path, owner: Identity) -> int:
     finally:
         os.close(parent)
     return descriptor
+
+
+def _is_staging_path(path: Path) -> bool:
+    try:
+        is_real = path.is_absolute() and path.parent.resolve() == path.parent
+    except (ValueError, RuntimeError):  # a NUL in it, or a loop of symbolic links
+        return False
+    return is_real and "\0" not in path.name and STAGING_NAME.fullmatch(path.name) is not None
 
 
 def _check_user(path: Path, *found: int) -> None:

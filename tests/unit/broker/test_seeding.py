@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from headrace.broker.config import BrokerConfig
+from headrace.broker.handlers.seed_replica import seed_replica
 from headrace.broker.image import ClusterImage
 from headrace.broker.meters import Meters
 from headrace.broker.replicas import Replicas
-from headrace.broker.seed_source import seed_for
-from headrace.broker.translate import FAILURES, error_code
 from headrace.controller.channel import PeerGone
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
@@ -28,7 +28,7 @@ from headrace.protocol.update_metadata import (
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
-from support.logs import read_all
+from support.logs import memory_directory, read_all
 from support.records import TIMESTAMP, make_batch
 from unit.broker.replica_samples import HERE, ID, THERE, TOPIC_ID
 
@@ -98,17 +98,14 @@ class Node:
 
     async def link(self, request: SeedReplicaRequest) -> SeedReplicaResponse:
         source = self.source
-        try:
-            seed = await seed_for(
-                request,
-                node=self.names[HERE],
-                image=source.image,
-                partitions=source.replicas.partitions,
-                logs=source.logs,
-            )
-        except FAILURES as error:
-            return SeedReplicaResponse(error_code=error_code(error), error_message=str(error))
-        return SeedReplicaResponse(log_start_offset=seed.log_start_offset, end_offset=seed.end_offset)
+        broker = SimpleNamespace(
+            config=SimpleNamespace(node=self.names[HERE]),
+            image=source.image,
+            partitions=source.replicas.partitions,
+            logs=source.logs,
+        )
+        context: Any = SimpleNamespace(broker=broker)
+        return await seed_replica(request, context)
 
     async def tell(
         self, *replicas: int, leader: int = HERE, isr: tuple[int, ...] = (HERE,), epoch: int = 0
@@ -255,6 +252,29 @@ def test_a_broker_that_did_not_answer_is_not_asked_again_until_it_restarts(tmp_p
         assert ID in node.target.replicas.partitions
 
     play(tmp_path, story)
+
+
+def test_a_replica_on_another_file_system_fetches_everything(tmp_path: Path) -> None:
+    with memory_directory() as elsewhere:
+        if Path(elsewhere).stat().st_dev == tmp_path.stat().st_dev:
+            pytest.skip("there is only one file system")
+
+        async def story(node: Node) -> None:
+            answers = []
+
+            async def answer(request: SeedReplicaRequest) -> SeedReplicaResponse:
+                answers.append(await node.link(request))
+                return answers[-1]
+
+            node.answer = answer
+            await node.tell(HERE, THERE, epoch=1)
+            await node.settled()
+            assert [each.error_code for each in answers] == [ErrorCode.KAFKA_STORAGE_ERROR]
+            assert node.target.replicas.partitions[ID].log.log_end_offset == 0
+            assert node.directories() == []
+
+        (tmp_path / str(THERE)).symlink_to(elsewhere)
+        play(tmp_path, story)
 
 
 class Held:

@@ -234,6 +234,8 @@ def test_only_a_staging_directory_of_that_broker_is_written_to(source: Log, targ
     refused(plan, alias / staging.name)
     refused(plan, linked)
     refused(plan, Path(os.path.relpath(staging)))
+    refused(plan, target.path / f"orders\0-0.{'1' * 32}-delete")
+    refused(plan, Path("/\0") / staging.name)
     refused(plan, staging.with_name(f"orders-0.{'1' * 32}-delete"))
     assert not list(staging.iterdir())
     assert not list(elsewhere.iterdir())
