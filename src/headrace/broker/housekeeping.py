@@ -30,7 +30,7 @@ from headrace.storage.retention import enforce_retention
 
 T = TypeVar("T")
 _FLUSH_INTERVAL_S = 1.0
-_REMOVED_TOGETHER = 32  # segments, between which requests are served
+_REMOVED_TOGETHER = 8  # segments, between which requests are served
 _IDLE_FILE_S = 60.0  # a flushed file that was not used for so long, or up to twice as long, is closed
 _CROWDED_PAUSE_S = 0.05
 _MIN_CLEANER_BACKOFF_S = 0.1
