@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from headrace.protocol.ids import TopicPartition
+from headrace.storage.open_files import OpenFiles
 from headrace.storage.seed import Seed
 from simulation.log import SimLog
 
@@ -70,6 +71,7 @@ class SimLogs:
             disk.boot = IN_DOUBT
         disk.clean = False
         self._prepared = self._written = 0  # checkpoints, by number
+        self.files = OpenFiles()  # of which none is ever open
         self.failed: dict[TopicPartition, str] = {}
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks = dict(disk.high_watermarks)
@@ -92,6 +94,9 @@ class SimLogs:
 
     def set_topic_id(self, id_: TopicPartition, topic_id: bytes) -> None:
         self.topic_ids[id_] = topic_id
+
+    def flush_oldest_files(self) -> None:
+        """Do nothing: there are no files."""
 
     def unflushed(self) -> list[TopicPartition]:
         """Nothing is flushed in the background here: a power cut loses as much as it can."""
