@@ -11,7 +11,7 @@ PYTEST = $(PYTEST_ALL) -m "not long"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare attacks scale spark-compare groups lock audit sbom clean
+.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long transactions-long schema docs site bench compare attacks background scale spark-compare groups lock audit sbom clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,8 +88,11 @@ coordination: install  ## the embedded coordinator and Apache ZooKeeper, through
 kazoo: install  ## kazoo's own test suite against the embedded coordinator
 	$(PYTEST) tests/coordination/test_kazoo_suite.py
 
-cluster: install  ## three brokers under faults: kills, pauses, cut networks, full disks, and nothing is lost
-	$(PYTEST) -n 2 tests/cluster
+cluster: install  ## three brokers under faults: kills, pauses, cut networks, full disks, an upgrade, and nothing is lost
+	$(PYTEST) -n 2 tests/cluster tests/upgrade
+
+upgrades: install  ## rolling upgrades and downgrades under load, against the previous version: 4 minutes
+	$(PYTEST_ALL) tests/upgrade
 
 cluster-matrix: install  ## every such story, with the embedded coordinator and with ZooKeeper: a table (ARGS=--only kill)
 	PYTHONPATH=tests $(BIN)/python -m cluster $(ARGS)
@@ -129,6 +132,9 @@ compare: install  ## the same load on Headrace and on Apache Kafka: a table of r
 
 attacks: install  ## what a second client notices of a greedy producer, floods and slow loris (ARGS="--only flood --seconds 4")
 	PYTHONPATH=bench:tests $(BIN)/python -m attacks $(ARGS)
+
+background: install  ## a producer's latency next to compaction, cold reads and retention (ARGS="--gigabytes 0.5")
+	PYTHONPATH=bench:tests $(BIN)/python -m background $(ARGS)
 
 scale: install  ## thousands of partitions on one broker, next to Apache Kafka: 15 minutes (ARGS="--partitions 1000")
 	PYTHONPATH=bench:tests $(BIN)/python -m scale $(ARGS)

@@ -42,6 +42,7 @@ class Row(NamedTuple):
     clock: str
     quiet: Percentiles
     attacked: Percentiles
+    expected: float = EXPECTED
 
     @property
     def ratio(self) -> float:
@@ -49,7 +50,7 @@ class Row(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        return self.ratio <= EXPECTED
+        return self.ratio <= self.expected
 
     def __str__(self) -> str:
         quiet, attacked = self.quiet, self.attacked
@@ -60,10 +61,17 @@ class Row(NamedTuple):
         )
 
 
-def rows(attack: str, quiet: Latencies, attacked: Latencies) -> list[Row]:
+def rows(attack: str, quiet: Latencies, attacked: Latencies, *, expected: float = EXPECTED) -> list[Row]:
     """Return two rows for each kind of request, one for each clock."""
     return [
-        Row(attack, kind, clock, *(_percentiles(each[kind], clock) for each in (quiet, attacked)))
+        Row(
+            attack,
+            kind,
+            clock,
+            _percentiles(quiet[kind], clock),
+            _percentiles(attacked[kind], clock),
+            expected,
+        )
         for kind in quiet
         for clock in Latency._fields
     ]

@@ -11,9 +11,10 @@ import pytest
 from headrace.protocol.batch import read_batch
 from headrace.storage.log import Log
 from headrace.storage.new_log import new_log
+from headrace.storage.open_files import OpenFiles
 from samples.partition import CONFIG, facts, written
 from support.clock import SettableClock
-from support.logs import memory_directory, open_test_log, read_all
+from support.logs import memory_directory, one_open_file, open_test_log, read_all
 from support.records import make_batch
 
 CHANGES = [(os, name) for name in ("pwrite", "truncate", "unlink", "replace", "open")] + [(io, "open")]
@@ -41,10 +42,12 @@ class CrashPoint:
         return counted
 
 
-def crashes(directory: Path, act: Callable[[Log], object]) -> Iterator[tuple[int, list[bytes], Log]]:
+def crashes(
+    directory: Path, act: Callable[[Log], object], *, files: Callable[[], OpenFiles] = one_open_file
+) -> Iterator[tuple[int, list[bytes], Log]]:
     """What was flushed, the batches before, and the log opened again, for a crash at every point of `act`."""
     for changes in range(10_000):
-        log = written(directory / str(changes))
+        log = written(directory / str(changes), files=files())
         log.flush()
         before, flushed = read_all(log), log.recovery_point
         with pytest.MonkeyPatch.context() as patch:
@@ -101,8 +104,11 @@ def many_appends(log: Log) -> None:
 
 
 @pytest.mark.parametrize("act", [many_appends, Log.roll, Log.close, Log.flush], ids=lambda act: act.__name__)
-def test_what_is_added_is_there_up_to_a_point(directory: Path, act: Callable[[Log], object]) -> None:
-    for flushed, before, log in crashes(directory, act):
+@pytest.mark.parametrize("files", [one_open_file, OpenFiles], ids=["one_file", "all_files"])
+def test_what_is_added_is_there_up_to_a_point(
+    directory: Path, act: Callable[[Log], object], files: Callable[[], OpenFiles]
+) -> None:
+    for flushed, before, log in crashes(directory, act, files=files):
         batches, again = opened_again(log, flushed)
         assert batches[: len(before)] == before
         again.release()
@@ -140,6 +146,27 @@ def test_what_is_cut_off_goes_from_the_end(
         kept = [batch for batch in before if read_batch(batch).last_offset < offset]
         assert len(batches) >= len(kept) or act is Log.truncate_fully
         again.release()
+
+
+@pytest.mark.parametrize("offset", [1, 17, 30])
+def test_what_is_cut_off_stays_in_a_log_that_shares_the_files(directory: Path, offset: int) -> None:
+    for flushed, before, log in crashes(directory, lambda log: _link_and_truncate(log, offset)):
+        linked = directory / f"{log.directory.name}-linked"
+        batches, again = opened_again(log, min(flushed, offset))
+        assert batches == before[: len(batches)]
+        other = open_test_log(linked, CONFIG)
+        assert read_all(other) == before
+        other.release()
+        again.release()
+
+
+def _link_and_truncate(log: Log, offset: int) -> None:
+    """Link all segments into another log, as seeding does with closed ones, and truncate the first log."""
+    linked = log.directory.with_name(f"{log.directory.name}-linked")
+    linked.mkdir()
+    for segment in log.segments:
+        os.link(segment.path, linked / segment.path.name)
+    log.truncate_to(offset)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

@@ -26,10 +26,11 @@ from headrace.protocol.compression import Compression
 from headrace.protocol.records import decode_batch
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Appended
+from headrace.storage.open_files import OpenFiles
 from headrace.storage.producer_state import AppendedBatch, ProducerState
 from headrace.storage.time_lookup import FoundOffset
 from support.clock import SettableClock
-from support.logs import memory_directory, open_test_log, read_all
+from support.logs import memory_directory, one_open_file, open_test_log, read_all
 from support.records import make_batch, make_marker, split_batches
 
 EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "3"))
@@ -120,8 +121,12 @@ class LogMachine(RuleBasedStateMachine):
         interval=st.sampled_from([0, 100, 500]),
         index_bytes=st.sampled_from([36, 10**6]),
         stamped=st.booleans(),
+        few_files=st.booleans(),
     )
-    def start(self, segment_bytes: int, interval: int, index_bytes: int, stamped: bool) -> None:
+    def start(
+        self, *, segment_bytes: int, interval: int, index_bytes: int, stamped: bool, few_files: bool
+    ) -> None:
+        self.files = one_open_file() if few_files else OpenFiles()
         self.temporary = memory_directory()
         self.directory = Path(self.temporary.name) / "orders-0"
         self.clock = SettableClock(NOW)
@@ -138,7 +143,7 @@ class LogMachine(RuleBasedStateMachine):
         self.end_offset = 0
         self.flushed_offset = 0
         self.leader_epoch = 0
-        self.log = open_test_log(self.directory, self.config, now_ms=self.clock)
+        self.log = open_test_log(self.directory, self.config, now_ms=self.clock, files=self.files)
 
     def teardown(self) -> None:
         if hasattr(self, "log"):
@@ -438,6 +443,7 @@ class LogMachine(RuleBasedStateMachine):
             recovery_point=recovery_point,
             log_start_offset=self.start_offset,
             clean=clean,
+            files=self.files,
         )
 
     # -- what must hold ------------------------------------------------------------------------

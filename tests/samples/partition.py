@@ -6,6 +6,7 @@ from headrace.protocol.batch import read_batch
 from headrace.protocol.compression import Compression
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
+from headrace.storage.open_files import OpenFiles
 from support.logs import open_test_log, read_all
 from support.records import TIMESTAMP, make_batch, make_marker
 
@@ -38,9 +39,9 @@ def appends() -> list[bytes]:
 APPENDS = appends()
 
 
-def written(directory: Path, count: int | None = None) -> Log:
+def written(directory: Path, count: int | None = None, *, files: OpenFiles | None = None) -> Log:
     """A log of the first `count` of the batches; two epochs, several segments."""
-    log = open_test_log(directory, CONFIG)
+    log = open_test_log(directory, CONFIG, files=files)
     for number, batch in enumerate(APPENDS[:count]):
         epoch = 1 + number // 12
         if read_batch(batch).is_control:

@@ -9,6 +9,7 @@ from headrace.protocol.records import Record, decode_batch, encode_batch
 from headrace.storage.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Appended, Log
+from headrace.storage.open_files import OpenFiles, SegmentFile
 from headrace.storage.recovery import open_log
 from support.clock import SettableClock
 from support.records import TIMESTAMP, BatchOptions, headers_of, split_batches
@@ -26,6 +27,7 @@ def open_test_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     clean: bool = False,
+    files: OpenFiles | None = None,
 ) -> Log:
     """Call `open_log` with small segments and a clock that stands still."""
     return open_log(
@@ -35,7 +37,18 @@ def open_test_log(
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
         clean=clean,
+        files=files,
     )
+
+
+def one_open_file() -> OpenFiles:
+    """Keep one file of a segment open at a time: whatever is used next is opened first."""
+    return OpenFiles(1, flush=_synced)
+
+
+def _synced(file: SegmentFile) -> bool:
+    file.sync()
+    return True
 
 
 def memory_directory() -> TemporaryDirectory[str]:

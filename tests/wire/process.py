@@ -34,6 +34,11 @@ class BrokerProcess(UpProcess):
         return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
+    def open_files(self) -> int:
+        """How many descriptors the process has, sockets included."""
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    @property
     def open_sockets(self) -> int:
         links = [str(link.readlink()) for link in Path(f"/proc/{self.pid}/fd").iterdir() if link.is_symlink()]
         return sum(link.startswith("socket:") for link in links)

@@ -46,7 +46,7 @@ class ClientConnection(Protocol):
 
 
 class Connections:
-    """The connections of a broker, and their memory. `open_logs` returns how many logs hold open files."""
+    """The connections of a broker, and their memory. `open_logs` returns how many logs there are."""
 
     def __init__(self, config: BrokerConfig, open_logs: Callable[[], int], quotas: ClientQuotas) -> None:
         self._open_logs = open_logs

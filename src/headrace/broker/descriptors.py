@@ -1,11 +1,14 @@
-"""File descriptors: the limit is raised to what the system allows, and logs come before connections."""
+"""File descriptors: the limit is raised to what the system allows, and is shared by logs and connections."""
 
 import logging
 import resource
 import sys
+from typing import Final
 
-PER_LOG = 3  # the active segment, and segments that are being read
-RESERVED = 200  # for listeners, ZooKeeper, checkpoints and other files that are open for a moment
+PER_LOG: Final = 3  # the active segment, and segments that are being read
+RESERVED: Final = 200  # for listeners, ZooKeeper, checkpoints and other files that are open for a moment
+MAX_FOR_LOGS: Final = 20_000  # an open file costs about a kilobyte of the kernel's memory
+_MIN_FOR_LOGS: Final = 32
 
 logger = logging.getLogger(__name__)
 
@@ -23,12 +26,17 @@ def raise_limit() -> None:
         logger.debug("the limit on open files is raised from %d to %d", soft, hard)
 
 
-def room_for_connections(logs: int) -> int:
-    """Return how many connections a broker with this many logs may accept.
+def room_for_logs() -> int:
+    """Return how many files of segments may be open at a time: half of the limit is for connections."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return MAX_FOR_LOGS
+    return max(_MIN_FOR_LOGS, min(limit // 2 - RESERVED, MAX_FOR_LOGS))
 
-    It is at least half of the limit: a broker with many logs, most of them idle, has to be reachable too.
-    """
+
+def room_for_connections(logs: int) -> int:
+    """Return how many connections a broker with this many logs may accept: at least half of the limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return sys.maxsize
-    return max(limit // 2, limit - PER_LOG * logs - RESERVED)
+    return max(limit // 2, limit - min(PER_LOG * logs, room_for_logs()) - RESERVED)

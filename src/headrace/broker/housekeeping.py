@@ -8,11 +8,21 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from headrace.broker.cleaner_process import CleanerProcess
 from headrace.broker.config import BrokerConfig
 from headrace.broker.partition import Partition
+from headrace.broker.slices import in_slices
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
-from headrace.storage.cleaner import CompactionStopped, Throttle, install, plan_compaction, run_compaction
+from headrace.storage.cleaner import (
+    Compacted,
+    CompactionStopped,
+    Plan,
+    Throttle,
+    install_in_steps,
+    plan_compaction,
+    run_compaction,
+)
 from headrace.storage.compaction_filter import BYTES_PER_KEY
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import StorageError
@@ -20,7 +30,11 @@ from headrace.storage.retention import enforce_retention
 
 T = TypeVar("T")
 _FLUSH_INTERVAL_S = 1.0
+_REMOVED_TOGETHER = 8  # segments, between which requests are served
+_IDLE_FILE_S = 60.0  # a flushed file that was not used for so long, or up to twice as long, is closed
+_CROWDED_PAUSE_S = 0.05
 _MIN_CLEANER_BACKOFF_S = 0.1
+_SMALL_PLAN_BYTES = 1024 * 1024  # which a thread compacts sooner than a process starts
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +67,7 @@ class Housekeeping:
         self._stopping = threading.Event()
         self._backoff_changed = asyncio.Event()
         self._waited_s = 0.0  # the backoff that the cleaner waits for now
+        self._cleaner_process: CleanerProcess | None = None
 
     def start(self) -> None:
         config = self._config()
@@ -60,9 +75,11 @@ class Housekeeping:
             Job(self._flush, _FLUSH_INTERVAL_S),
             Job(self._retain, config.integer("log.retention.check.interval.ms") / 1000),
             Job(self._checkpoint, config.integer("replica.high.watermark.checkpoint.interval.ms") / 1000),
+            Job(self._close_idle_files, _IDLE_FILE_S),
             *self._jobs(),
         ]
         self._tasks = [asyncio.create_task(self._repeat(job)) for job in jobs]
+        self._tasks.append(asyncio.create_task(self._make_room_for_files()))
         if config.flag("log.cleaner.enable"):
             self._tasks.append(asyncio.create_task(self._run_cleaner()))
 
@@ -128,17 +145,46 @@ class Housekeeping:
                 elif partition.log.has_unflushed_segments:
                     await self._in_thread(partition.log.flush_closed)
 
+    async def _make_room_for_files(self) -> None:
+        """Flush the least recently used files when many are open, so that they can be closed."""
+        is_crowded = asyncio.Event()
+        files = self._logs().files
+        files.on_crowded = is_crowded.set
+        is_crowded.set()
+        while True:
+            await is_crowded.wait()
+            is_crowded.clear()
+            await self._try(self._flush_oldest_files)
+            await asyncio.sleep(_CROWDED_PAUSE_S)  # every file that is opened meanwhile reports it
+
+    async def _flush_oldest_files(self) -> None:
+        logs = self._logs()
+        await self._in_thread(logs.flush_oldest_files)
+        logs.files.close_excess()
+
+    def _close_idle_files(self) -> None:
+        self._logs().files.close_idle()
+
     async def _retain(self) -> None:
         for partition in self._online():
             with logged("retention", partition, self._partitions):
-                removed = enforce_retention(partition.log, high_watermark=partition.high_watermark)
-                if removed:
-                    logger.info("%s: %d old segments removed", partition.id, removed)
+                await self._remove_old_segments(partition)
                 log = partition.log
                 log.producers.remove_expired(log.now_ms() - log.config.producer_id_expiration_ms)
                 if log.has_deleted_files:
                     await self._in_thread(log.unlink_deleted)
-            await asyncio.sleep(0)  # lets requests run in between
+
+    async def _remove_old_segments(self, partition: Partition) -> None:
+        """Enforce retention, a few segments at a time: each of them takes a tenth of a millisecond."""
+        removed, step = 0, _REMOVED_TOGETHER
+        while step == _REMOVED_TOGETHER:
+            step = enforce_retention(
+                partition.log, high_watermark=partition.high_watermark, max_segments=_REMOVED_TOGETHER
+            )
+            removed += step
+            await asyncio.sleep(0)
+        if removed:
+            logger.info("%s: %d old segments removed", partition.id, removed)
 
     async def _checkpoint(self) -> None:
         logs = self._logs()
@@ -149,13 +195,16 @@ class Housekeeping:
         """Compact every log that has enough dirty records, unless log.cleaner.threads is 0."""
         if self._config().integer("log.cleaner.threads") == 0:
             return
-        for partition in self._online():
-            if partition.log.config.compact:
-                with logged("compaction", partition, self._partitions):
-                    await self._compact_one(partition)
+        try:
+            for partition in self._online():
+                if partition.log.config.compact:
+                    with logged("compaction", partition, self._partitions):
+                        await self._compact_one(partition)
+        finally:
+            await self._end_cleaner_process()
 
     async def _compact_one(self, partition: Partition) -> None:
-        config, offsets = self._config(), self._logs().cleaner_offsets
+        offsets = self._logs().cleaner_offsets
         plan = plan_compaction(
             partition.log,
             first_dirty_offset=offsets.get(partition.id, 0),
@@ -164,21 +213,38 @@ class Housekeeping:
         if plan is None or not plan.is_worth_it:
             return
         try:
-            compacted = await self._in_thread(
-                partial(
-                    run_compaction,
-                    plan,
-                    max_keys=config.integer("log.cleaner.dedupe.buffer.size") // BYTES_PER_KEY,
-                    stop=self._stopping.is_set,
-                    throttle=Throttle(config.number("log.cleaner.io.max.bytes.per.second")),
-                )
-            )
+            compacted = await self._in_thread(self._compaction(plan))
         except CompactionStopped:
             return
-        clean_to = install(partition.log, compacted)
+        clean_to = await in_slices(install_in_steps(partition.log, compacted))
         if clean_to is not None:
             offsets[partition.id] = clean_to
         await self._in_thread(partition.log.unlink_deleted)
+
+    def _compaction(self, plan: Plan) -> Callable[[], Compacted]:
+        """Return the work of a plan, for a thread; the records of a large one are read by a process."""
+        config, stop = self._config(), self._stopping.is_set
+        max_keys = config.integer("log.cleaner.dedupe.buffer.size") // BYTES_PER_KEY
+        rate = config.number("log.cleaner.io.max.bytes.per.second")
+        process = self._running_cleaner_process() if plan.size > _SMALL_PLAN_BYTES else None
+        if process is None:
+            return partial(run_compaction, plan, max_keys=max_keys, stop=stop, throttle=Throttle(rate))
+        return partial(process.run_compaction, plan, max_keys=max_keys, bytes_per_second=rate, stop=stop)
+
+    def _running_cleaner_process(self) -> CleanerProcess | None:
+        """Return the process that compacts, started if there is none; None if it cannot be started."""
+        if self._cleaner_process is None or not self._cleaner_process.is_running:
+            try:
+                self._cleaner_process = CleanerProcess.start()
+            except OSError as error:
+                logger.warning("compacting in a thread, which delays requests: no process starts: %s", error)
+                return None
+        return self._cleaner_process
+
+    async def _end_cleaner_process(self) -> None:
+        process, self._cleaner_process = self._cleaner_process, None
+        if process is not None:
+            await self._in_thread(process.close)
 
 
 @contextmanager

@@ -559,7 +559,7 @@ class Partition:
                     raise
             except OSError as error:
                 if self.log.cuts == cuts:
-                    raise self.log.search_failed(error) from error
+                    raise self.log.failed("search", error) from error
             else:
                 if search.found is None or search.found.offset >= self.log.log_start_offset:
                     return search.found

@@ -1,4 +1,4 @@
-"""`headrace cluster`: status, elect, reassign, drain."""
+"""`headrace cluster`: status, elect, reassign, drain, balance."""
 
 import sys
 import time
@@ -344,6 +344,37 @@ def _drained(session: Session, broker_id: int | None, node: str | None) -> list[
 
 def _named(brokers: Sequence[int]) -> str:
     return f"{'broker' if len(brokers) == 1 else 'brokers'} {', '.join(map(str, brokers))}"
+
+
+@cluster.command()
+@click.option("--node", required=True, metavar="NAME", help="The headrace.node of the brokers.")
+@click.option("--dry-run", is_flag=True, help="Show which replicas would move, and move nothing.")
+@_waiting_options
+@options
+def balance(
+    session: Session,
+    *,
+    node: str,
+    timeout_s: float | None,
+    throttle: int | None,
+    dry_run: bool,
+    wait: bool,
+) -> None:
+    """Spread the replicas of a node over its brokers:  headrace cluster balance --node NAME --wait
+
+    For a node that has got more brokers. As few replicas as possible move from the brokers with the most
+    replicas to those with the fewest, and so do preferred leaders. Closed segments are linked and not copied
+    if the brokers' directories are on one file system.
+    """
+    moves = session.cluster.plan_balance(node)
+    nothing = f"the replicas of node {node} are spread evenly"
+    if dry_run:
+        _show(session, moves, session.cluster.check(moves), nothing=nothing)
+        return
+    with _throttled(session, moves, throttle, wait=wait):
+        _show(session, moves, session.cluster.reassign(moves) if moves else {}, nothing=nothing)
+        if wait and moves:
+            _wait(session, moves, timeout_s)
 
 
 def _moves(

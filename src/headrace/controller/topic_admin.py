@@ -275,8 +275,11 @@ class Uncancelled:
 
 def _check_collision(name: str, topics: Collection[str]) -> None:
     """Raise InvalidTopic for a name that differs from another only in '.' and '_', like their metrics."""
+    metric = name.replace(".", "_")
+    if "_" not in metric:
+        return
     for other in topics:
-        if other.replace(".", "_") == name.replace(".", "_"):
+        if len(other) == len(name) and other.replace(".", "_") == metric:
             raise InvalidTopic(f"topic {name!r} collides with {other!r}: '.' and '_' count as the same")
 
 

@@ -11,7 +11,7 @@ the process dies at any point, the log opens with either the old segments or the
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -91,6 +91,10 @@ class Plan:
         """Return each segment with the base offset of the next one."""
         ends = [segment.base_offset for segment in self.segments[1:]]
         return list(zip(self.segments, [*ends, self.end_offset], strict=True))
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
 
     @property
     def is_worth_it(self) -> bool:
@@ -201,7 +205,7 @@ def run_compaction(
             _write_cleaned(plan, group, keeper, pace)
     except BaseException:
         for group in groups:
-            _remove_cleaned(plan.directory, group.base_offset)
+            remove_cleaned(plan.directory, group.base_offset)
         if plan.is_stale():  # then a short or missing file is not damage
             raise CompactionStopped from None
         raise
@@ -214,13 +218,31 @@ def install(log: Log, compacted: Compacted) -> int | None:
     If the log was truncated in the meantime, remove the compacted segments and return None: they may differ
     from the log. `Log.unlink_deleted` frees the space of the old segments.
     """
-    if compacted.plan.is_stale():
-        for group in compacted.groups:
-            _remove_cleaned(log.directory, group.base_offset)
-        return None
-    for group in compacted.groups:
+    steps = install_in_steps(log, compacted)
+    try:
+        while True:
+            next(steps)
+    except StopIteration as stop:
+        clean_to: int | None = stop.value
+        return clean_to
+
+
+def install_in_steps(log: Log, compacted: Compacted) -> Generator[None, None, int | None]:
+    """Do what `install` does, and yield between two groups: each of them waits for the disk once.
+
+    If the log is truncated between two steps, the groups that are in place stay; they are valid without the
+    others.
+    """
+    is_stale, cuts = compacted.plan.is_stale(), log.cuts
+    for number, group in enumerate(compacted.groups):
+        if is_stale or log.cuts != cuts:
+            for each in compacted.groups[number:]:
+                remove_cleaned(log.directory, each.base_offset)
+            return None
         log.replace_segments(group.sources, partial(_swap, log, group))
-    return compacted.end_offset
+        cuts = log.cuts
+        yield
+    return None if is_stale else compacted.end_offset
 
 
 def _swap(log: Log, group: Group) -> Segment:
@@ -228,7 +250,7 @@ def _swap(log: Log, group: Group) -> Segment:
     for source in reversed(group.sources[1:]):
         source.delete(log.discard)
     group.sources[0].release()
-    return put_in_place(log.directory, group.base_offset, log.config, log.discard)
+    return put_in_place(log.directory, group.base_offset, log.config, log.discard, files=log.files)
 
 
 class _Pace:
@@ -295,7 +317,7 @@ def _groups(plan: Plan, end_offset: int) -> Iterator[Group]:
 
 
 def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: _Pace) -> None:
-    _remove_cleaned(plan.directory, group.base_offset)
+    remove_cleaned(plan.directory, group.base_offset)
     target = Segment.create(
         plan.directory, group.base_offset, plan.config, now_ms=plan.now_ms, suffix=CLEANED
     )
@@ -325,6 +347,7 @@ def _copy(plan: Plan, source: Segment, target: Segment, keeper: CompactionFilter
                 target.append(kept, [read_header(kept)])
 
 
-def _remove_cleaned(directory: Path, base_offset: int) -> None:
+def remove_cleaned(directory: Path, base_offset: int) -> None:
+    """Remove the files of a compacted segment that is not installed."""
     for suffix in SEGMENT_SUFFIXES:
         (directory / file_name(base_offset, suffix + CLEANED)).unlink(missing_ok=True)

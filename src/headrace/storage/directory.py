@@ -3,6 +3,7 @@
 import logging
 import re
 import shutil
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +27,9 @@ from headrace.storage.identity import (
 )
 from headrace.storage.log import Log
 from headrace.storage.new_log import new_log
+from headrace.storage.open_files import OpenFiles, SegmentFile
 from headrace.storage.recovery import open_log
+from headrace.storage.seed import Seed, SeedPlan, open_seeded, plan_seed
 from headrace.storage.topics import check_topic_name, parse_directory
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -46,6 +49,7 @@ BROKERS = "brokers"
 _NO_PARTITIONS = {_KRAFT_METADATA, BROKERS}
 _LONGEST_FILE_NAME = 255
 _CLOSING_THREADS = 8
+_FLUSHING_THREADS = 8
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +57,11 @@ logger = logging.getLogger(__name__)
 class LogDirectory:
     """All logs of one directory. Opened with `open`; used from one thread, like its logs."""
 
-    def __init__(self, path: Path, lock: DirectoryLock, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, path: Path, lock: DirectoryLock, now_ms: Callable[[], int], max_open_files: int
+    ) -> None:
         self.path = path
+        self.files = OpenFiles(max_open_files, flush=self._flush_file)
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, bytes] = {}
         self.high_watermarks = _read_checkpoint(path / HIGH_WATERMARKS)
@@ -81,6 +88,7 @@ class LogDirectory:
         config_of: Callable[[str], LogConfig],
         now_ms: Callable[[], int],
         progress: Callable[[int, int], None] = lambda _done, _total: None,
+        max_open_files: int = sys.maxsize,
     ) -> "LogDirectory":
         """Lock `path`, check its owner, and open every log in it; create the directory if it is missing.
 
@@ -96,7 +104,7 @@ class LogDirectory:
         lock = DirectoryLock(path)
         try:
             claim(path, identity)
-            directory = cls(path, lock, now_ms)
+            directory = cls(path, lock, now_ms, max_open_files)
             directory._open_logs(found, config_of, progress)
         except BaseException:
             lock.release()
@@ -132,6 +140,7 @@ class LogDirectory:
                     recovery_point=self._recovery_points.get(partition, 0),
                     log_start_offset=self._start_offsets.get(partition, 0),
                     clean=clean,
+                    files=self.files,
                 )
                 self._add(partition, log)
                 if topic_id is not None:
@@ -155,6 +164,25 @@ class LogDirectory:
         names = (parse_directory(log.directory.name) for log in self._unflushed)
         return [partition for partition in names if partition in self.logs]
 
+    def flush_oldest_files(self) -> None:
+        """Flush files of segments so that they can be closed, if many are open. May run in another thread."""
+        files = self.files.oldest_unflushed(self.files.limit // 4) if self.files.is_crowded else []
+        with ThreadPoolExecutor(_FLUSHING_THREADS) as pool:  # fsyncs of several files share one wait
+            list(pool.map(self._flush_file, files))
+
+    def _flush_file(self, file: SegmentFile) -> bool:
+        """Flush a segment's file, or take its log offline; return whether the file can be closed."""
+        partition = parse_directory(file.path.parent.name)
+        log = None if partition is None else self.logs.get(partition)
+        try:
+            file.sync()
+        except OSError as error:
+            if log is None or log.offline is not None or all(each.file is not file for each in log.segments):
+                return True  # it was deleted meanwhile
+            log.failed("flush", error)
+            return log.offline is not None
+        return True
+
     def remember_boot(self) -> None:
         """Note that the controller knows of possible losses: from now on only another boot causes doubt."""
         self.may_have_lost = False
@@ -176,7 +204,7 @@ class LogDirectory:
             raise StorageError(self.failed[partition])
         if partition in self._forgotten:
             self.checkpoint()  # or a crash would leave the new log with the offsets of the old one
-        log = new_log(self.path / str(partition), topic_id, config, now_ms=self._now_ms)
+        log = new_log(self.path / str(partition), topic_id, config, now_ms=self._now_ms, files=self.files)
         self._add(partition, log)
         self.topic_ids[partition] = topic_id
         return log
@@ -206,10 +234,48 @@ class LogDirectory:
         sync_directory(self.path)
 
     def _rename(self, partition: TopicPartition) -> None:
-        suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
-        deleted = self.path / f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"
+        deleted = self.path / _name_of_deleted(partition)
         (self.path / str(partition)).rename(deleted)
         self._deleted.append(deleted)
+
+    # -- seeding -------------------------------------------------------------------------------
+
+    def plan_seed(self, partition: TopicPartition, high_watermark: int) -> SeedPlan:
+        """Return the files of a log to seed another broker's replica with."""
+        return plan_seed(self.logs[partition], high_watermark)
+
+    def prepare_staging(self, partition: TopicPartition) -> Callable[[], Path]:
+        """Return a function that creates a directory for the seed of a replica, in any thread."""
+        staging = self.path.resolve() / _name_of_deleted(partition)
+        # A crash must not leave the seeded log with the offsets of a deleted one.
+        write = self.prepare_checkpoint() if partition in self._forgotten else None
+
+        def create() -> Path:
+            if write is not None:
+                write()
+            staging.mkdir()
+            return staging
+
+        return create
+
+    def open_seeded(
+        self, partition: TopicPartition, topic_id: bytes, config: LogConfig, staging: Path, seed: Seed
+    ) -> Log:
+        """Rename a staging directory and open the log; `add_seeded` follows. May run in another thread."""
+        assert partition not in self.logs, partition
+        directory = self.path / str(partition)
+        return open_seeded(staging, directory, seed, topic_id=topic_id, config=config, now_ms=self._now_ms)
+
+    def add_seeded(self, partition: TopicPartition, topic_id: bytes, log: Log) -> None:
+        self._add(partition, log)
+        self.topic_ids[partition] = topic_id
+
+    def discard_seeded(self, partition: TopicPartition, staging: Path) -> None:
+        """Have `unlink_deleted` remove a staging directory, whether it was renamed or not."""
+        if staging.exists():
+            self._deleted.append(staging)
+        elif partition not in self.logs and (self.path / str(partition)).exists():
+            self._rename(partition)
 
     def unlink_deleted(self) -> None:
         """Remove the files of deleted logs, which may block for long. May run in another thread."""
@@ -219,6 +285,8 @@ class LogDirectory:
             except IndexError:
                 return  # none is left: another thread may have taken the last one
             shutil.rmtree(deleted)
+
+    # -- checkpoints ---------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
         """Write the recovery point, log start offset, high watermark and cleaner offset of each log.
@@ -269,6 +337,7 @@ class LogDirectory:
         """Shut down cleanly: the next start needs no scan, unless a log is offline or could not be opened."""
         try:
             self.unlink_deleted()
+            self.files.keep_open()
             with ThreadPoolExecutor(_CLOSING_THREADS) as pool:  # fsyncs of several files share one wait
                 closed = list(pool.map(_close, self.logs.values()))
             self.checkpoint()
@@ -296,6 +365,11 @@ class LogDirectory:
 
     def _of_failed(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         return {partition: offset for partition, offset in offsets.items() if partition in self.failed}
+
+
+def _name_of_deleted(partition: TopicPartition) -> str:
+    suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
+    return f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"
 
 
 def _is_same_boot(path: Path) -> bool:

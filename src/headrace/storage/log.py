@@ -7,7 +7,6 @@ return.
 
 import errno
 import logging
-import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -28,6 +27,7 @@ from headrace.storage.config import MAX_INT32, LogConfig
 from headrace.storage.errors import LogOffline, OffsetOutOfRange, RecordListTooLarge
 from headrace.storage.files import DELETED, sync_directory
 from headrace.storage.inspection import PreparedBatch, prepare
+from headrace.storage.open_files import OpenFiles
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
 from headrace.storage.time_lookup import FoundOffset, TimestampSearch
@@ -70,8 +70,10 @@ class Log:
         log_end_offset: int,
         recovery_point: int,
         create_files: Callable[[], None] | None = None,
+        files: OpenFiles | None = None,
     ) -> None:
         """`create_files` creates the directory and the files of a new log before its first append."""
+        self.files = files
         self.directory = directory
         self.config = config
         self.now_ms = now_ms
@@ -205,7 +207,9 @@ class Log:
             if self._must_roll(len(view), first, last):
                 self._roll(first.base_offset)
                 size = 0
-            begun = self.active.descriptor >= 0  # the file is open: a failure from here on may leave a part
+            begun = (
+                self.active.file.descriptor >= 0
+            )  # the file is open: a failure from here on may leave a part
             self.active.append(view, [batch.header for batch in batches])
             if self.epochs.is_unwritten:
                 self.epochs.write()
@@ -219,7 +223,7 @@ class Log:
             if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
                 self.flush()
         except OSError as error:
-            self._cut_back(size)
+            self.active.cut_back(size)
             raise self._fail("append to", error, harmless=not begun) from error
 
     def _must_roll(self, size: int, first: BatchHeader, last: BatchHeader) -> bool:
@@ -244,10 +248,14 @@ class Log:
             closing.seal()
             self.producers.next_offset = base_offset
             self.producers.take_snapshot()
-        self.segments.append(Segment.create(self.directory, base_offset, self.config, now_ms=self.now_ms()))
+        self.segments.append(self._new_segment(base_offset))
         if not closing.size:
             self.segments.remove(closing)
             closing.delete()  # it is empty: this does not block
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        now_ms = self.now_ms()
+        return Segment.create(self.directory, base_offset, self.config, now_ms=now_ms, files=self.files)
 
     # -- read ----------------------------------------------------------------------------------
 
@@ -330,7 +338,7 @@ class Log:
             while (step := search.next_step()) is not None:
                 step()
         except OSError as error:
-            raise self.search_failed(error) from error
+            raise self.failed("search", error) from error
         return search.found
 
     def timestamp_search(self, timestamp: int | None) -> TimestampSearch:
@@ -342,9 +350,9 @@ class Log:
         segments = self.segments[self._segment_number(self.log_start_offset) :]
         return TimestampSearch(segments, self.log_start_offset, timestamp)
 
-    def search_failed(self, error: OSError) -> LogOffline:
+    def failed(self, doing: str, error: OSError) -> LogOffline:
         """Take the log offline, unless the process only has too many open files."""
-        return self._fail("search", error, harmless=True)
+        return self._fail(doing, error, harmless=True)
 
     # -- transactions --------------------------------------------------------------------------
 
@@ -415,7 +423,7 @@ class Log:
             self._forget_positions()
             while self.segments:
                 self.segments.pop().delete(self.discard)
-            self.segments.append(Segment.create(self.directory, offset, self.config, now_ms=self.now_ms()))
+            self.segments.append(self._new_segment(offset))
             self.log_start_offset = offset
             self._end_at(offset)
             self.epochs.clear()
@@ -585,11 +593,6 @@ class Log:
         self.offline = f"{self.directory} is offline: could not {doing} it: {error}"
         logger.error(self.offline)
         return LogOffline(self.offline)
-
-    def _cut_back(self, size: int) -> None:
-        """Truncate a partial append; if even that fails, recovery does it."""
-        with suppress(OSError):
-            os.truncate(self.active.path, size)
 
     def _forget_positions(self) -> None:
         self._positions.clear()

@@ -12,14 +12,22 @@ from headrace.storage.config import LogConfig
 from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.identity import write_topic_id
 from headrace.storage.log import Log
+from headrace.storage.open_files import OpenFiles
 from headrace.storage.producers import Producers
 from headrace.storage.replay import Derived
 from headrace.storage.segment import Segment
 
 
-def new_log(directory: Path, topic_id: bytes, config: LogConfig, *, now_ms: Callable[[], int]) -> Log:
+def new_log(
+    directory: Path,
+    topic_id: bytes,
+    config: LogConfig,
+    *,
+    now_ms: Callable[[], int],
+    files: OpenFiles | None = None,
+) -> Log:
     """Return an empty log whose files in `directory` are created by the first append."""
-    segment = Segment.planned(directory, 0, config, now_ms=now_ms())
+    segment = Segment.planned(directory, 0, config, now_ms=now_ms(), files=files)
 
     def create_files() -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -37,4 +45,5 @@ def new_log(directory: Path, topic_id: bytes, config: LogConfig, *, now_ms: Call
         log_end_offset=0,
         recovery_point=0,
         create_files=create_files,
+        files=files,
     )

@@ -27,6 +27,7 @@ from headrace.storage.files import (
     segment_base_offsets,
 )
 from headrace.storage.log import Log
+from headrace.storage.open_files import OpenFiles
 from headrace.storage.producers import Producers, snapshots_in
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
@@ -48,6 +49,7 @@ def open_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     clean: bool = False,
+    files: OpenFiles | None = None,
 ) -> Log:
     """Open the log in `directory`; create it if there is none.
 
@@ -59,9 +61,12 @@ def open_log(
     if _is_interrupted(names):
         _finish_interrupted_work(directory, config)
         names = names_in(directory)
-    segments = [Segment.open(directory, base_offset, config) for base_offset in segment_base_offsets(names)]
+    segments = [
+        Segment.open(directory, base_offset, config, files=files)
+        for base_offset in segment_base_offsets(names)
+    ]
     if not segments:
-        segments = [Segment.create(directory, log_start_offset, config, now_ms=now_ms())]
+        segments = [Segment.create(directory, log_start_offset, config, now_ms=now_ms(), files=files)]
     for segment in segments[:-1]:
         segment.sealed = True
     log_start_offset = max(log_start_offset, segments[0].base_offset)
@@ -82,6 +87,7 @@ def open_log(
         log_start_offset=min(log_start_offset, end),
         log_end_offset=end,
         recovery_point=min(recovery_point, end),
+        files=files,
     )
 
 

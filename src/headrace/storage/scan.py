@@ -4,8 +4,11 @@ An invalid size, magic or (where it is checked) checksum raises CorruptLog with 
 of the batch, after all earlier batches have been yielded.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
 
 from crc32c import crc32c
 
@@ -16,12 +19,38 @@ from headrace.storage.errors import CorruptLog
 CHUNK = 256 * 1024
 
 
+class Scanned(Protocol):
+    """A file that is read. Its descriptor is asked for before each read: it may be another one by then."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def descriptor(self) -> int: ...
+
+
+class PrivateFile:
+    """A file that nobody else uses, with its own descriptor, which is closed at the end of the block."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self.descriptor = descriptor
+        self._file = os.fdopen(descriptor, "rb", buffering=0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
 class Scanner:
     """One pass over [start, end) of a file; a read of `chunk` bytes serves many small batches."""
 
-    def __init__(self, path: Path, descriptor: int, end: int, *, chunk: int = CHUNK) -> None:
-        self._path = path
-        self._descriptor = descriptor
+    def __init__(self, file: Scanned, end: int, *, chunk: int = CHUNK) -> None:
+        self._file = file
         self._end = end
         self._chunk = chunk
         self._start = 0
@@ -41,7 +70,7 @@ class Scanner:
             crc = self._crc(position + CRC_START, position + header.size)
             if crc != header.crc:
                 why = f"batch checksum is {crc:#010x}, header says {header.crc:#010x}"
-                raise CorruptLog(self._path, position, why)
+                raise CorruptLog(self._file.path, position, why)
             yield position, header
 
     def batch(self, position: int, header: BatchHeader) -> memoryview:
@@ -51,12 +80,12 @@ class Scanner:
     def _header(self, position: int) -> BatchHeader:
         left = self._end - position
         if left < HEADER_SIZE:
-            raise CorruptLog(self._path, position, f"{left} bytes are too few for a batch header")
+            raise CorruptLog(self._file.path, position, f"{left} bytes are too few for a batch header")
         header = read_header(self._read(position, HEADER_SIZE))
         if header.magic != MAGIC:
-            raise CorruptLog(self._path, position, f"batch magic is {header.magic}, expected {MAGIC}")
+            raise CorruptLog(self._file.path, position, f"batch magic is {header.magic}, expected {MAGIC}")
         if not HEADER_SIZE <= header.size <= left:
-            raise CorruptLog(self._path, position, f"batch claims {header.size} bytes, {left} are left")
+            raise CorruptLog(self._file.path, position, f"batch claims {header.size} bytes, {left} are left")
         return header
 
     def _crc(self, start: int, end: int) -> int:
@@ -71,8 +100,10 @@ class Scanner:
         if not 0 <= offset <= len(self._data) - size:
             wanted = min(max(size, self._chunk), self._end - position)
             self._start = position
-            self._data = page_cache.pread(self._path, self._descriptor, wanted, position)
+            self._data = page_cache.pread(self._file.path, self._file.descriptor, wanted, position)
             offset = 0
             if len(self._data) < size:
-                raise CorruptLog(self._path, position, f"the file ends {size - len(self._data)} bytes early")
+                raise CorruptLog(
+                    self._file.path, position, f"the file ends {size - len(self._data)} bytes early"
+                )
         return memoryview(self._data)[offset : offset + size]

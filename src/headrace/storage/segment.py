@@ -1,12 +1,13 @@
 """A segment: batches in one file, and its indexes.
 
-Bytes below `size` never change; only the newest segment of a log grows.
+Bytes below `size` never change; only the newest segment of a log grows. The file of a closed segment may be
+linked into the log of another broker (`seed.py`); it is copied before it is truncated or grows.
 """
 
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -30,11 +31,13 @@ from headrace.storage.files import (
     TIME_INDEX,
     TXN_INDEX,
     file_name,
+    make_private,
     sync_directory,
     write_all,
 )
 from headrace.storage.index import MaxTimestamp, OffsetIndex, Position, TimeIndex
-from headrace.storage.scan import Scanner
+from headrace.storage.open_files import OpenFiles, SegmentFile
+from headrace.storage.scan import PrivateFile, Scanner
 from headrace.storage.txn_index import TxnIndex
 
 _FEW_BATCHES = 16  # a scan of so many is faster than an index lookup
@@ -58,10 +61,20 @@ class Read(NamedTuple):
 class Segment:
     """One `.log` file and its indexes. Blocking, and not thread-safe except `flush`."""
 
-    def __init__(self, directory: Path, base_offset: int, config: LogConfig, *, suffix: str = "") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        suffix: str = "",
+        files: OpenFiles | None = None,
+    ) -> None:
+        """`files` bounds the open files of several segments; without it the file stays open."""
         self.directory = directory
         self.base_offset = base_offset
-        self.path = directory / file_name(base_offset, LOG + suffix)
+        files = OpenFiles() if files is None else files
+        self.file = SegmentFile(directory / file_name(base_offset, LOG + suffix), files)
         limit = config.segment_index_bytes
         self.offset_index = OffsetIndex(
             directory, file_name(base_offset, OFFSET_INDEX + suffix), base_offset, limit
@@ -78,24 +91,37 @@ class Segment:
         self._max: MaxTimestamp | None = None  # None: not read since opening
         self._first_timestamp: int | None = None
         self._trusts_index = False  # the offset index's last entry has been checked
-        self._descriptor: int | None = None
         self._name_is_durable = False
 
     @classmethod
     def create(
-        cls, directory: Path, base_offset: int, config: LogConfig, *, now_ms: int, suffix: str = ""
+        cls,
+        directory: Path,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        suffix: str = "",
+        files: OpenFiles | None = None,
     ) -> "Segment":
         """Create an empty segment; its files must not exist."""
-        segment = cls.planned(directory, base_offset, config, now_ms=now_ms, suffix=suffix)
+        segment = cls.planned(directory, base_offset, config, now_ms=now_ms, suffix=suffix, files=files)
         segment.create_files()
         return segment
 
     @classmethod
     def planned(
-        cls, directory: Path, base_offset: int, config: LogConfig, *, now_ms: int, suffix: str = ""
+        cls,
+        directory: Path,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        suffix: str = "",
+        files: OpenFiles | None = None,
     ) -> "Segment":
         """Return an empty segment without files; `create_files` is called before the first append."""
-        segment = cls(directory, base_offset, config, suffix=suffix)
+        segment = cls(directory, base_offset, config, suffix=suffix, files=files)
         segment.offset_index.start_empty()
         segment.time_index.start_empty()
         segment._max = MaxTimestamp(NO_TIMESTAMP, base_offset)
@@ -104,7 +130,7 @@ class Segment:
 
     def create_files(self) -> None:
         """Create the empty files of a segment that has none."""
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        self.file.create()
         try:
             self.offset_index.reset()
             self.time_index.reset()
@@ -113,26 +139,32 @@ class Segment:
             raise
 
     @classmethod
-    def open(cls, directory: Path, base_offset: int, config: LogConfig, *, suffix: str = "") -> "Segment":
+    def open(
+        cls,
+        directory: Path,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        suffix: str = "",
+        files: OpenFiles | None = None,
+    ) -> "Segment":
         """Open an existing segment without a check: one `stat`, no scan. Call `resume` before appending."""
-        segment = cls(directory, base_offset, config, suffix=suffix)
+        segment = cls(directory, base_offset, config, suffix=suffix, files=files)
         status = segment.path.stat()
         segment.size = status.st_size
         segment.created_ms = int(status.st_mtime * 1000)
         return segment
 
     @property
-    def descriptor(self) -> int:
-        """Return the file descriptor, opened on first use: most segments of a large log are never read."""
-        if self._descriptor is None:
-            self._descriptor = os.open(self.path, os.O_RDWR)
-        return self._descriptor
+    def path(self) -> Path:
+        return self.file.path
 
     # -- append --------------------------------------------------------------------------------
 
     def append(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
         """Write `data`, the batches of `headers` in order, and index them."""
-        write_all(self.descriptor, data, self.size)
+        write_all(self.file.descriptor, data, self.size)
+        self.file.has_unflushed = True
         position = self.size
         for header in headers:
             self.index(position, header)
@@ -193,16 +225,13 @@ class Segment:
 
     def scanner(self, *, chunk: int | None = None) -> Scanner:
         options = {} if chunk is None else {"chunk": chunk}
-        return Scanner(self.path, self.descriptor, self.size, **options)
+        return Scanner(self.file, self.size, **options)
 
     @contextmanager
     def private_scanner(self) -> Iterator[Scanner]:
         """Return a scanner for another thread; it stays valid when the segment is deleted."""
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            yield Scanner(self.path, descriptor, self.size)
-        finally:
-            os.close(descriptor)
+        with PrivateFile(self.path, os.open(self.path, os.O_RDONLY)) as file:
+            yield Scanner(file, self.size)
 
     # -- read ----------------------------------------------------------------------------------
 
@@ -298,7 +327,7 @@ class Segment:
         return position
 
     def _pread(self, size: int, position: int) -> bytes | bytearray:
-        data = page_cache.pread(self.path, self.descriptor, size, position)
+        data = page_cache.pread(self.file.path, self.file.descriptor, size, position)
         if len(data) < size:
             raise CorruptLog(self.path, position + len(data), f"{size - len(data)} bytes are missing")
         return data
@@ -366,6 +395,7 @@ class Segment:
         Only batches after the last index entry are read. The entry that closing has added to the time index
         is removed, so that the index is the same as without the restart.
         """
+        self._make_private(self.size)
         try:
             last = self._checked_last()
             entry = last or Position(self.base_offset, 0)
@@ -399,8 +429,20 @@ class Segment:
 
     def cut(self, position: int) -> None:
         """Truncate the file, and only the file, at byte `position`."""
-        os.truncate(self.descriptor, position)
+        self._make_private(position)
+        os.truncate(self.file.descriptor, position)
         self.size = position
+
+    def _make_private(self, size: int) -> None:
+        """Copy the first `size` bytes if the file is linked into another log, which must not change."""
+        if make_private(self.path, size):
+            logger.info("copied %d bytes of %s, which is linked into another log", size, self.path)
+            self.release()
+
+    def cut_back(self, position: int) -> None:
+        """Truncate a partial append; if even that fails, recovery does it."""
+        with suppress(OSError):
+            os.truncate(self.path, position)
 
     def seal(self) -> None:
         """Complete the segment: write its indexes, the time index with its final entry."""
@@ -414,12 +456,7 @@ class Segment:
 
         The indexes of the active segment are not flushed: after a crash they are rebuilt.
         """
-        own = self._descriptor  # the segment may be deleted in the meantime
-        descriptor = os.open(self.path, os.O_RDONLY) if own is None else os.dup(own)
-        try:
-            os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
+        self.file.sync()
         if self.sealed:
             self.offset_index.sync()
             self.time_index.sync()
@@ -438,9 +475,7 @@ class Segment:
 
     def release(self) -> None:
         """Close the file and write nothing."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self.file.close()
 
     def delete(self, remove: Callable[[Path], None] = unlink) -> None:
         """Remove the files, the log first: opening the log again removes an index without a log."""

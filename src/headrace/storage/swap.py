@@ -19,6 +19,7 @@ from headrace.storage.files import (
     segment_base_offsets,
     sync_directory,
 )
+from headrace.storage.open_files import OpenFiles
 from headrace.storage.segment import Segment, unlink
 
 
@@ -32,7 +33,12 @@ def announce(directory: Path, base_offset: int) -> None:
 
 
 def put_in_place(
-    directory: Path, base_offset: int, config: LogConfig, remove: Callable[[Path], None] = unlink
+    directory: Path,
+    base_offset: int,
+    config: LogConfig,
+    remove: Callable[[Path], None] = unlink,
+    *,
+    files: OpenFiles | None = None,
 ) -> Segment:
     """Rename a `.swap` segment to its final name, after the other segments that it covers are deleted."""
     # The old files are removed first, their log last: while the log exists, no new file has its final name,
@@ -44,7 +50,7 @@ def put_in_place(
         swapped = directory / file_name(base_offset, suffix + SWAP)
         if swapped.exists():
             swapped.replace(directory / file_name(base_offset, suffix))
-    segment = Segment.open(directory, base_offset, config)
+    segment = Segment.open(directory, base_offset, config, files=files)
     segment.sealed = True
     return segment
 

@@ -5,7 +5,6 @@ a thread; between two steps the log's own thread selects the next segment. For a
 unreadable, or has too many records to read, the first offset is returned.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from headrace.protocol.batch import BatchHeader
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.records import Record, decode_batch
 from headrace.storage.inspection import MAX_INSPECTED_BYTES, MAX_RECORDS
-from headrace.storage.scan import Scanner
+from headrace.storage.scan import PrivateFile, Scanner
 from headrace.storage.segment import Segment
 
 _CHUNK = 64 * 1024
@@ -107,8 +106,8 @@ class _Scanned:
     """A scan of a segment from a given batch on; it stays valid when the segment is deleted."""
 
     def __init__(self, segment: Segment, start: int) -> None:
-        self._file = os.fdopen(os.dup(segment.descriptor), "rb", buffering=0)
-        self._scanner = Scanner(segment.path, self._file.fileno(), segment.size, chunk=_CHUNK)
+        self._file = PrivateFile(segment.path, segment.file.duplicate())
+        self._scanner = Scanner(self._file, segment.size, chunk=_CHUNK)
         self._start = start
 
     def batches(self, log_start_offset: int, timestamp: int) -> Iterator[tuple[BatchHeader, memoryview]]:

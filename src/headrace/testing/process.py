@@ -152,12 +152,13 @@ class UpProcess(ServerProcess):
         settings: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        inside: Sequence[str] = (),
     ) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self.data = root / "data"
         self._options = [*arguments, *(f"--set={name}={value}" for name, value in (settings or {}).items())]
         self._ports = ExitStack()
-        super().__init__(["up"], root / "up.log", environment)
+        super().__init__(["up"], root / "up.log", environment, inside=inside)
 
     @property
     def bootstrap(self) -> str:

@@ -14,8 +14,8 @@ from unit.broker.group_office import HERE, THERE, Office
 
 def full_device(office: Office) -> None:
     """Every write to the log fails from now on, as on a full disk."""
-    os.close(office.log.active.descriptor)
-    office.log.active._descriptor = os.open("/dev/full", os.O_RDWR)
+    os.close(office.log.active.file.descriptor)
+    office.log.active.file.opened = os.open("/dev/full", os.O_RDWR)
 
 
 # -- writes that fail ------------------------------------------------------------------------------

@@ -54,9 +54,17 @@ def open_directory(path: Path) -> Iterator[OpenDirectory]:
     """Open the directory again and again, as one broker or another."""
     opened: list[LogDirectory] = []
 
-    def opening(identity: Identity = US, *, config: LogConfig = CONFIG) -> LogDirectory:
+    def opening(
+        identity: Identity = US, *, config: LogConfig = CONFIG, max_open_files: int = 1000
+    ) -> LogDirectory:
         opened.append(
-            LogDirectory.open(path, identity, config_of=lambda _topic: config, now_ms=SettableClock())
+            LogDirectory.open(
+                path,
+                identity,
+                config_of=lambda _topic: config,
+                now_ms=SettableClock(),
+                max_open_files=max_open_files,
+            )
         )
         return opened[-1]
 

@@ -13,6 +13,7 @@ from headrace.storage.cleaner import (
     CompactionStopped,
     Throttle,
     install,
+    install_in_steps,
     run_compaction,
 )
 from headrace.storage.log import Log
@@ -180,3 +181,29 @@ def test_a_log_that_loses_bytes_while_it_is_compacted_stops_that(
         run_compaction(plan, max_keys=1000, stop=stop)
     assert read_all(log) == left
     assert not list(log.directory.glob("*.cleaned"))
+
+
+@pytest.mark.parametrize("cut", ["truncated", "deleted"])
+def test_a_log_that_is_changed_between_two_groups_keeps_those_that_are_in_place(log: Log, cut: str) -> None:
+    log.config = replace(COMPACTED, segment_bytes=500)
+    for number in range(12):
+        put(log, (b"%d" % (number % 6), bytes([number]) * 100))
+    log.roll()
+    put(log, (b"active", b""))
+    compacted = ran(log)
+    assert len(compacted.groups) > 2
+    expected = pairs_in(log)[-7:]
+
+    steps = install_in_steps(log, compacted)
+    next(steps)
+    if cut == "truncated":
+        log.truncate_to(log.log_end_offset - 1)
+        expected.pop()
+    else:
+        log.delete_oldest_segments(1)
+    with pytest.raises(StopIteration) as stop:
+        next(steps)
+
+    assert stop.value.value is None
+    assert not any(log.directory.glob("*.cleaned"))
+    assert pairs_in(log)[-len(expected) :] == expected

@@ -166,10 +166,10 @@ def every_call(log: Log) -> list[Callable[[], object]]:
 
 def test_a_log_that_is_offline_refuses_every_call(log: Log) -> None:
     log.append(make_batch(), leader_epoch=0)
-    os.close(log.active.descriptor)  # the file is gone, as with a disk that is pulled out
+    os.close(log.active.file.descriptor)  # the file is gone, as with a disk that is pulled out
     with pytest.raises(LogOffline):
         log.append(make_batch(), leader_epoch=0)
-    log.active._descriptor = None
+    log.active.file.opened = None
     before = files_in(log.directory, ".log", ".index", ".timeindex", ".snapshot")
 
     for call in every_call(log):
@@ -201,8 +201,8 @@ def test_a_log_that_is_deleted_while_it_is_flushed_has_not_failed(
 
 def full_device(log: Log) -> None:
     """Every write to the active segment fails from now on, as on a full disk."""
-    os.close(log.active.descriptor)
-    log.active._descriptor = os.open("/dev/full", os.O_RDWR)
+    os.close(log.active.file.descriptor)
+    log.active.file.opened = os.open("/dev/full", os.O_RDWR)
 
 
 def test_a_full_device_leaves_the_file_as_it_was(log: Log, open_log: Callable[..., Log]) -> None:
@@ -286,8 +286,8 @@ def test_a_disk_that_cannot_sync_takes_the_log_offline(log: Log, monkeypatch: py
 
 def test_a_disk_that_cannot_read_takes_the_log_offline(log: Log, tmp_path: Path) -> None:
     log.append(make_batch(), leader_epoch=0)
-    os.close(log.active.descriptor)
-    log.active._descriptor = os.open(tmp_path, os.O_RDONLY)  # reading a directory fails
+    os.close(log.active.file.descriptor)
+    log.active.file.opened = os.open(tmp_path, os.O_RDONLY)  # reading a directory fails
 
     with pytest.raises(LogOffline, match="could not read it"):
         log.read(0, 100)

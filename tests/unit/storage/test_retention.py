@@ -257,3 +257,14 @@ def naive_deletions(case: Case, sizes: list[int]) -> int:
         left.pop(0)
         gone += 1
     return gone
+
+
+def test_a_few_segments_at_a_time_are_all_in_the_end(log: Log) -> None:
+    for _ in range(7):
+        append(log)
+    log.config = replace(FOREVER, retention_bytes=1)
+
+    steps = [enforce_retention(log, high_watermark=log.log_end_offset, max_segments=3) for _ in range(4)]
+
+    assert steps == [3, 3, 0, 0]
+    assert [segment.base_offset for segment in log.segments] == [6]

@@ -24,7 +24,7 @@ class OpenFile:
     def scanner(self, content: bytes, *, end: int | None = None, chunk: int = 1000) -> Scanner:
         os.truncate(self.descriptor, 0)
         os.pwrite(self.descriptor, content, 0)
-        return Scanner(self.path, self.descriptor, len(content) if end is None else end, chunk=chunk)
+        return Scanner(self, len(content) if end is None else end, chunk=chunk)
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ class Layout:
     def gateway(self) -> GatewayOptions:
         """How the gateway serves HTTP and connects to the brokers."""
         options = GatewayOptions.of(BrokerConfig.of(self.broker(1, self.port, "")))
-        return options if self.secure is None else self.secure.gateway(options)
+        return options if self.secure is None else self.secure.gateway(options, self.given)
 
     @contextmanager
     def http_socket(self, brokers: Collection[int]) -> Iterator[socket.socket | None]:

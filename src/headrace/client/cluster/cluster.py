@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
 
+from headrace.client.cluster.balance import balance
 from headrace.client.cluster.drain import drain
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.reading import (
@@ -161,11 +162,7 @@ class Cluster:
         found = self._brokers.metadata()
         locations = read_locations(self._brokers, found)
         reassignments = self.reassignments()
-        under_way = {each.topic_partition: each.target for each in reassignments}
-        partitions = [
-            replace(each, replicas=under_way.get(each.topic_partition, each.replicas))
-            for each in read_partitions(found)
-        ]
+        partitions = _after(reassignments, read_partitions(found))
         for broker_id in drained:
             if broker_id not in locations and not any(broker_id in each.replicas for each in partitions):
                 raise ClientError(_no_broker(broker_id, locations))
@@ -175,6 +172,11 @@ class Cluster:
             if not set(drained).isdisjoint(each.removing) and set(drained).isdisjoint(each.target)
         ]
         return [*leaving, *drain(drained, partitions, locations)]
+
+    def plan_balance(self, node: str) -> list[Move]:
+        """Return the moves after which the replicas of a node are spread over its brokers."""
+        brokers = self.brokers_of_node(node)
+        return balance(brokers, _after(self.reassignments(), self._partitions()))
 
     # -- elections -------------------------------------------------------------------------------
 
@@ -233,6 +235,14 @@ class Cluster:
         for topic in response.responses:
             for each in topic.partitions:
                 raise_for(each.error_code, each.error_message, f"{topic.name}-{each.partition_index}")
+
+
+def _after(
+    reassignments: Iterable[Reassignment], partitions: Iterable[PartitionState]
+) -> list[PartitionState]:
+    """Return the partitions with the replicas that they have when all reassignments are complete."""
+    under_way = {each.topic_partition: each.target for each in reassignments}
+    return [replace(each, replicas=under_way.get(each.topic_partition, each.replicas)) for each in partitions]
 
 
 def _refusal(code: int, message: str | None) -> str | None:
