@@ -11,7 +11,7 @@ PYTEST = $(PYTEST_ALL) -m "not long"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long transactions-long schema docs site bench compare attacks background scale spark-compare groups lock audit sbom clean
+.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long transactions-long schema docs site bench compare attacks background scale spark-compare groups lock audit sbom clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,8 +88,11 @@ coordination: install  ## the embedded coordinator and Apache ZooKeeper, through
 kazoo: install  ## kazoo's own test suite against the embedded coordinator
 	$(PYTEST) tests/coordination/test_kazoo_suite.py
 
-cluster: install  ## three brokers under faults: kills, pauses, cut networks, full disks, and nothing is lost
-	$(PYTEST) -n 2 tests/cluster
+cluster: install  ## three brokers under faults: kills, pauses, cut networks, full disks, an upgrade, and nothing is lost
+	$(PYTEST) -n 2 tests/cluster tests/upgrade
+
+upgrades: install  ## rolling upgrades and downgrades under load, against the previous version: 4 minutes
+	$(PYTEST_ALL) tests/upgrade
 
 cluster-matrix: install  ## every such story, with the embedded coordinator and with ZooKeeper: a table (ARGS=--only kill)
 	PYTHONPATH=tests $(BIN)/python -m cluster $(ARGS)

@@ -23,7 +23,14 @@ os.environ.setdefault("SERVER_JVMFLAGS", QUICK_JAVA)
 # Seconds after which a test hangs, in place of the 300 of pyproject.toml: many times what it takes on a quiet
 # machine. The first test of these suites also waits for downloads, and for servers and sessions to start.
 HERE: Final = Path(__file__).parent
-LIMITS_S: Final = {"cluster": 900, "compat": 900, "coordination": 900, "simulation": 900, "spark": 900}
+LIMITS_S: Final = {
+    "cluster": 900,
+    "compat": 900,
+    "coordination": 900,
+    "simulation": 900,
+    "spark": 900,
+    "upgrade": 900,
+}
 LONG_S: Final = 1800
 
 

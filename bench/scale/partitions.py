@@ -45,6 +45,7 @@ class Delays:
 
 @contextmanager
 def delays(server: Server) -> Iterator[Delays]:
+    server.create_topic("beside")
     measured = Delays(server.address, topic_id(server.address, "beside"))
     thread = threading.Thread(target=measured.run)
     thread.start()

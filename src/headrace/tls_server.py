@@ -8,7 +8,6 @@ a socket, for a limited time.
 """
 
 import asyncio
-import contextlib
 import logging
 import socket
 import ssl
@@ -16,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from headrace.acceptor import Acceptor
 from headrace.line_limit import LineLimit
 from headrace.tls_alerts import connection_of_handshake
 
@@ -23,10 +23,7 @@ HANDSHAKE_TIMEOUT_S: Final = 10.0  # from the connection to the first message, a
 PER_ITERATION: Final = 2  # handshakes that are started in one iteration of the event loop
 MAX_STARTED: Final = 256  # handshakes whose next message the client may send at any time
 MAX_WAITING: Final = 1000  # connections whose first message is incomplete; if there are more, the oldest ends
-BACKLOG: Final = 1024
-ACCEPTS: Final = 64  # per call, so that other sockets get their turn
 _PARTIAL_S: Final = 0.05  # until the next look at an incomplete message: the kernel would report it for ever
-_RETRY_S: Final = 1.0  # after a failed accept, which means that there are too many open files
 _HEADER_BYTES: Final = 5  # of a TLS record: its type, version and length
 _HANDSHAKE: Final = 22  # the type of the record with a ClientHello
 
@@ -45,26 +42,8 @@ def first_message_is_complete(peeked: bytes) -> bool:
     return len(peeked) >= _HEADER_BYTES + int.from_bytes(peeked[3:5], "big")
 
 
-async def bind_all(host: str | None, port: int) -> list[socket.socket]:
-    """Return sockets on all addresses of `host`, or of this machine; they do not listen yet."""
-    found = await asyncio.get_running_loop().getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
-    with contextlib.ExitStack() as on_error:
-        sockets = []
-        for family, kind, protocol, _name, address in dict.fromkeys(found):
-            listening = on_error.enter_context(socket.socket(family, kind, protocol))
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # IPv4 has its own socket
-            listening.bind(address)
-            sockets.append(listening)
-        on_error.pop_all()
-    return sockets
-
-
-class TlsServer:
-    """Accepts connections on bound sockets; `make_protocol` is called once a handshake begins."""
+class TlsServer(Acceptor):
+    """Serves connections with TLS; `make_protocol` is called once a handshake begins."""
 
     def __init__(
         self,
@@ -72,10 +51,9 @@ class TlsServer:
         make_protocol: Callable[[], asyncio.BaseProtocol],
         context: ssl.SSLContext,
     ) -> None:
-        self.sockets = tuple(sockets)
+        super().__init__(sockets)
         self._make_protocol = make_protocol
         self._context = context
-        self._loop = asyncio.get_running_loop()
         self._waiting: dict[socket.socket, asyncio.TimerHandle] = {}  # oldest first, with their deadlines
         self._partial: dict[socket.socket, asyncio.TimerHandle] = {}  # those whose bytes are looked at later
         self._ready: deque[socket.socket] = deque()
@@ -84,17 +62,9 @@ class TlsServer:
         self._log_limit = LineLimit()
         self.failures = 0
 
-    async def start_serving(self) -> None:
-        for listening in self.sockets:
-            listening.setblocking(False)
-            listening.listen(BACKLOG)
-            self._loop.add_reader(listening, self._accept, listening)
-
     def close(self) -> None:
         """Close the listening sockets, and all connections without a complete handshake."""
-        for listening in self.sockets:
-            self._loop.remove_reader(listening)
-            listening.close()
+        super().close()
         for connection in list(self._waiting):
             self._drop(connection)
         for connection in self._ready:
@@ -105,27 +75,7 @@ class TlsServer:
 
     # -- until the first message -----------------------------------------------------------------
 
-    def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPTS):
-            try:
-                connection, _address = listening.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                logger.error("cannot accept a connection: %s", error)  # noqa: TRY400  the place is known
-                self._loop.remove_reader(listening)
-                self._loop.call_later(_RETRY_S, self._accept_again, listening)
-                return
-            self._wait(connection)
-
-    def _accept_again(self, listening: socket.socket) -> None:
-        if listening.fileno() >= 0:
-            self._loop.add_reader(listening, self._accept, listening)
-
-    def _wait(self, connection: socket.socket) -> None:
-        connection.setblocking(False)
-        with contextlib.suppress(OSError):  # not TCP
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def _accepted(self, connection: socket.socket) -> None:
         if len(self._waiting) >= MAX_WAITING:
             self._drop(next(iter(self._waiting)))
         self._waiting[connection] = self._loop.call_later(HANDSHAKE_TIMEOUT_S, self._drop, connection)

@@ -21,6 +21,9 @@ class Secured(Command):
         given = ("--command-config", str(self.file), *arguments)
         return super().__call__(*given, stdin=stdin, environment=environment)
 
+    def arguments(self, *arguments: str) -> list[str]:
+        return super().arguments("--command-config", str(self.file), *arguments)
+
     @property
     def connection(self) -> ConnectionSettings:
         return ConnectionSettings.load(self.file)

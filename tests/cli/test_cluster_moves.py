@@ -143,6 +143,11 @@ def test_a_broker_cannot_be_drained_if_there_are_too_few_others(headrace: Comman
     assert "-0 has 3 replicas, and besides broker 2 only 2 are alive" in refused.complaint
 
 
+def test_the_replicas_of_an_unknown_node_cannot_be_spread(headrace: Command) -> None:
+    refused = headrace("cluster", "balance", "--node", "nowhere")
+    assert refused.complaint.startswith("no live broker is on a node 'nowhere'")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -14,7 +14,7 @@ from cli.command import Command
 from cli.members import wait_until
 from headrace.testing.process import ClusterProcess
 
-BROKER_KEYS = {"id", "host", "port", "rack", "state", "controller", "pid", "leads", "follows"}
+BROKER_KEYS = {"id", "host", "port", "rack", "node", "state", "controller", "pid", "leads", "follows"}
 PARTITION_KEYS = {"topic", "partition", "leader", "replicas", "in_sync", "min_in_sync", "eligible"}
 
 
@@ -27,7 +27,7 @@ def test_a_machine_reads_brokers_with_their_processes(cluster: ClusterProcess, h
     status = headrace.ok("cluster", "status", "--json").json
     assert set(status) == {
         *("cluster_id", "controller", "brokers", "topics", "partitions", "reassignments"),
-        *("under_replicated", "under_min_isr", "offline", "leaderless", "not_preferred"),
+        *("under_replicated", "under_min_isr", "offline", "leaderless", "not_preferred", "sharing_node"),
     }
     assert all(set(each) == BROKER_KEYS for each in status["brokers"])
     assert [(each["id"], each["host"], each["port"]) for each in status["brokers"]] == [

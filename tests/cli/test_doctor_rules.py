@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from headrace.client.cluster.log_dirs import LogDir
-from headrace.client.cluster.status import SILENT, UP, Broker, PartitionState, cluster_status
+from headrace.client.cluster.status import SILENT, UP, Broker, ClusterStatus, PartitionState, cluster_status
 from headrace.client.doctor import cluster as doctor_cluster
 from headrace.client.doctor import data as doctor_data
 from headrace.client.doctor import groups as doctor_groups
 from headrace.client.doctor import machine as doctor_machine
+from headrace.client.doctor import nodes as doctor_nodes
 from headrace.client.doctor import security as doctor_security
 from headrace.client.doctor.cluster import ClusterFacts, Reached, TopicSafety, View
 from headrace.client.doctor.data import BrokerDirectory, Damage, Disk
@@ -18,6 +19,7 @@ from headrace.client.doctor.diagnosis import OK, PROBLEM, WARNING, Area, Finding
 from headrace.client.doctor.groups import GroupFacts
 from headrace.client.doctor.machine import Machine, Port
 from headrace.client.doctor.security import SecurityFacts
+from headrace.locations import Location
 
 AREA = Area("cluster")
 GIB = 1024**3
@@ -85,6 +87,13 @@ def cluster(
         log_dirs={1: (log_dir(free=50),)},
         topics={"t": TopicSafety(replicas=3, min_in_sync=2, unclean=False)},
     )
+
+
+def on_nodes(nodes: dict[int, Location], *replicas: int) -> ClusterStatus:
+    """A cluster whose only partition has these replicas."""
+    brokers = [Broker(id=each, rack=where.rack, node=where.node, state=UP) for each, where in nodes.items()]
+    placed = PartitionState(topic="t", partition=0, leader=1, replicas=replicas, in_sync=replicas)
+    return cluster_status(cluster_id="c", controller=1, nodes=brokers, partitions=[placed])
 
 
 def log_dir(*, free: int, error: str | None = None) -> LogDir:
@@ -297,3 +306,32 @@ def test_a_gateway_that_is_open_to_other_machines_is_a_warning() -> None:
 def test_certificates_are_renewed_in_time() -> None:
     assert security(SAFE, one=30, two=400) == {"certificates": WARNING}
     assert security(SAFE, one=-1) == {"certificates": PROBLEM}
+
+
+EAST, WEST = Location(node="east"), Location(node="west")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "replicas", "sentence"),
+    [
+        ({1: EAST, 2: EAST, 11: WEST}, [1, 2], "t-0: replicas are on the same node"),
+        ({1: EAST, 2: EAST, 11: WEST}, [1, 2, 11], "t has more replicas than there are nodes (2)"),
+        ({1: EAST, 2: WEST, 3: EAST}, [1, 2], "Broker 2 is not on node east, whose brokers are 1, 3"),
+        ({1: Location("a", "m"), 2: Location("b", "m")}, [1], "The brokers of node m are in different racks"),
+    ],
+)
+def test_what_is_wrong_with_nodes_is_said(
+    nodes: dict[int, Location], replicas: list[int], sentence: str
+) -> None:
+    found = doctor_nodes.examine_nodes(AREA, on_nodes(nodes, *replicas), {"t": len(replicas)})
+    assert [(each.state, each.says.startswith(sentence)) for each in found] == [(WARNING, True)]
+
+
+def test_nodes_with_replicas_on_each_are_fine() -> None:
+    (found,) = doctor_nodes.examine_nodes(AREA, on_nodes({1: EAST, 2: EAST, 11: WEST}, 1, 11), {"t": 2})
+    assert found.state == OK
+    assert "east (1 to 2), west (11)" in found.says
+
+
+def test_brokers_without_nodes_are_not_examined_for_them() -> None:
+    assert "nodes" not in {each.check for each in doctor_cluster.examine(AREA, cluster())}

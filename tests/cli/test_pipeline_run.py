@@ -10,6 +10,9 @@ import pytest
 from deltalake import DeltaTable
 
 from cli.command import Command, Result
+from cli.secure_up import Secured, administrator
+from headrace.pipeline.progress import TOPIC
+from headrace.testing.process import UpProcess
 
 PATIENCE_S: Final = 400  # a session of Spark's starts in seconds, and in minutes where all cores are busy
 
@@ -104,3 +107,57 @@ def test_a_pipeline_from_init_to_its_second_run(headrace: Command, tmp_path: Pat
     assert consumed(headrace, "mill-orders.dead-letters") == ["no order"]
     (group,) = headrace.ok("group", "describe", "mill.archive", "--json").json
     assert group["total_lag"] == 0
+
+
+def users_file(admin: Secured, name: str, password: str) -> Secured:
+    """The user of a pipeline with the ACLs that docs/pipelines.md names."""
+    admin.ok("user", "add", name, "--password-file", "-", stdin=password.encode())
+    for resource in ("--topic", "--group", "--transactional-id"):
+        for prefix in (name, "headrace-spark-"):
+            admin.ok("acl", "allow", f"User:{name}", resource, prefix, "--prefixed")
+    admin.ok("acl", "allow", f"User:{name}", "--topic", TOPIC)
+    return admin.as_user(name, password)
+
+
+@pytest.mark.long
+def test_a_pipeline_on_a_secured_cluster_leaves_its_password_nowhere(tmp_path: Path) -> None:
+    password, data = "Yx3-the-password-of-the-mill", tmp_path / "project"
+    with UpProcess(tmp_path / "up", arguments=["--secure"]) as up:
+        admin = administrator(up)
+        user = users_file(admin, "mill", password)
+        user.ok("pipeline", "init", "mill", "--directory", str(data))
+        file = str(data / "mill.py")
+        user.ok("topic", "create", "mill-orders", "--partitions", "3")
+        user.ok(
+            "produce", "mill-orders", '{"id": "1", "price": 2.5}', '{"id": "2", "price": 250}', "no order"
+        )
+
+        planned = slowly(user, "pipeline", "explain", file)
+        run = slowly(user, "pipeline", "run", file, "--once")
+
+        assert (planned.status, run.status) == (0, 0), planned.err + run.err
+        assert "mill.alerts ended: 1 batch, 3 rows in, 1 out, lag 0" in run.text
+        assert stored(data / "mill-table") == ["1", "2"]
+        assert consumed(user, "mill-large-orders") == ['{"id":"2","price":250.0}']
+        assert consumed(user, "mill-orders.dead-letters") == ["no order"]
+
+        other = admin.as_user("mill-without", password)
+        stranger = slowly(other, "pipeline", "run", file, "--once")
+        assert stranger.status == 1
+        assert "refuses mill-without" in stranger.err
+
+        said = [each.text + each.err for each in (planned, run, stranger)]
+        written = [each for root in (data, up.data) for each in root.rglob("*") if each.is_file()]
+        checkpoints = [each for each in written if each.parent.name == "offsets"]
+        assert checkpoints
+        assert not [each for each in said if password in each]
+        assert not [
+            str(each) for each in written if holds(each, password) and each not in (user.file, other.file)
+        ]
+
+
+def holds(path: Path, text: str) -> bool:
+    try:
+        return text.encode() in path.read_bytes()
+    except FileNotFoundError:
+        return False

@@ -1,11 +1,14 @@
 """`headrace up --secure`: certificates, an administrator, and a cluster that others cannot enter."""
 
 import asyncio
+import json
 import re
 import ssl
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aiokafka
 import pytest
@@ -47,17 +50,26 @@ def mode(path: Path) -> int:
 
 
 def test_secrets_are_for_their_owner_alone(secure_up: UpProcess) -> None:
-    files = ["client.properties", "client.librdkafka.properties", "certs/ca.key", "certs/broker-1.pem"]
+    files = [
+        "client.properties",
+        "client.librdkafka.properties",
+        "delegation-token.key",
+        "certs/ca.key",
+        "certs/broker-1.pem",
+    ]
     assert {name: mode(secure_up.data / name) for name in files} == dict.fromkeys(files, 0o600)
     assert mode(secure_up.data / "broker-1") == 0o700
     assert mode(secure_up.data / "coordinator") == 0o700
 
 
 def test_no_password_is_printed_or_logged(secure_up: UpProcess) -> None:
-    password = librdkafka_settings(secure_up)["sasl.password"]
-    assert len(password) >= 32
+    secrets = [
+        librdkafka_settings(secure_up)["sasl.password"],
+        (secure_up.data / "delegation-token.key").read_text(),
+    ]
+    assert min(map(len, secrets)) >= 32
     said = [secure_up.log, *secure_up.data.glob("logs/*")]
-    assert not [each for each in said if password in each.read_text()]
+    assert not [each for each in said for secret in secrets if secret in each.read_text()]
 
 
 def test_it_prints_how_to_connect(secure_up: UpProcess) -> None:
@@ -82,6 +94,26 @@ def test_the_gateway_serves_https_to_users_only(secure_up: UpProcess) -> None:
         assert get("/topics", ("admin", "wrong")).status_code == 401
         assert get("/topics", user).status_code == 200
         assert get("/subjects", user).json() == []
+
+
+def test_a_certificate_is_enough_for_curl(secure_up: UpProcess, admin: Secured) -> None:
+    topic, certs = fresh_name("curl"), secure_up.data / "certs"
+    Command("").ok("certs", "client", "--name", "carol", "--dir", str(certs))
+    admin.ok("topic", "create", topic)
+    admin.ok("topic", "create", f"{topic}-other")
+
+    def curl(*arguments: str) -> Any:
+        tls = ["--cacert", str(certs / "ca.pem"), "--cert", str(certs / "carol.pem")]
+        command = ["curl", "--silent", "--show-error", "--noproxy", "*", *tls, *arguments]
+        return json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+
+    assert curl(f"{secure_up.http}/topics") == []
+    admin.ok("acl", "allow", "User:CN=carol", "--producer", "--topic", topic)
+    body = ["-H", "content-type: application/vnd.kafka.json.v2+json", "-d", '{"records": [{"value": "tea"}]}']
+    assert curl(f"{secure_up.http}/topics") == [topic]
+    assert curl(f"{secure_up.http}/topics/{topic}", *body)["offsets"][0]["offset"] == 0
+    assert curl(f"{secure_up.http}/topics/{topic}-other", *body)["error_code"] == 40301
+    assert admin.ok("consume", topic, "--exit-at-end").text.strip() == '"tea"'
 
 
 def test_the_command_line_works_at_once(admin: Secured) -> None:

@@ -129,6 +129,17 @@ def test_a_topic_lists_all_acls_that_apply_to_it(admin: Secured) -> None:
     assert "User:u3" not in {each[3] for each in acls(admin, "--topic", topic)}
 
 
+def test_a_user_may_create_tokens_for_another_principal(admin: Secured) -> None:
+    gateway, owner = f"User:{fresh_name('gateway')}", f"User:CN={fresh_name('carol')}"
+    admin.ok("acl", "allow", gateway, "--user-principal", owner, "--operation", "create-tokens")
+    wanted = {("USER", owner, "LITERAL", gateway, "ALLOW", "CREATE_TOKENS", "*")}
+    assert acls(admin, "--user-principal", owner) == wanted
+    admin.ok(
+        "acl", "remove", "--principal", gateway, "--user-principal", owner.removeprefix("User:"), "--yes"
+    )
+    assert acls(admin, "--principal", gateway) == set()
+
+
 def test_an_acl_of_a_prefix_is_removed_only_as_such(admin: Secured) -> None:
     prefix = fresh_name("prefix")
     admin.ok("acl", "allow", "u4", "--topic", prefix, "--prefixed")
@@ -139,13 +150,19 @@ def test_an_acl_of_a_prefix_is_removed_only_as_such(admin: Secured) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("allow", "u"), "Name what it is about: --topic, --group, --transactional-id or --cluster."),
+        (
+            ("allow", "u"),
+            "Name what it is about: --topic, --group, --transactional-id, --user-principal or --cluster.",
+        ),
         (("allow", "u", "--producer", "--group", "g"), "A producer writes to a --topic; a consumer reads"),
         (
             ("allow", "u", "--producer", "--topic", "t", "--operation", "read"),
             "Give --operation, or --producer",
         ),
-        (("remove", "--yes"), "Give --principal, --topic, --group, --transactional-id or --cluster."),
+        (
+            ("remove", "--yes"),
+            "Give --principal, --topic, --group, --transactional-id, --user-principal or --cluster.",
+        ),
         (("allow", "u", "--topic", "t", "--operation", "fly"), "'fly' is not one of"),
     ],
 )

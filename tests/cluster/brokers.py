@@ -1,5 +1,6 @@
 """One broker of a cluster: a process that is stopped, killed, paused and started again on its data."""
 
+import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -42,10 +43,15 @@ class BrokerProcess(ServerProcess):
         super().__init__(
             ["broker", *sets],
             root / f"broker-{broker_id}.log",
-            {"PYTHONPATH": str(STARTUP), "TEST_RELEASE_FILE": str(self._release)},
+            {"TEST_RELEASE_FILE": str(self._release)},
             inside=place.inside,
         )
+        self.use(os.environ.get("PYTHONPATH", ""))
         self.paused = False
+
+    def use(self, source: str | Path) -> None:
+        """Run the version of Headrace in this directory from the next start on; empty: the installed one."""
+        self._environment["PYTHONPATH"] = os.pathsep.join(str(each) for each in (STARTUP, source) if each)
 
     @contextmanager
     def stuck(self) -> Iterator[None]:

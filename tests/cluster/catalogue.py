@@ -102,6 +102,8 @@ MATRIX: Final = [
     Entry(moves.a_broker_that_takes_replicas_over_is_killed),
     Entry(moves.a_controller_that_moves_replicas_is_killed),
     Entry(moves.replicas_move_to_and_fro),
+    Entry(moves.replicas_move_within_a_node, settings=moves.NODE),
+    Entry(moves.a_broker_of_a_node_that_takes_replicas_over_is_killed, settings=moves.NODE),
     Entry(moves.the_preferred_leader_returns, settings=moves.PREFERRED),
     Entry(topics.topics_come_and_go_while_controllers_are_killed),
     Entry(disks.a_disk_is_full, why_not=disks.why_not),

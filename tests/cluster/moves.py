@@ -16,6 +16,7 @@ from headrace.protocol.schema.alter_partition_reassignments import (
 from wire.raw import RawClient
 
 ROUNDS: Final = 5
+NODE: Final = {"headrace.node": "n"}
 PREFERRED: Final = {
     "leader.imbalance.check.interval.seconds": "1",
     "leader.imbalance.per.broker.percentage": "0",
@@ -77,6 +78,17 @@ def replicas_move_to_and_fro(scene: Scene) -> None:
         _begin_move(cluster, TOPIC, wanted)
         _await_move(cluster, TOPIC, wanted)
     scene.workload.progress()
+
+
+def replicas_move_within_a_node(scene: Scene) -> None:
+    """The same among brokers of one node: each time it begins with links to another broker's segments."""
+    replicas_move_to_and_fro(scene)
+    log = scene.cluster.brokers[max(scene.cluster.brokers)].log.read_text()
+    scene.figures["seeded"] = log.count(" is seeded from broker ")
+
+
+def a_broker_of_a_node_that_takes_replicas_over_is_killed(scene: Scene) -> None:
+    a_broker_that_takes_replicas_over_is_killed(scene)
 
 
 def the_preferred_leader_returns(scene: Scene) -> None:

@@ -97,6 +97,8 @@ def play_on(scene: Scene, story: Story) -> Outcome:
     scene.workload.finish()
     log = whole_log(cluster)
     found = checks.problems(scene.workload.ledger, log)
+    for group in scene.workload.other_groups:
+        found += [*checks.unread(group, log), *group.problems]
     expected = cluster.placement()
     cluster.stop()
     directories = {each.id: each.log_dir for each in cluster.brokers.values()}

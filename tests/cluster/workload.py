@@ -4,7 +4,7 @@ from typing import Final
 
 from cluster.cluster import Cluster
 from cluster.consumers import CLASSIC, Reader
-from cluster.ledger import Ledger
+from cluster.ledger import Ledger, Slot
 from cluster.onlooker import Onlooker
 from cluster.producers import Writer
 from cluster.waiting import NotInTime, until
@@ -20,16 +20,16 @@ PROGRESS: Final = 20  # records of each partition
 class Workload:
     """Runs from `start` to `finish`; a story does its worst in between."""
 
-    def __init__(self, cluster: Cluster, group_protocol: str) -> None:
+    def __init__(self, cluster: Cluster, group_protocol: str, *other_protocols: str) -> None:
+        """Every other protocol gets a group of its own, with a ledger of what it reads and commits."""
         self._cluster = cluster
         self.ledger = Ledger()
+        self.other_groups = [Ledger() for _ in other_protocols]
         bootstrap = cluster.bootstrap
         self._writers = [Writer(f"w{each}", bootstrap, TOPIC, self.ledger) for each in range(WRITERS)]
-        group = {"group_protocol": "consumer"} if group_protocol == "consumer" else CLASSIC
-        self._readers = [
-            Reader(f"r{number}", bootstrap, TOPIC, GROUP, self.ledger, client_rack=rack, **group)
-            for number, rack in enumerate(RACKS)
-        ]
+        self._readers = _readers(bootstrap, GROUP, group_protocol, self.ledger)
+        for number, protocol in enumerate(other_protocols):
+            self._readers += _readers(bootstrap, f"{GROUP}-{number}", protocol, self.other_groups[number])
         self._onlooker = Onlooker(bootstrap.split(","), TOPIC, GROUP, self.ledger)
         self._threads: list[Writer | Reader | Onlooker] = [*self._writers, *self._readers, self._onlooker]
 
@@ -41,28 +41,28 @@ class Workload:
 
     def progress(self) -> None:
         """Return when every partition has taken more records, and the group has read and committed more."""
-        ledger = self.ledger
-        before, read = ledger.counts(), len(ledger.processed)
-        committed = sum(ledger.committed().values())
+        ledger, groups = self.ledger, [self.ledger, *self.other_groups]
+        before = ledger.counts()
+        read = [len(group.processed) for group in groups]
+        committed = [sum(group.committed().values()) for group in groups]
 
         def moved() -> bool:
-            assert not ledger.problems, ledger.problems
+            for group in groups:
+                assert not group.problems, group.problems
             now = ledger.counts()
             return all(now[each] >= before[each] + PROGRESS for each in range(PARTITIONS))
 
         until(f"records go to every partition again (before: {before})", moved)
-        until("the group reads again", lambda: len(ledger.processed) > read + PROGRESS)
-        until("the group commits again", lambda: sum(ledger.committed().values()) > committed)
+        for group, count, offsets in zip(groups, read, committed, strict=True):
+            _await_reading(group, count, offsets)
 
     def finish(self) -> None:
         """Write no more, have the group read everything and commit it, and stop."""
         for writer in self._writers:
             writer.stop()
         acknowledged = {slot for slot, _ in self.ledger.acknowledged}
-        try:
-            until("the group has read it all", lambda: acknowledged <= self.ledger.processed.keys())
-        except NotInTime as error:  # the checks tell what it is that it has not read
-            self.ledger.problems.append(str(error))
+        for group in (self.ledger, *self.other_groups):
+            _await_all(group, acknowledged)
         for each in self._threads:
             each.stop()
         self._onlooker.look()
@@ -71,3 +71,24 @@ class Workload:
         """Stop the threads, whatever they were at."""
         for each in self._threads:
             each.stop()
+
+
+def _readers(bootstrap: str, group: str, protocol: str, ledger: Ledger) -> list[Reader]:
+    options = {"group_protocol": "consumer"} if protocol == "consumer" else CLASSIC
+    return [
+        Reader(f"r{number}", bootstrap, TOPIC, group, ledger, client_rack=rack, **options)
+        for number, rack in enumerate(RACKS)
+    ]
+
+
+def _await_reading(group: Ledger, count: int, offsets: int) -> None:
+    """Return when a group has read and committed more than that."""
+    until("the group reads again", lambda: len(group.processed) > count + PROGRESS)
+    until("the group commits again", lambda: sum(group.committed().values()) > offsets)
+
+
+def _await_all(group: Ledger, acknowledged: set[Slot]) -> None:
+    try:
+        until("the group has read it all", lambda: acknowledged <= group.processed.keys())
+    except NotInTime as error:  # the checks tell what it is that it has not read
+        group.problems.append(str(error))

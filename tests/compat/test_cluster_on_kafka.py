@@ -33,7 +33,7 @@ def _ask(cluster: Cluster) -> None:
     (unclean,) = cluster.elect([TopicPartition("orders", 0)], unclean=True)
     assert (unclean.needed, unclean.refused) == (False, None)
     with pytest.raises(ClientError, match="besides broker 1 only 0 are alive"):
-        cluster.plan_drain(1)
+        cluster.plan_drain([1])
     with pytest.raises(ClientError, match="there is no broker 9, only 1"):
         cluster.reassign([Move(topic="orders", partition=0, replicas=(9,))])
     with pytest.raises(ClientError, match="orders-0 is not being moved"):

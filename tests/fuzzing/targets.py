@@ -36,11 +36,12 @@ from headrace.protocol.schema.consumer_protocol_subscription import ConsumerProt
 from headrace.protocol.schema.request_header import RequestHeader
 from headrace.security.der import Malformed
 from headrace.security.distinguished_names import subject_name
+from headrace.security.principals import Principal
 from headrace.security.sasl.digest_md5 import DigestMd5Client, DigestMd5Server
 from headrace.security.sasl.exchange import AuthenticationFailed
 from headrace.security.sasl.oauthbearer import InvalidToken, OAuthBearerExchange
 from headrace.security.sasl.plain import PlainExchange
-from headrace.security.sasl.scram import FakeChallenge, ScramCredential, ScramExchange
+from headrace.security.sasl.scram import FakeChallenge, ScramCredential, ScramExchange, TokenAccount
 from headrace.security.sasl.scram_client import ScramClient
 from headrace.security.sasl.session import Mechanism, SaslSession
 from headrace.security.sasl.tokens import TokenRules, TokenValidator
@@ -192,6 +193,7 @@ _MECHANISMS: Final = {
             "SCRAM-SHA-256",
             {"scram": _CREDENTIAL}.get,
             fake_challenge=lambda _name: FakeChallenge(b"salt", 4096),
+            token_of={"token": TokenAccount(_CREDENTIAL, Principal("owner"), 1_800_000_000_000)}.get,
             nonce="nonce",
         )
     ),
@@ -206,10 +208,11 @@ def _exchanges() -> Iterable[bytes]:
     token = jwt.encode({"alg": "ES256", "kid": "two"}, {"sub": "eve", "exp": 1_800_000_000}, _KEY)
     yield b"\1" + buffer(f"n,a=eve,\1auth=Bearer {token}\1\1".encode()) + buffer(b"\1")
     yield b"\2" + buffer(b"\0plain\0guess")
-    scram = ScramClient("SCRAM-SHA-256", "scram", "guess", nonce="mine")
-    first = scram.first()
-    proof = scram.prove(f"r=minenonce,s={base64.b64encode(b'salt').decode()},i=4096")
-    yield b"\3" + buffer(first.encode()) + buffer(proof.encode())
+    for name, is_token in (("scram", False), ("token", False), ("token", True)):
+        scram = ScramClient("SCRAM-SHA-256", name, "guess", nonce="mine", is_token=is_token)
+        first = scram.first()
+        proof = scram.prove(f"r=minenonce,s={base64.b64encode(b'salt').decode()},i=4096")
+        yield b"\3" + buffer(first.encode()) + buffer(proof.encode())
 
 
 def read_token(data: bytes) -> None:

@@ -289,7 +289,7 @@ def test_authentications_are_counted(url: str, root: Path) -> None:
 # -- certificates and tokens -----------------------------------------------------------------------
 
 
-def test_a_certificate_alone_is_refused_with_its_principal(url: str, root: Path) -> None:
+def test_a_certificate_alone_is_refused_with_its_principal_without_tokens(url: str, root: Path) -> None:
     certificate = str(root / "client.pem")
 
     alone = ask(url, root, "/topics", cert=certificate)

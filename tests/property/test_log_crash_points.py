@@ -148,6 +148,27 @@ def test_what_is_cut_off_goes_from_the_end(
         again.release()
 
 
+@pytest.mark.parametrize("offset", [1, 17, 30])
+def test_what_is_cut_off_stays_in_a_log_that_shares_the_files(directory: Path, offset: int) -> None:
+    for flushed, before, log in crashes(directory, lambda log: _link_and_truncate(log, offset)):
+        linked = directory / f"{log.directory.name}-linked"
+        batches, again = opened_again(log, min(flushed, offset))
+        assert batches == before[: len(batches)]
+        other = open_test_log(linked, CONFIG)
+        assert read_all(other) == before
+        other.release()
+        again.release()
+
+
+def _link_and_truncate(log: Log, offset: int) -> None:
+    """Link all segments into another log, as seeding does with closed ones, and truncate the first log."""
+    linked = log.directory.with_name(f"{log.directory.name}-linked")
+    linked.mkdir()
+    for segment in log.segments:
+        os.link(segment.path, linked / segment.path.name)
+    log.truncate_to(offset)
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_what_is_deleted_goes_from_the_start(directory: Path, count: int) -> None:
     for flushed, before, log in crashes(directory, lambda log: log.delete_oldest_segments(count)):

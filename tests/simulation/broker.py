@@ -45,8 +45,9 @@ _SETTINGS = {
 
 
 @cache
-def _config(broker_id: int) -> BrokerConfig:
-    return BrokerConfig.of(_SETTINGS | {"broker.id": str(broker_id)})
+def _config(broker_id: int, node: str | None) -> BrokerConfig:
+    more = {} if node is None else {"headrace.node": node}
+    return BrokerConfig.of(_SETTINGS | more | {"broker.id": str(broker_id)})
 
 
 @contextmanager
@@ -81,8 +82,8 @@ class SimBroker(Broker):
     session: Any
     logs: Any
 
-    def __init__(self, broker_id: int, process: Process, disk: SimDisk) -> None:
-        super().__init__(_config(broker_id))
+    def __init__(self, broker_id: int, process: Process, disk: SimDisk, node: str | None = None) -> None:
+        super().__init__(_config(broker_id, node))
         self.process = process
         self._loop = process.loop
         self._disk = disk
@@ -98,7 +99,8 @@ class SimBroker(Broker):
         self.session = SimSession(self.process, self.config.integer("zookeeper.session.timeout.ms") / 1000)
         await self.session.start()
         self.image.cluster_id = "simulated"
-        self.logs = SimLogs(self._disk, self.now_ms, self.process.world.random)
+        world = self.process.world
+        self.logs = SimLogs(self._disk, self.now_ms, world.random, world.stagings)
         self.producer_ids = ProducerIds(self.session, self.broker_id)
         self.process.host.accept = self._accept
         self.process.host.listener = self.process

@@ -6,9 +6,13 @@ when they are written, as `headrace.storage` does it.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
+from typing import Any, NamedTuple
 
 from headrace.protocol.ids import TopicPartition
+from headrace.storage.open_files import OpenFiles
+from headrace.storage.seed import Seed
 from simulation.log import SimLog
 
 IN_DOUBT = -1  # in place of a boot
@@ -34,11 +38,32 @@ class SimDisk:
                 log.lose_tail()
 
 
+class SimSeedPlan(NamedTuple):
+    """The face of `headrace.storage.seed.SeedPlan`."""
+
+    log: SimLog
+    cuts: int
+    seed: Seed
+    stagings: dict[Any, Any]
+
+    @property
+    def is_stale(self) -> bool:
+        return self.log.cuts != self.cuts
+
+    def link_into(self, staging: Path, owner: object) -> None:
+        del owner
+        self.stagings[staging] = self.log.seeded(self.seed.end_offset, self.log.now_ms)
+
+
 class SimLogs:
     """The face of `headrace.storage.directory.LogDirectory`."""
 
-    def __init__(self, disk: SimDisk, now_ms: Callable[[], int], random: Random) -> None:
+    def __init__(
+        self, disk: SimDisk, now_ms: Callable[[], int], random: Random, stagings: dict[Any, Any]
+    ) -> None:
+        """`stagings` are the directories of seeds on all disks."""
         self._disk = disk
+        self._stagings = stagings
         self._now_ms = now_ms
         self._random = random
         self.may_have_lost = disk.boot == IN_DOUBT or (not disk.clean and disk.boot != disk.boots)
@@ -46,6 +71,7 @@ class SimLogs:
             disk.boot = IN_DOUBT
         disk.clean = False
         self._prepared = self._written = 0  # checkpoints, by number
+        self.files = OpenFiles()  # of which none is ever open
         self.failed: dict[TopicPartition, str] = {}
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks = dict(disk.high_watermarks)
@@ -69,6 +95,9 @@ class SimLogs:
     def set_topic_id(self, id_: TopicPartition, topic_id: bytes) -> None:
         self.topic_ids[id_] = topic_id
 
+    def flush_oldest_files(self) -> None:
+        """Do nothing: there are no files."""
+
     def unflushed(self) -> list[TopicPartition]:
         """Nothing is flushed in the background here: a power cut loses as much as it can."""
         return []
@@ -79,6 +108,33 @@ class SimLogs:
             self.topic_ids.pop(id_, None)
             self.high_watermarks.pop(id_, None)
             self._disk.high_watermarks.pop(id_, None)
+
+    def plan_seed(self, id_: TopicPartition, high_watermark: int) -> SimSeedPlan:
+        """Segments may end anywhere below the high watermark."""
+        log = self.logs[id_]
+        start = log.log_start_offset
+        seed = Seed(start, self._random.randint(start, max(start, high_watermark)))
+        return SimSeedPlan(log, log.cuts, seed, self._stagings)
+
+    def prepare_staging(self, id_: TopicPartition) -> Callable[[], Path]:
+        return lambda: Path(f"/{id_}/{self._random.random()}")
+
+    def open_seeded(
+        self, id_: TopicPartition, topic_id: bytes, config: object, staging: Path, seed: Seed
+    ) -> SimLog:
+        del id_, topic_id, config
+        log: SimLog = self._stagings.pop(staging)
+        assert (log.log_start_offset, log.log_end_offset) == seed, (log, seed)
+        log.now_ms = self._now_ms
+        return log
+
+    def add_seeded(self, id_: TopicPartition, topic_id: bytes, log: SimLog) -> None:
+        self.logs[id_] = log
+        self.topic_ids[id_] = topic_id
+
+    def discard_seeded(self, id_: TopicPartition, staging: Path) -> None:
+        del id_
+        self._stagings.pop(staging, None)
 
     def unlink_deleted(self) -> None:
         """There are no files here."""

@@ -84,6 +84,7 @@ class SimLog:
         self.epochs = MemoryEpochs()
         self.log_start_offset = 0
         self.changes = 0  # how often anything in it has changed
+        self.cuts = 0  # how often something was removed from its end
         self._random = random
         self._base = 0  # the offset of the first batch
         self._batches: list[Batch] = []
@@ -198,6 +199,7 @@ class SimLog:
 
     def _end_at(self, offset: int) -> None:
         self.changes += 1
+        self.cuts += 1
         self._flushed = min(self._flushed, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         self.epochs.truncate_from_end(offset)
@@ -218,6 +220,27 @@ class SimLog:
 
     def aborted_transactions(self, start: int, _end: object) -> list[AbortedTxn]:
         return [each for each in self._aborted if each.last_offset >= start]
+
+    # -- seeds ---------------------------------------------------------------------------------
+
+    @property
+    def has_files(self) -> bool:
+        return self.log_end_offset > 0
+
+    def roll(self) -> None:
+        """There are no segments here: a seed may end at any offset."""
+
+    def seeded(self, end_offset: int, now_ms: Callable[[], int]) -> "SimLog":
+        """Return another log with the records before `end_offset`, all of them on the disk."""
+        log = SimLog(now_ms, self._random)
+        log._base, log.log_start_offset = self._base, self.log_start_offset
+        for batch in self._batches[: end_offset - self._base]:
+            log._batches.append(batch)
+            log.epochs.assign(batch.leader_epoch, batch.base_offset)
+            log._remember(batch)
+        log.reopen()
+        log._flushed = log.log_end_offset
+        return log
 
     # -- what becomes of it --------------------------------------------------------------------
 

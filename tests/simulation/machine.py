@@ -31,6 +31,7 @@ class Machine:
         self.lives = 0
         self.is_stopping = False
         self.is_silent = False
+        self.node: str | None = None  # brokers of one node share a file system
         self.exits_are_provable = False  # to the other brokers, as on one machine
         self.on_serving: Callable[[Machine, Partition], None] = lambda _machine, _partition: None
         self.on_step: Callable[[Machine], None] = lambda _machine: None
@@ -44,7 +45,7 @@ class Machine:
         self._world.say(self.name, "starts, life %d", self.lives)
         self.process = Process(self._world, self._network, self.host)
         self.process.on_step = partial(self.on_step, self)
-        self.broker = SimBroker(self.broker_id, self.process, self.disk)
+        self.broker = SimBroker(self.broker_id, self.process, self.disk, self.node)
         self.broker.is_silent = self.is_silent
         self.broker.on_serving = partial(self.on_serving, self)
         identify(self.process, pid=self.broker_id, life=self.lives, is_provable=self.exits_are_provable)

@@ -12,6 +12,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, can_answer
+from headrace.broker.peer_versions import PeerVersions
 from headrace.broker.slices import at_once, completed
 from headrace.controller.channel import PeerGone
 from headrace.protocol.schema.list_offsets import ListOffsetsResponse
@@ -41,6 +42,8 @@ class Peer:
         self._asked: deque[asyncio.Future[Any]] = deque()
         self._gone = end.process.loop.create_future()
         end.receive, end.lost = self._receive, self._lost
+        self.versions = PeerVersions({key: each.versions for key, each in HANDLERS.items()})
+        self.on_unsupported: object = None  # all brokers here are of one version
 
     @classmethod
     async def connect(
@@ -71,11 +74,12 @@ class Peer:
             self._end.close()
             self._process.call(self._lost)  # as asyncio says connection_lost: soon, and not at once
 
-    async def ask(self, request: Any, version: int, *, timeout_s: float | None = None) -> Any:
+    async def ask(self, request: Any, versions: range | int, *, timeout_s: float | None = None) -> Any:
         if not self._end.is_open:
             raise PeerGone("the connection has ended")
         future = self._process.loop.create_future()
         self._asked.append(future)
+        version = versions if isinstance(versions, int) else versions[-1]  # a client gives one
         self._end.send((request, version))
         timer = None if timeout_s is None else self._process.call(self._late, future, after_s=timeout_s)
         try:

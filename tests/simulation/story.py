@@ -1,6 +1,6 @@
 """One run: a cluster at work, a storm, and what must be true when it is over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from random import Random
 
@@ -27,6 +27,7 @@ from simulation.zookeeper import ZooKeeper
 
 TOPIC = "t"
 BANKS = 0.08  # how many stories have transactions; they take several times as long as others
+NODES = 0.3  # how many stories have brokers that share a node, whose new replicas are seeded
 _TOPIC_ID = bytes(range(1, 17))
 _STATES_ID, _OFFSETS_ID = bytes(range(21, 37)), bytes(range(41, 57))
 _CALM_S = 1.0  # before the storm
@@ -35,6 +36,13 @@ _CALM_S = 1.0  # before the storm
 def _bank_chance(seed: int) -> Random:
     """The chance of what concerns transactions: stories without them are what they were before."""
     return Random(seed * 104729 + 7)
+
+
+def _nodes(seed: int, brokers: Iterable[int]) -> dict[int, str | None]:
+    """Return the node of each broker: in some stories all are on one of two, in the others each is alone."""
+    chance = Random(seed * 15485863 + 11)  # stories without nodes are what they were before
+    has_nodes = chance.random() < NODES
+    return {each: chance.choice(("n1", "n2")) if has_nodes else None for each in brokers}
 
 
 def has_bank(seed: int) -> bool:
@@ -55,7 +63,9 @@ class Story:
         self.machines = {each: Machine(world, self.network, each) for each in brokers}
         are_silent = chance.random() < 0.3
         exits_are_provable = chance.random() < 0.4
+        nodes = _nodes(seed, brokers)
         for machine in self.machines.values():
+            machine.node = nodes[machine.broker_id]
             machine.is_silent = are_silent
             machine.exits_are_provable = exits_are_provable
         self.ids = [TopicPartition(TOPIC, index) for index in range(chance.choice((1, 1, 2)))]

@@ -72,6 +72,7 @@ class World:
         # What dead processes were about to do. Were it freed, Python would let it clean up after itself.
         self.graveyard: list[object] = []
         self.processes: dict[object, object] = {}  # by identity
+        self.stagings: dict[object, object] = {}  # directories of seeds, by path
         self._number = 0
         self._ready: deque[Event] = deque()
         self._queue: list[tuple[float, int, Event]] = []

@@ -8,6 +8,7 @@ import pytest
 
 from headrace.broker.server import Broker
 from headrace.controller import model
+from headrace.controller.runner import Controller
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.replication.election import Partition, elect
 from wire.test_metadata_is_fresh import running_brokers
@@ -22,6 +23,13 @@ async def create(broker: Broker, names: list[str]) -> None:
     ]
     answer = await broker.handle_locally(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7)
     assert [each.error_code for each in answer.topics] == [0] * len(names)
+
+
+async def settled(controller: Controller) -> None:
+    while controller._unsettled or (  # noqa: ASYNC110 (there is no event)
+        controller._settling and not controller._settling.done()
+    ):
+        await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("existing", [0, 40])
@@ -39,13 +47,10 @@ def test_a_new_topic_costs_the_same_next_to_many_others(
             await create(broker, [f"old-{number}" for number in range(existing)])
             controller = broker.controller
             assert controller is not None
-            await controller.settle()
+            await settled(controller)
             monkeypatch.setattr(model, "elect", counted)
             await create(broker, ["new-1", "new-2"])
-            while controller._unsettled or (  # noqa: ASYNC110 (there is no event)
-                controller._settling and not controller._settling.done()
-            ):
-                await asyncio.sleep(0.001)
+            await settled(controller)
 
     asyncio.run(story())
     assert len(looked_at) <= 2 * PARTITIONS * 2  # each once, or twice while both are being made

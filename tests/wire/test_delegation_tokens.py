@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from cluster.waiting import until
 from headrace.protocol.errors import ErrorCode
@@ -45,9 +46,11 @@ def create(client: RawClient, owner: str = "", renewer: str = "bob", **some: Any
     return client.ask(request, VERSION)
 
 
-def enter(cluster: SecuredCluster, token_id: str, password: str, *, broker: int = 0) -> Any:
+def enter(
+    cluster: SecuredCluster, token_id: str, password: str, *, broker: int = 0, extension: bool = True
+) -> Any:
     """Authenticate with a token; return the last answer, and the connection."""
-    scram = ScramClient(SCRAM_SHA_256, token_id, password, is_token=True)
+    scram = ScramClient(SCRAM_SHA_256, token_id, password, is_token=extension)
     client = RawClient(address(cluster, CLIENTS, broker))
     client.ask(SaslHandshakeRequest(mechanism=SCRAM_SHA_256), 1)
     challenge = client.ask(SaslAuthenticateRequest(auth_bytes=scram.first().encode()), 2).auth_bytes
@@ -82,6 +85,32 @@ def test_a_token_opens_every_broker_to_its_owner(cluster: SecuredCluster, alice:
     answer, client = enter(cluster, token.token_id, "wrong")
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     client.close()
+
+
+def test_librdkafka_is_the_owner_of_a_token_without_the_extension(
+    cluster: SecuredCluster, alice: RawClient
+) -> None:
+    token = create(alice)
+    answer, client = enter(cluster, token.token_id, password_of(token), extension=False)
+    assert (answer.error_code, answer.session_lifetime_ms > 0) == (ErrorCode.NONE, True)
+    refused = create(client)  # by_token, as with the extension
+    assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    assert refused.principal_name == "alice"
+    client.close()
+    answer, client = enter(cluster, token.token_id, "wrong", extension=False)
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    client.close()
+
+    by_token = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": token.token_id,
+        "sasl.password": password_of(token),
+    }
+    until("every broker knows the token", lambda: enters(cluster, token, broker=1))
+    admin = AdminClient(cluster.settings(by_token))
+    found = admin.describe_cluster(request_timeout=30).result()
+    assert len(found.nodes) == 2
 
 
 def test_a_session_ends_with_its_token_and_creates_no_others(

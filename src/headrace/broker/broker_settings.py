@@ -164,9 +164,25 @@ BROKER_SETTINGS: Final = BrokerSettings(
             Kind.STRING,
             None,
             "The name of the machine of this broker, for brokers that share one: replicas of a partition are "
-            "spread over racks, then over nodes. Without a name the broker counts as a node of its own.",
+            "spread over racks, then over nodes. Without a name the broker counts as a node of its own. With "
+            "several headrace.brokers the default is node-<broker.id>.",
         ),
-        _static("log.dirs", Kind.LIST, ("headrace-data",), "The directory of the logs; exactly one."),
+        _static(
+            "headrace.brokers",
+            Kind.STRING,
+            "1",
+            "How many brokers `headrace broker` runs, each a process that uses one core: a number, or auto "
+            "for one per CPU and at least one per log directory. docs/clusters.md has the rule by which the "
+            "ids, ports and directories of the brokers are derived.",
+            form="auto|[1-9][0-9]?|100",
+            example="auto, or a number from 1 to 100",
+        ),
+        _static(
+            "log.dirs",
+            Kind.LIST,
+            ("headrace-data",),
+            "The directories of the logs. A broker uses one; several are spread over headrace.brokers.",
+        ),
         _static("log.dir", Kind.LIST, None, "The same as log.dirs, which takes precedence."),
         _static(
             "listeners", Kind.LIST, ("PLAINTEXT://:9092",), "The addresses to listen on: NAME://HOST:PORT."

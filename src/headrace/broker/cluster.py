@@ -79,6 +79,7 @@ class ClusterView:
         self.on_brokers: list[Callable[[RegisteredBrokers], Awaitable[None]]] = []
         self.on_controller: list[Callable[[int], Awaitable[None]]] = []  # -1: there is no controller
         self._epochs: dict[int, int] = {}
+        self._watched: set[int] = set()  # brokers whose registrations have not changed since they were read
         self._session = session
         self._on_config = on_config
         self._loaded_configs: defaultdict[str, set[str]] = defaultdict(set)  # the names of each kind
@@ -100,6 +101,7 @@ class ClusterView:
 
     async def load(self) -> None:
         """Read everything, and watch it from then on."""
+        self._watched.clear()
         if self._loaded:
             await self._load_config_changes()  # those that were missed without a session
         else:
@@ -112,6 +114,7 @@ class ClusterView:
 
     def refresh(self) -> None:
         """Read everything again, in the background: without a connection no watch has fired."""
+        self._watched.clear()
         for what in self.loaders:
             self.changed(what)
 
@@ -170,25 +173,41 @@ class ClusterView:
     def _config_changed(self) -> None:
         self.changed(CONFIG_CHANGES)
 
+    async def reload_brokers(self) -> None:
+        """Read which brokers are registered, and all registrations."""
+        self._watched.clear()
+        await self.load_brokers()
+
     async def load_brokers(self) -> None:
-        """Read which brokers are registered, and watch that from then on."""
+        """Read which brokers are registered, and the registrations that are new or have changed."""
         names = await self._session.children(BROKER_IDS, lambda: self.changed(BROKER_IDS))
         live = {int(name) for name in names}
         for gone in self.registrations.keys() - live:
             del self.registrations[gone]
-        await asyncio.gather(*(self._load_broker(broker_id) for broker_id in live))
+        self._watched &= live
+        await asyncio.gather(*(self._load_broker(broker_id) for broker_id in live - self._watched))
         for callback in self.on_brokers:
             await callback(self.brokers)
 
     async def _load_broker(self, broker_id: int) -> None:
         # A watch on each: a broker that was restarted between two reads has a new epoch.
+        self._watched.add(broker_id)  # before the watch can fire
         path = BrokerRegistration.path_of(broker_id)
-        found = await self._session.get(path, lambda: self.changed(BROKER_IDS))
+        try:
+            found = await self._session.get(path, lambda: self._broker_changed(broker_id))
+        except BaseException:
+            self._watched.discard(broker_id)
+            raise
         if found is None:
+            self._watched.discard(broker_id)
             self.registrations.pop(broker_id, None)
         else:
             self.registrations[broker_id] = BrokerRegistration.decode(broker_id, found.data)
             self._epochs[broker_id] = found.created_zxid
+
+    def _broker_changed(self, broker_id: int) -> None:
+        self._watched.discard(broker_id)
+        self.changed(BROKER_IDS)
 
     async def _load_controller(self) -> None:
         found = await self._session.get(Controller.path, lambda: self.changed(Controller.path))

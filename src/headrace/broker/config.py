@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER, MINUTE_MS
-from headrace.broker.settings import InvalidSetting, Value, parse_properties
+from headrace.broker.settings import InvalidSetting, Scope, Value, parse_properties
 from headrace.broker.topic_settings import check_topic_values, log_config, topic_values
 from headrace.group.limits import GroupLimits
 from headrace.security.acl_authorizer import parse_super_users
@@ -18,6 +18,7 @@ from headrace.transaction.limits import TransactionLimits
 ENVIRONMENT_PREFIX = "HEADRACE_"
 _MOST_ADDRESSES = 1_000  # in max.connections.per.ip.overrides
 _MOST_DIGITS = 10
+AUTO = "auto"  # as headrace.brokers
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +78,21 @@ class BrokerConfig:
         """Raise InvalidSetting for contradictions now rather than when a setting is used."""
         _ = self.advertised, self.inter_broker_listener, self.connections_by_address, self.super_users
         check_topic_values(self.topic_values({}))
-        if len(self.items("log.dirs")) != 1:
-            raise InvalidSetting("log.dirs: expected exactly one directory; for more disks, run more brokers")
+        self._check_directories()
         roles = self.items("process.roles")
         if roles and "broker" not in roles:
             raise InvalidSetting(
                 f"process.roles={','.join(roles)}: expected the role broker; every broker can be controller"
+            )
+
+    def _check_directories(self) -> None:
+        count, brokers = len(self.items("log.dirs")), self.text("headrace.brokers")
+        if not count:
+            raise InvalidSetting("log.dirs: expected at least one directory")
+        if brokers != AUTO and count > int(brokers):
+            raise InvalidSetting(
+                f"log.dirs has {count} directories, and headrace.brokers={brokers}: a broker uses one "
+                f"directory; set headrace.brokers to auto, or to {count} or more"
             )
 
     @property
@@ -126,8 +136,9 @@ class BrokerConfig:
 
     @property
     def log_dir(self) -> Path:
-        """The directory of the logs."""
-        return Path(self.items("log.dirs")[0])
+        """The directory of the logs of one broker."""
+        (directory,) = self.items("log.dirs")
+        return Path(directory)
 
     @property
     def connections_by_address(self) -> dict[str, int]:
@@ -241,6 +252,17 @@ class BrokerConfig:
         value = topic_values(self.values, own)["min.insync.replicas"]
         assert isinstance(value, int), value
         return value
+
+    def reloaded(self, config: "BrokerConfig") -> tuple["BrokerConfig", list[str]]:
+        """Return this configuration with the dynamic settings of a changed file.
+
+        Also return the names of changed settings that need a restart.
+        """
+        changed = {name for name in BROKER_SETTINGS.by_name if config.given.get(name) != self.given.get(name)}
+        fixed = {name for name in changed if BROKER_SETTINGS.find(name).scope is Scope.READ_ONLY}
+        given = {name: text for name, text in self.given.items() if name not in changed - fixed}
+        given |= {name: config.given[name] for name in changed - fixed if name in config.given}
+        return self.of(given, for_all=self.for_all, for_this=self.for_this), sorted(fixed)
 
     @property
     def sends_to_nearest(self) -> bool:

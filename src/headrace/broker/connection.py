@@ -22,8 +22,9 @@ from headrace.broker.dispatch import (
     can_answer,
 )
 from headrace.broker.envelopes import forward
+from headrace.broker.fair_queue import QUANTUM_S
 from headrace.broker.services import BrokerServices
-from headrace.broker.slices import SLICE_S, Sliced, Steps, completed, in_slices, without_collections
+from headrace.broker.slices import Sliced, Steps, completed, in_slices, without_collections
 from headrace.broker.throttled_replies import with_throttle_time
 from headrace.broker.throttling import EXEMPT, RequestUsage, Timed
 from headrace.protocol.api import decode_request, decode_request_in_slices, encode_response
@@ -43,7 +44,8 @@ from headrace.security.sasl.session import SaslSession
 
 MAX_IN_FLIGHT = 64  # requests of one connection without a response
 SENT_TOGETHER_BYTES = 256 * 1024  # smaller responses are sent together
-JOINED_BYTES = 64 * 1024  # over TLS, responses up to this size are copied into one buffer
+JOINED_BYTES = 4 * 1024  # responses up to this size are copied into one buffer, which is cheaper to send
+JOINED_TLS_BYTES = 256 * 1024  # the same over TLS, where each buffer would become a record
 WRITE_BUFFER_BYTES = 1024 * 1024  # unread responses before requests are no longer read
 PARKED_BYTES = 1024 * 1024  # responses that wait for an earlier one before no more requests are handled
 HALF_CLOSED_S = 1.0  # for pending responses after a client has closed its side: most such clients are gone
@@ -84,6 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         self._broker = broker
         self._connections = broker.connections
         self.listener = listener
+        self._joined_bytes = JOINED_TLS_BYTES if listener.security_protocol.uses_tls else JOINED_BYTES
         self._handlers = handlers
         self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"), broker.buffers)
         self._backlog: deque[memoryview] = deque()  # frames that arrived together with earlier ones
@@ -95,11 +98,15 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._peer_reads = True
         self._paused = False
-        self._is_slicing = False  # a long request is in progress, or other connections have their turn
+        self._is_slicing = False  # a long request is in progress
+        self._waits_for_turn = False
+        self._fair_queue = broker.fair_queue
+        self.turn_round, self.turn_used_s = 0, 0.0
+        self._receiving_since = 0.0
         self._sending_soon = False
         self._half_closed = False
         self._muted: asyncio.TimerHandle | None = None  # throttled until the timer ends
-        self.last_active = broker.loop.time()
+        self.last_active = perf_counter()
         self.address = ""
         self.principal = ANONYMOUS
         self._sasl = broker.authentication.session(listener)
@@ -107,6 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._sasl is not None:
             self._frames.max_frame_bytes = broker.config.integer("sasl.server.max.receive.size")
         self.client_id: str | None = None  # of its last request
+        self._context: Context | None = None  # of its last request
         self.buffered = 0  # bytes of its receive buffer
         self.unsent = 0  # bytes of unsent responses that are accounted for
 
@@ -148,6 +156,7 @@ class Connection(asyncio.BufferedProtocol):
             task.cancel()
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        self._receiving_since = perf_counter()
         buffer = self._frames.get_buffer(sizehint)
         if self._frames.capacity != self.buffered:
             self._connections.account(self, self._frames.capacity)
@@ -160,26 +169,49 @@ class Connection(asyncio.BufferedProtocol):
             self._connections.account(self, self._frames.capacity)
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active = self._broker.loop.time()
         try:
             self._backlog.extend(self._frames.received(nbytes))
         except ProtocolError as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
             self.close()
-        else:
-            self._work()
+            return
+        self.last_active = now = perf_counter()
+        self._fair_queue.charge(self, now - self._receiving_since)
+        if not self._fair_queue.has_turn(self):
+            self._wait_for_turn()
+        elif self._backlog:
+            self._work(now)
 
-    def _work(self) -> None:
+    def _continue(self) -> None:
+        """Handle requests that arrived while no more could be handled."""
+        if self._fair_queue.has_turn(self):
+            self._work(perf_counter())
+        else:
+            self._wait_for_turn()
+
+    def take_turn(self) -> bool:
+        """Work for a quantum, and read from the socket again; return False if the connection is closed."""
+        self._waits_for_turn = False
+        self._work(perf_counter())
+        return self._transport is not None
+
+    def _wait_for_turn(self) -> None:
+        """Let other connections have a turn, and read nothing until then."""
+        if not self._waits_for_turn:
+            self._waits_for_turn = True
+            self._fair_queue.wait(self)
+            self._pause_or_resume()
+
+    def _work(self, began: float) -> None:
         """Handle the received requests while the client reads its responses; send responses together."""
         try:
-            self._regulate()
-            until = perf_counter() + SLICE_S
+            self._pause_or_resume()
             while self._backlog and not self._paused and self._transport is not None:
                 self._handle(self._backlog.popleft())
                 if self._slots:
-                    self._regulate()
-                if perf_counter() > until and self._backlog and not self._is_slicing:
-                    self._let_others()
+                    self._pause_or_resume()
+                if self._backlog and perf_counter() > began + QUANTUM_S:
+                    self._wait_for_turn()
             self._send_out()
             self._connections.account_replies(self)
             self._close_if_done()
@@ -189,16 +221,7 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             logger.exception("closing the connection of %s", self.address)
             self.close()
-
-    def _let_others(self) -> None:
-        """Let other connections have a turn: a chunk may hold thousands of small requests."""
-        self._is_slicing = True
-        self._regulate()
-        self._broker.loop.call_soon(self._slice_begins)
-
-    def _slice_begins(self) -> None:
-        self._is_slicing = False
-        self._regulate()
+        self._fair_queue.charge(self, perf_counter() - began)
 
     def eof_received(self) -> bool:
         """Send the responses that are ready soon, and close."""
@@ -230,17 +253,7 @@ class Connection(asyncio.BufferedProtocol):
             self._ensure_authenticated(handler)
         began = perf_counter()
         usage = self._usage(header, handler, frame) if self._broker.quotas.is_active else None
-        context = Context(
-            self._broker,
-            self.listener,
-            header.client_id,
-            version,
-            self.address,
-            self.principal,
-            self._sasl,
-            self._broker.authorizer,
-            usage,
-        )
+        context = self._context_of(header, usage)
         is_large = len(body) > SLICED_BYTES and key != ApiKey.API_VERSIONS
         if is_large:
             result: Any = self._decode_and_call(body, handler, context)
@@ -265,6 +278,31 @@ class Connection(asyncio.BufferedProtocol):
             self._answer_later(self._encoded(result, request) if is_large else result, request)
             return
         self._broker.meters.request(key).done(began)
+
+    def _context_of(self, header: RequestHeader, usage: RequestUsage | None) -> Context:
+        """Return the context of a request; that of the last one if it is the same."""
+        last = self._context
+        if (
+            last is not None
+            and usage is None
+            and last.usage is None
+            and last.version == header.request_api_version
+            and last.client_id == header.client_id
+            and last.principal is self.principal
+        ):
+            return last
+        self._context = context = Context(
+            self._broker,
+            self.listener,
+            header.client_id,
+            header.request_api_version,
+            self.address,
+            self.principal,
+            self._sasl,
+            self._broker.authorizer,
+            usage,
+        )
+        return context
 
     def _usage(self, header: RequestHeader, handler: Handler, frame: memoryview) -> RequestUsage | None:
         """Return what will be charged to the client's quotas; None for a request that is exempt from them."""
@@ -406,8 +444,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_out(self) -> None:
         if self._out and self._transport is not None:
-            if self.listener.security_protocol.uses_tls and self._out_bytes <= JOINED_BYTES:
-                self._transport.write(b"".join(self._out))  # each buffer would become a TLS record
+            if self._out_bytes <= self._joined_bytes:
+                self._transport.write(b"".join(self._out))
             else:
                 self._transport.writelines(self._out)
             self._out, self._out_bytes = [], 0
@@ -468,23 +506,32 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _regulate(self) -> None:
-        """Pause or resume reading: a client must read its responses and have few requests in flight."""
+        """Pause or resume reading, and handle the requests that have already arrived."""
+        if self._pause_or_resume() and self._backlog:
+            self._broker.loop.call_soon(self._continue)
+
+    def _pause_or_resume(self) -> bool:
+        """Pause or resume reading; return whether it was resumed.
+
+        A client must read its responses, have few requests in flight, and let others have their turns.
+        """
         pause = (
             not self._peer_reads
             or len(self._slots) >= MAX_IN_FLIGHT
             or self._parked >= PARKED_BYTES
             or self._is_slicing
+            or self._waits_for_turn
             or self._muted is not None
             or bool(self._slots and self._backlog and bytes(self._backlog[0][:2]) in _LATE)
         )
         if self._transport is None or pause == self._paused:
-            return
+            return False
         self._paused = pause
         if pause:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
-            self._broker.loop.call_soon(self._work)
+        return not pause
 
     def close(self) -> None:
         """Send the responses that are ready and close."""

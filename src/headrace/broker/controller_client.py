@@ -7,6 +7,7 @@ from typing import Any
 
 from headrace.broker.errors import RefusedByController
 from headrace.broker.peer import Peer, Peers
+from headrace.broker.peer_versions import PeerVersions
 from headrace.controller.channel import PeerGone
 from headrace.controller.errors import NotController
 from headrace.controller.topic_admin import BROKER_DEFAULT
@@ -28,7 +29,8 @@ _UNREGISTERED_RETRY_S = 0.1
 _CREATE_TIMEOUT_S = 60.0
 _SHUTDOWN_TIMEOUT_S = 10.0
 _SHUTDOWN_RETRY_S = 0.05
-CREATE_TOPICS_VERSION = 7
+CREATE_TOPICS_VERSIONS = range(5, 8)  # their requests and responses mean the same here
+SHUTDOWN_VERSIONS = range(1)  # of BrokerHeartbeat
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +101,16 @@ class ControllerClient:
 
     # -- requests ------------------------------------------------------------------------------
 
-    async def ask(self, request: Message, version: int, *, timeout_s: float) -> Any:
+    @property
+    def versions(self) -> PeerVersions | None:
+        """The versions that the controller supports; None if it is this broker, or not known."""
+        return None if self._is_controller() or self._peer is None else self._peer.versions
+
+    def choose(self, key: int, versions: range) -> int:
+        """Return the highest version of an API that the controller supports, or raise UnsupportedByPeer."""
+        return versions[-1] if self.versions is None else self.versions.choose(key, versions)
+
+    async def ask(self, request: Message, versions: range, *, timeout_s: float) -> Any:
         """Return the controller's response, waiting for the next controller to be elected if there is none.
 
         Raise NotController if none is elected in time, and PeerGone if the connection ends first.
@@ -108,9 +119,9 @@ class ControllerClient:
         deadline = loop.time() + _NO_CONTROLLER_TIMEOUT_S
         while loop.time() < deadline:
             if self._is_controller():
-                return await self._handle_locally(request, version)
+                return await self._handle_locally(request, versions[-1])
             if self._peer is not None and self._peer.is_open:
-                return await self._peer.ask(request, version, timeout_s=timeout_s)
+                return await self._peer.ask(request, versions, timeout_s=timeout_s)
             await asyncio.sleep(_RECONNECT_S)
         raise NotController("there is no controller at the moment (NOT_CONTROLLER)")
 
@@ -143,7 +154,7 @@ class ControllerClient:
     async def _create(self, topics: Sequence[CreatableTopic]) -> Sequence[CreatableTopicResult]:
         request = CreateTopicsRequest(topics=topics, timeout_ms=0)  # the client that needs them retries
         try:
-            response = await self.ask(request, CREATE_TOPICS_VERSION, timeout_s=_CREATE_TIMEOUT_S)
+            response = await self.ask(request, CREATE_TOPICS_VERSIONS, timeout_s=_CREATE_TIMEOUT_S)
         except PeerGone as error:
             raise NotController(f"the controller has not answered: {error} (NOT_CONTROLLER)") from error
         results: Sequence[CreatableTopicResult] = response.topics
@@ -164,7 +175,7 @@ class ControllerClient:
         )
         while loop.time() < deadline:
             try:
-                response = await self.ask(request, 0, timeout_s=_SHUTDOWN_TIMEOUT_S)
+                response = await self.ask(request, SHUTDOWN_VERSIONS, timeout_s=_SHUTDOWN_TIMEOUT_S)
             except (PeerGone, NotController, CoordinationError) as error:
                 logger.info("shutting down without the controller: %s", error)
                 return

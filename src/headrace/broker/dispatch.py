@@ -15,6 +15,7 @@ from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.seed_replica import SEED_REPLICA
 from headrace.protocol.step_down import STEP_DOWN
 from headrace.protocol.structs import default_of
 from headrace.protocol.update_metadata import UPDATE_METADATA
@@ -125,6 +126,7 @@ class BrokerKey(IntEnum):
     ENVELOPE = 58  # Kafka's
     BROKER_METRICS = BROKER_METRICS
     STEP_DOWN = STEP_DOWN
+    SEED_REPLICA = SEED_REPLICA
 
 
 class Handler(NamedTuple):

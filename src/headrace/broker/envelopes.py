@@ -13,24 +13,29 @@ from headrace.protocol.message import Message
 from headrace.protocol.schema.envelope import EnvelopeRequest, EnvelopeResponse
 from headrace.protocol.schema.request_header import RequestHeader
 
-ENVELOPE_VERSION: Final = 0
+ENVELOPE_VERSIONS: Final = range(1)
 _TIMEOUT_S: Final = 60.0
 _RETRY_S: Final = 0.05  # after a broker that is no longer the controller has answered
 _CORRELATION_ID: Final = 0  # of the request inside, which is the only one of its envelope
 
 
 async def forward(request: Message, context: Context) -> Encoded:
-    """Return the controller's response to a client's request, which keeps its principal and address."""
+    """Return the controller's response to a client's request, which keeps its principal and address.
+
+    A controller of an earlier version may not support the version of the request: the connection is closed,
+    and the client learns the controller's versions when it connects again (`handlers/api_versions`).
+    """
+    key, controller = request.__api_key__, context.broker.controller_client
+    assert key is not None, request
     envelope = sealed(request, context)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _TIMEOUT_S
     while True:
         try:
-            response = await context.broker.controller_client.ask(
-                envelope, ENVELOPE_VERSION, timeout_s=_TIMEOUT_S
-            )
+            controller.choose(key, range(context.version, context.version + 1))
+            response = await controller.ask(envelope, ENVELOPE_VERSIONS, timeout_s=_TIMEOUT_S)
         except (PeerGone, NotController) as error:
-            raise HangUp(f"the controller cannot be reached: {error}") from error
+            raise HangUp(f"the controller has not answered: {error}") from error
         if response.error_code != ErrorCode.NOT_CONTROLLER:
             return opened(response, request, context.version)
         if loop.time() > deadline:

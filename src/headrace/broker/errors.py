@@ -18,6 +18,12 @@ class LeadershipInterrupted(NotLeader):
     """Another broker may have led the partition since a batch arrived here. A retry begins anew."""
 
 
+class SeedRefused(KafkaError):
+    """This broker does not seed the replica; the other broker fetches every record instead."""
+
+    code = ErrorCode.POLICY_VIOLATION
+
+
 class NotEnoughReplicas(KafkaError):
     """The ISR is smaller than min.insync.replicas, and the request has acks=all."""
 

@@ -16,7 +16,7 @@ from headrace.broker.image import ClusterImage
 from headrace.broker.partition import Partition
 from headrace.broker.peer import Peer
 from headrace.broker.translate import FAILURES
-from headrace.controller.channel import PeerGone
+from headrace.controller.channel import PeerGone, UnsupportedByPeer
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.fetch import (
@@ -33,13 +33,14 @@ from headrace.replication import follower
 from headrace.replication.follower import EpochEnd, Position
 from headrace.replication.rate import Rate
 
-VERSION = 17
+VERSIONS = range(15, 18)  # their requests and responses mean the same
 _TIMEOUT_S = 30.0
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.05, 1.0
 _SUSPICION_S = 2.0  # after which the controller has announced any new leader
 _OFFLINE_S = 30.0
 _BACKOFF_S = 0.5  # for a partition that the leader refuses: an UpdateMetadata is probably on its way
-_EARLIEST, _LATEST, _ANY_REPLICA, _LIST_OFFSETS_VERSION = -2, -1, -2, 7
+_EARLIEST, _LATEST, _ANY_REPLICA = -2, -1, -2
+_LIST_OFFSETS_VERSIONS = range(4, 8)
 _FETCH_SETTINGS = (
     "replica.fetch.wait.max.ms",
     "replica.fetch.min.bytes",
@@ -176,6 +177,8 @@ class Fetcher:
                 while self._partitions:
                     await self._fetch(self._peer)
                     delay = 0.0
+            except UnsupportedByPeer:  # whoever has made the connection has logged it
+                await asyncio.sleep(_LAST_RETRY_S)
             except PeerGone as error:
                 logger.debug("fetching from broker %d: %s", self._leader, error)
                 if self._peer is not None and not self._hung_up:
@@ -213,7 +216,7 @@ class Fetcher:
     async def _fetch(self, peer: Peer) -> None:
         await self._wait_for_backoff()
         request = self._request()
-        response: FetchResponse = await peer.ask(request, VERSION, timeout_s=_TIMEOUT_S)
+        response: FetchResponse = await peer.ask(request, VERSIONS, timeout_s=_TIMEOUT_S)
         if response.error_code != ErrorCode.NONE:
             self._begin_session()
             await asyncio.sleep(_FIRST_RETRY_S)
@@ -378,7 +381,7 @@ class Fetcher:
         )
         topic = ListOffsetsTopic(name=partition.id.topic, partitions=[entry])
         request = ListOffsetsRequest(replica_id=replica_id, topics=[topic])
-        response = await self._peer.ask(request, _LIST_OFFSETS_VERSION, timeout_s=_TIMEOUT_S)
+        response = await self._peer.ask(request, _LIST_OFFSETS_VERSIONS, timeout_s=_TIMEOUT_S)
         answer = response.topics[0].partitions[0]
         if answer.error_code:
             raise NotLeader(f"broker {self._leader} refuses ListOffsets for {partition.id}")

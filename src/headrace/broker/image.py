@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headrace.coordination.znodes import BrokerRegistration, PartitionState, TopicAssignment
+from headrace.coordination.znodes import BrokerRegistration, PartitionState
+from headrace.locations import Location, Locations
 from headrace.storage.topics import INTERNAL_TOPICS
 
 
@@ -19,16 +20,16 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
-    """A topic: its id, its replica assignment, and the state of each partition."""
+    """A topic: its id, its replica assignment, and the state of each partition.
+
+    Partitions are in ascending order. Their states are replaced in place; a topic with more partitions is
+    another image.
+    """
 
     name: str
     topic_id: bytes
-    replicas: Mapping[int, Sequence[int]]
-    states: Mapping[int, PartitionState]
-
-    @classmethod
-    def of(cls, assignment: TopicAssignment, states: Mapping[int, PartitionState]) -> "TopicImage":
-        return cls(assignment.topic, assignment.topic_id, assignment.replicas, states)
+    replicas: dict[int, Sequence[int]]
+    states: dict[int, PartitionState]
 
     @property
     def is_internal(self) -> bool:
@@ -80,6 +81,11 @@ class ClusterImage:
     def offline(self, replicas: Sequence[int]) -> list[int]:
         """Return the replicas whose broker is not registered."""
         return [each for each in replicas if each not in self.brokers]
+
+    @property
+    def locations(self) -> Locations:
+        """The racks and nodes of the live brokers."""
+        return {each.broker_id: Location(each.rack, each.node) for each in self.brokers.values()}
 
     def nodes(self, listener: str) -> list[Node]:
         """Return the live brokers that have `listener`, ordered by id."""

@@ -10,9 +10,10 @@ from headrace.broker.image import ClusterImage
 from headrace.broker.translate import FAILURES
 from headrace.controller.runner import Controller
 from headrace.coordinator.errors import CoordinatorNotAvailable
+from headrace.locations import nodes
 from headrace.protocol.errors import ErrorCode
 
-_REPLICAS: Final = 3  # unless a setting says otherwise or there are fewer brokers
+_REPLICAS: Final = 3  # unless a setting says otherwise or there are fewer nodes
 _CONFIGS: Final = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 logger = logging.getLogger(__name__)
@@ -58,11 +59,9 @@ class InternalTopic:
         config = self._config()
         replicas = config.integer(self._settings.replicas)
         if self._settings.replicas not in config.given:
-            replicas = min(_REPLICAS, len(self._image.brokers))
+            replicas = min(_REPLICAS, len(nodes(self._image.locations)))
             if replicas < _REPLICAS:
-                logger.warning(
-                    "%s is created with %d replicas: there are no more brokers", self.name, replicas
-                )
+                logger.warning("%s is created with %d replicas: there are no more nodes", self.name, replicas)
         try:
             await self._create_topic(
                 self.name,
@@ -83,9 +82,13 @@ class InternalTopic:
         return configs
 
     async def raise_replicas(self, controller: Controller) -> None:
-        """Add the replicas that the topic could not have when it was created: brokers have joined."""
+        """Add the replicas that the topic could not have when it was created: brokers have joined.
+
+        Another replica on the same node would not survive its failure, and would have to move later.
+        """
         if self._settings.replicas not in self._config().given:
             try:
-                await controller.raise_replicas(self.name, min(_REPLICAS, len(controller.model.live)))
+                count = min(_REPLICAS, len(nodes(controller.model.locations)))
+                await controller.raise_replicas(self.name, count)
             except FAILURES as error:
                 logger.warning("%s did not get more replicas: %s", self.name, error)

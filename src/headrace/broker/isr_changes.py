@@ -20,7 +20,7 @@ from headrace.protocol.schema.alter_partition import (
 )
 from headrace.replication.leader import Leader
 
-VERSION = 3
+VERSIONS = range(3, 4)
 _TIMEOUT_S = 5.0
 _RETRY_S = 0.1
 _REFUSED = {ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST}
@@ -105,7 +105,7 @@ class IsrChanges:
         """Send one request. Without an answer the proposals stay pending: they may have been accepted."""
         try:
             response: AlterPartitionResponse = await self._ask_controller(
-                self._request(proposals), VERSION, timeout_s=_TIMEOUT_S
+                self._request(proposals), VERSIONS, timeout_s=_TIMEOUT_S
             )
         except (PeerGone, *FAILURES) as error:
             logger.debug("an ISR change could not be proposed and is retried: %s", error)

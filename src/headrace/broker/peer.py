@@ -5,23 +5,29 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import count
 from typing import Any, Protocol, cast
 
+from headrace import __version__
 from headrace.broker.peer_authentication import PeerCredentials
-from headrace.controller.channel import PeerGone
+from headrace.broker.peer_versions import PeerVersions
+from headrace.controller.channel import PeerGone, UnsupportedByPeer
 from headrace.coordination.znodes import BrokerRegistration
-from headrace.protocol.api import response_class
+from headrace.protocol.api import decode_response
+from headrace.protocol.api_versions import BROKER_SOFTWARE
 from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import FrameBuffer, encode_frame
 from headrace.protocol.headers import decode_response_header, encode_request_header
 from headrace.protocol.message import Message
+from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.request_header import RequestHeader
 from headrace.security.listeners import Endpoint
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 CONNECT_TIMEOUT_S = 3.0
+_NEGOTIATION_VERSION = 3  # of ApiVersions: the first with the name of the software
 _RENEWED_AFTER = 0.8  # of the time for which an authentication is valid
 
 logger = logging.getLogger(__name__)
@@ -39,7 +45,7 @@ class _Pending:
 class AskController(Protocol):
     """Sends a request to the controller and returns its response; raises PeerGone or NotController."""
 
-    async def __call__(self, request: Message, version: int, *, timeout_s: float) -> Any: ...
+    async def __call__(self, request: Message, versions: range, *, timeout_s: float) -> Any: ...
 
 
 class Peer(asyncio.BufferedProtocol):
@@ -54,6 +60,8 @@ class Peer(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._reauthenticating: asyncio.Task[None] | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
+        self.versions = PeerVersions({})  # until they are negotiated
+        self.on_unsupported: Callable[[UnsupportedByPeer], None] = _log_unsupported
 
     @classmethod
     async def connect(
@@ -75,11 +83,23 @@ class Peer(asyncio.BufferedProtocol):
                     endpoint.port,
                     ssl=tls if endpoint.security_protocol.uses_tls else None,
                 )
+                await peer.negotiate()
                 if credentials is not None and endpoint.security_protocol.uses_sasl:
                     await peer.authenticate(credentials)
         except (OSError, TimeoutError) as error:
             raise PeerGone(f"{endpoint} cannot be reached: {error or 'connection timed out'}") from error
         return peer
+
+    async def negotiate(self) -> None:
+        """Learn which versions the other broker supports; close the connection if that fails."""
+        request = ApiVersionsRequest(
+            client_software_name=BROKER_SOFTWARE, client_software_version=__version__
+        )
+        try:
+            self.versions = PeerVersions.of(await self._send(request, _NEGOTIATION_VERSION, None))
+        except BaseException:
+            self.close()
+            raise
 
     async def authenticate(self, credentials: PeerCredentials) -> None:
         """Authenticate, and again before that expires; close the connection if it fails."""
@@ -112,8 +132,21 @@ class Peer(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
-    async def ask(self, request: Message, version: int, *, timeout_s: float | None = None) -> Any:
-        """Return the response to `request`; PeerGone if the connection ends first, or after `timeout_s`."""
+    async def ask(self, request: Message, versions: range, *, timeout_s: float | None = None) -> Any:
+        """Return the response to `request`, which is sent in the highest common version of both brokers.
+
+        PeerGone if the connection ends first, or after `timeout_s`; UnsupportedByPeer if there is no such
+        version.
+        """
+        assert request.__api_key__ is not None, request
+        try:
+            version = self.versions.choose(request.__api_key__, versions)
+        except UnsupportedByPeer as error:
+            self.on_unsupported(error)
+            raise
+        return await self._send(request, version, timeout_s)
+
+    async def _send(self, request: Message, version: int, timeout_s: float | None) -> Any:
         if self._transport is None:
             raise PeerGone("the connection has ended")
         key = request.__api_key__
@@ -175,9 +208,13 @@ class Peer(asyncio.BufferedProtocol):
         correlation_id, body = decode_response_header(pending.key, pending.version, frame)
         if correlation_id != pending.correlation_id:
             raise ProtocolError(f"response {correlation_id} to request {pending.correlation_id}")
-        response = response_class(pending.key).decode(body, pending.version)
+        response = decode_response(pending.key, pending.version, body)
         if not pending.future.done():
             pending.future.set_result(response)
+
+
+def _log_unsupported(error: UnsupportedByPeer) -> None:
+    logger.warning("another broker cannot be sent a request: %s", error)
 
 
 class Peers:
@@ -196,6 +233,7 @@ class Peers:
         self._pool = pool
         self._tls = tls
         self._untrusted: dict[int, str] = {}  # why TLS with a broker has failed, until it succeeds
+        self._unsupported: dict[tuple[int, int], str] = {}  # by broker and API: what was logged last
         self.credentials = credentials
 
     async def connect(self, registration: BrokerRegistration) -> Peer:
@@ -213,7 +251,16 @@ class Peers:
                 self._warn(registration.broker_id, str(error))
             raise
         self._untrusted.pop(registration.broker_id, None)
+        peer.on_unsupported = partial(self._warn_unsupported, registration.broker_id)
         return peer
+
+    def _warn_unsupported(self, broker_id: int, error: UnsupportedByPeer) -> None:
+        place, why = (broker_id, error.key), str(error)
+        if self._unsupported.get(place) != why:
+            self._unsupported[place] = why
+            logger.warning(
+                "the versions of this broker and of broker %d are too far apart: %s", broker_id, why
+            )
 
     def _warn(self, broker_id: int, why: str) -> None:
         if self._untrusted.get(broker_id) != why:
@@ -241,17 +288,17 @@ class PeerPool:
         self._peers: dict[int, Peer] = {}
         self._connecting: dict[int, asyncio.Lock] = {}
 
-    async def ask(self, broker_id: int, request: Message, version: int, *, timeout_s: float) -> Any:
+    async def ask(self, broker_id: int, request: Message, versions: range, *, timeout_s: float) -> Any:
         """Return the response of a broker; PeerGone if there is none within the timeout."""
         if broker_id == self._broker_id:
-            return await self._handle_locally(request, version)
+            return await self._handle_locally(request, versions[-1])
         peer = self._peers.get(broker_id)
         if peer is None or not peer.is_open:
             async with self._connecting.setdefault(broker_id, asyncio.Lock()):
                 peer = self._peers.get(broker_id)
                 if peer is None or not peer.is_open:
                     peer = self._peers[broker_id] = await self._connect_to(broker_id)
-        return await peer.ask(request, version, timeout_s=timeout_s)
+        return await peer.ask(request, versions, timeout_s=timeout_s)
 
     def close(self) -> None:
         for peer in self._peers.values():
@@ -265,10 +312,10 @@ class LocalLink:
     def __init__(self, handle_locally: Callable[[Message, int], Awaitable[Any]]) -> None:
         self._handle_locally = handle_locally
 
-    async def ask(self, request: Message, version: int, *, timeout_s: float | None = None) -> Any:
+    async def ask(self, request: Message, versions: range, *, timeout_s: float | None = None) -> Any:
         del timeout_s  # no network is involved that could delay the response
         await asyncio.sleep(0)  # a series of updates must not keep the event loop from other work
-        return await self._handle_locally(request, version)
+        return await self._handle_locally(request, versions[-1])
 
     async def closed(self) -> None:
         await asyncio.get_running_loop().create_future()

@@ -17,10 +17,10 @@ from headrace.security.sasl.jaas import jaas_options
 from headrace.security.sasl.scram_client import ScramClient
 
 SUPPORTED: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
-HANDSHAKE_VERSION: Final = 1
-AUTHENTICATE_VERSION: Final = 2
+HANDSHAKE_VERSIONS: Final = range(1, 2)
+AUTHENTICATE_VERSIONS: Final = range(1, 3)
 
-Ask = Callable[[Message, int], Awaitable[Any]]
+Ask = Callable[[Message, range], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PeerCredentials:
 
         PeerGone if the other broker refuses it.
         """
-        answer = await ask(SaslHandshakeRequest(mechanism=self.mechanism), HANDSHAKE_VERSION)
+        answer = await ask(SaslHandshakeRequest(mechanism=self.mechanism), HANDSHAKE_VERSIONS)
         if answer.error_code != ErrorCode.NONE:
             raise PeerGone(f"the broker does not accept {self.mechanism}")
         if self.mechanism == PLAIN:
@@ -76,7 +76,7 @@ class PeerCredentials:
 
     async def _send(self, ask: Ask, message: bytes) -> SaslAuthenticateResponse:
         request = SaslAuthenticateRequest(auth_bytes=message)
-        answer: SaslAuthenticateResponse = await ask(request, AUTHENTICATE_VERSION)
+        answer: SaslAuthenticateResponse = await ask(request, AUTHENTICATE_VERSIONS)
         if answer.error_code != ErrorCode.NONE:
             raise PeerGone(f"the broker refuses user {self.username}: {answer.error_message}")
         return answer

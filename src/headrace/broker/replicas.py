@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from headrace.broker.config import BrokerConfig
 from headrace.broker.fetcher import Fetchers, FollowerContext
@@ -12,6 +12,7 @@ from headrace.broker.isr_changes import IsrChanges
 from headrace.broker.meters import Meters
 from headrace.broker.partition import Partition, monotonic_ms
 from headrace.broker.peer import AskController, Peer
+from headrace.broker.seeding import Seedings
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.slices import STEP, Steps, in_slices
 from headrace.coordination.znodes import BrokerRegistration, PartitionState
@@ -20,6 +21,7 @@ from headrace.protocol.fields import ZERO_UUID
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.update_metadata import (
     FULL,
+    NOT_A_PART,
     TOPIC_IS_GONE,
     UpdateMetadataBroker,
     UpdateMetadataPartitionState,
@@ -33,6 +35,24 @@ from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
+
+
+class _StaleSender(Exception):
+    """An UpdateMetadata has become stale while it was applied."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(f"an UpdateMetadata has become stale: {code.name}")
+        self.code = code
+
+
+class _TopicSettings(NamedTuple):
+    """The settings of a topic that its replicas use."""
+
+    own: Mapping[str, str]
+    log_config: LogConfig
+    min_insync_replicas: int
+    throttled_leaders: Collection[str]
+    throttled_followers: Collection[str]
 
 
 class ReplicaListener(Protocol):
@@ -85,6 +105,14 @@ class Replicas:
                 self.rate_as_follower,
             )
         )
+        self._seedings = Seedings(
+            broker_id,
+            image,
+            logs=logs,
+            connect_to=connect_to,
+            on_end=self._seeding_ended,
+            on_discarded=self._unlink_deleted,
+        )
         self.isr_changes = IsrChanges(
             broker_id,
             self.partitions,
@@ -95,6 +123,8 @@ class Replicas:
         )
         self._controller_epoch = 0  # the newest that a message of a controller had
         self._is_updated = False
+        self._listed: set[str] = set()  # the topics of the parts of the cluster's state so far
+        self._next_part = 0
         self._updating = asyncio.Lock()
         self._has_deleted = False  # logs whose files are still to be removed
         self._unlinking: asyncio.Task[None] | None = None
@@ -122,21 +152,47 @@ class Replicas:
             return stale
         if not self._is_updated and not self._end_doubt():
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if update.part not in {NOT_A_PART, 0, self._next_part}:
+            logger.warning("part %d of the cluster's state, expected %d", update.part, self._next_part)
+            return ErrorCode.INVALID_REQUEST
         image = self._image
         image.controller_id = update.controller_id
         self._take_brokers(update.live_brokers)
-        for state in update.topic_states:
-            yield from self._create_replicas(state)
-            stale = self.check_sender(update.controller_epoch, update.broker_epoch)
-            if stale is not ErrorCode.NONE:  # another controller has sent a message in the meantime
-                return stale
-            self._take_topic(state, whole=update.type == FULL)
-        if update.type == FULL:
-            self._drop_unknown({state.topic_name for state in update.topic_states})
+        try:
+            for state in update.topic_states:
+                yield from self._create_replicas(state, update)
+                yield from self._take_topic(state, update)
+        except _StaleSender as error:
+            return error.code
+        if self._is_whole_now(update):
+            self._drop_unknown(self._listed)
+            self._listed = set()
         image.version += 1
-        self._is_updated = True
-        self._listener.updated()
+        if update.part == NOT_A_PART or update.is_last_part:
+            self._is_updated = True
+            self._listener.updated()
         return ErrorCode.NONE
+
+    def _is_whole_now(self, update: UpdateMetadataRequest) -> bool:
+        """Note the topics of the whole state; return whether `update` was all of it or its last part."""
+        if update.part == NOT_A_PART and update.type != FULL:
+            return False
+        if update.part in {NOT_A_PART, 0}:
+            self._listed = set()
+        self._listed.update(state.topic_name for state in update.topic_states)
+        self._next_part = update.part + 1
+        return update.part == NOT_A_PART or update.is_last_part
+
+    def _pause(self, update: UpdateMetadataRequest) -> Steps[None]:
+        """Let requests be handled; raise _StaleSender if another controller has sent a message meanwhile.
+
+        This broker may also have registered again: it must not get the roles of its last registration.
+        """
+        self._image.version += 1
+        yield
+        code = self.check_sender(update.controller_epoch, update.broker_epoch)
+        if code is not ErrorCode.NONE:
+            raise _StaleSender(code)
 
     def check_sender(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         """Return the error for a message of a former controller, or to an earlier epoch of this broker."""
@@ -169,67 +225,93 @@ class Replicas:
             if before.get(broker_id, epoch) != epoch:
                 self.fetchers.leader_is_back(broker_id)
 
-    def _create_replicas(self, update: UpdateMetadataTopicState) -> Steps[None]:
-        """Create the replicas that this broker does not have yet; `_take_topic` then gives them their roles.
-
-        Clients see a topic with all its partitions or not at all, so the rest is done in one step.
-        """
-        old = self._image.topics.get(update.topic_name)
-        if old is not None and old.topic_id != update.topic_id:
+    def _create_replicas(self, topic: UpdateMetadataTopicState, update: UpdateMetadataRequest) -> Steps[None]:
+        """Create the replicas that this broker does not have yet; `_take_topic` gives them their roles."""
+        old = self._image.topics.get(topic.topic_name)
+        if old is not None and old.topic_id != topic.topic_id:
             return  # the earlier topic of this name has to be deleted first
         config = self._config().log_config({})
-        for number, state in enumerate(update.partition_states):
+        for number, state in enumerate(topic.partition_states):
             if not number % STEP:
-                yield
-            id_ = TopicPartition(update.topic_name, state.partition_index)
+                yield from self._pause(update)
+            id_ = TopicPartition(topic.topic_name, state.partition_index)
             is_here = self._broker_id in state.replicas and not _is_stale(state, old)
             if is_here and id_ not in self._logs().failed:
-                self._try_to_ensure(id_, update.topic_id, config)
+                self._seed_if_possible(id_, topic.topic_id, state, config)
+                self._try_to_ensure(id_, topic.topic_id, config)
 
-    def _take_topic(self, update: UpdateMetadataTopicState, *, whole: bool) -> None:
-        image, name = self._image, update.topic_name
+    def _seed_if_possible(
+        self, id_: TopicPartition, topic_id: bytes, state: UpdateMetadataPartitionState, config: LogConfig
+    ) -> None:
+        """Begin to seed a replica that has no log here, if another broker of this node can; see `seeding`."""
+        if id_ in self._seedings:
+            if self._broker_id in {state.leader, *state.isr}:
+                self._seedings.cancel(id_)  # there is no leader to wait for
+        elif id_ not in self._logs().logs:
+            source = self._seedings.source_of(state.leader, state.isr, state.replicas)
+            if source is not None:
+                self._seedings.begin(id_, topic_id, source, config)
+
+    def _seeding_ended(self, id_: TopicPartition, topic_id: bytes) -> None:
+        """Give the replica its role, or delete it if it was removed meanwhile."""
+        topic = self._image.topics.get(id_.topic)
+        is_here = topic is not None and self._broker_id in topic.replicas.get(id_.partition, ())
+        if topic is not None and is_here:
+            settings = self._settings_of(topic)
+            self._use_partition(topic, id_.partition, settings)
+            self._listener.topic_changed(topic, settings.own)
+        elif self._logs().topic_ids.get(id_) == topic_id:
+            self._drop_if_here(id_)
+
+    def _take_topic(self, topic: UpdateMetadataTopicState, update: UpdateMetadataRequest) -> Steps[None]:
+        """Apply the states of a topic's partitions, each with the role of this broker's replica.
+
+        Clients see a new topic with all its partitions or not at all. Coordinators follow the leaders of an
+        internal topic, so its roles change in one step.
+        """
+        image, name = self._image, topic.topic_name
         old = image.topics.get(name)
-        if any(state.leader == TOPIC_IS_GONE for state in update.partition_states):
-            if old is None or update.topic_id in {
+        if any(state.leader == TOPIC_IS_GONE for state in topic.partition_states):
+            if old is None or topic.topic_id in {
                 ZERO_UUID,
                 old.topic_id,
             }:  # otherwise it was an earlier topic of this name
                 self._forget_topic(name)
             return
-        if old is not None and old.topic_id != update.topic_id:
+        if old is not None and old.topic_id != topic.topic_id:
             self._forget_topic(name)
             old = None
         if old is None:
-            image.topic_configs[name] = {config.name: config.value for config in update.configs}
-        replicas = {} if old is None or whole else dict(old.replicas)
-        states = {} if old is None or whole else dict(old.states)
-        for state in update.partition_states:
+            image.topic_configs[name] = {config.name: config.value for config in topic.configs}
+        taken = _image_to_change(old, topic, whole=update.type == FULL)
+        settings = self._settings_of(taken)
+        for number, state in enumerate(sorted(topic.partition_states, key=_index_of)):
+            if not number % STEP and not taken.is_internal:
+                yield from self._pause(update)
+            index = state.partition_index
             if old is not None and _is_stale(state, old):
-                replicas[state.partition_index] = old.replicas[state.partition_index]
-                states[state.partition_index] = old.states[state.partition_index]
+                taken.replicas[index], taken.states[index] = old.replicas[index], old.states[index]
+            elif old is None or not _is_known(state, old):
+                taken.replicas[index], taken.states[index] = tuple(state.replicas), _state(name, state)
+            elif TopicPartition(name, index) in self.partitions or self._broker_id not in state.replicas:
+                taken.replicas[index], taken.states[index] = old.replicas[index], old.states[index]
                 continue
-            replicas[state.partition_index] = tuple(state.replicas)
-            states[state.partition_index] = PartitionState(
-                topic=name,
-                partition=state.partition_index,
-                leader=state.leader,
-                leader_epoch=state.leader_epoch,
-                isr=tuple(state.isr),
-                controller_epoch=state.controller_epoch,
-                elr=tuple(state.eligible_leader_replicas),
-                last_leader=state.last_known_leader,
-                version=state.zk_version,
-            )
-        topic = TopicImage(
-            name, update.topic_id, dict(sorted(replicas.items())), dict(sorted(states.items()))
-        )
-        image.put_topic(topic)
-        self.use(topic, [state.partition_index for state in update.partition_states])
+            self._use_partition(taken, index, settings)
+        image.put_topic(taken)
+        self._listener.topic_changed(taken, settings.own)
 
     def _forget_topic(self, name: str) -> None:
-        if name in self._image.topics:
-            self._image.remove_topic(name)
-        self.drop_topic(name)
+        topic = self._image.topics.get(name)
+        self._image.remove_topic(name)
+        if topic is not None:
+            self.drop_topic(name, [TopicPartition(name, index) for index in topic.replicas])
+        else:
+            self.drop_topic(name, self._stored(name))
+
+    def _stored(self, name: str) -> list[TopicPartition]:
+        """Return the partitions of a topic whose logs this broker has, by looking at all logs."""
+        logs = self._logs()
+        return [id_ for id_ in (*logs.logs, *logs.failed) if id_.topic == name]
 
     def _drop_unknown(self, known: set[str]) -> None:
         """Delete the logs of topics that were deleted while this broker was stopped."""
@@ -238,13 +320,19 @@ class Replicas:
         logs = self._logs()
         for name in {id_.topic for id_ in (*logs.logs, *logs.failed)} - known:
             logger.warning("topic %s was deleted while this broker was stopped: deleting its logs", name)
-            self.drop_topic(name)
+            self.drop_topic(name, self._stored(name))
 
     # -- replicas ------------------------------------------------------------------------
 
-    def use(self, topic: TopicImage, indexes: Collection[int] | None = None) -> None:
+    def use(self, topic: TopicImage) -> None:
         """Create, configure and delete this broker's replicas of `topic`, and give them their roles."""
-        broker_config, logs = self._config(), self._logs()
+        settings = self._settings_of(topic)
+        for index in topic.replicas:
+            self._use_partition(topic, index, settings)
+        self._listener.topic_changed(topic, settings.own)
+
+    def _settings_of(self, topic: TopicImage) -> _TopicSettings:
+        broker_config = self._config()
         own = self._image.topic_configs.get(topic.name, {})
         try:
             config = broker_config.log_config(own)
@@ -252,29 +340,33 @@ class Replicas:
             logger.warning("the configuration of topic %s in ZooKeeper is ignored: %s", topic.name, error)
             own = {}
             config = broker_config.log_config(own)
-        min_insync_replicas = broker_config.min_insync_replicas(own)
-        leader_list, follower_list = broker_config.throttled_replicas(own)
-        for index in topic.replicas if indexes is None else indexes:
-            id_ = TopicPartition(topic.name, index)
-            replicas = topic.replicas[index]
-            if self._broker_id not in replicas:
-                self._drop_if_here(id_)
-                continue
-            if id_ in logs.failed:
-                continue
-            partition = self._try_to_ensure(id_, topic.topic_id, config)
-            if partition is None:
-                continue
-            partition.log.config = config
-            partition.use_min_insync_replicas(min_insync_replicas)
-            partition.throttled_for_followers = is_throttled(leader_list, index, self._broker_id)
-            partition.throttled_as_follower = is_throttled(follower_list, index, self._broker_id)
-            state = topic.states.get(index)
-            if state is not None and partition.become(state, replicas, monotonic_ms()):
-                self.fetchers.follow(partition)
-        self._listener.topic_changed(topic, own)
+        return _TopicSettings(
+            own, config, broker_config.min_insync_replicas(own), *broker_config.throttled_replicas(own)
+        )
+
+    def _use_partition(self, topic: TopicImage, index: int, settings: _TopicSettings) -> None:
+        id_ = TopicPartition(topic.name, index)
+        replicas = topic.replicas[index]
+        if self._broker_id not in replicas:
+            self._drop_if_here(id_)
+            return
+        if id_ in self._logs().failed:
+            return
+        partition = self._try_to_ensure(id_, topic.topic_id, settings.log_config)
+        if partition is None:
+            return
+        partition.log.config = settings.log_config
+        partition.use_min_insync_replicas(settings.min_insync_replicas)
+        partition.throttled_for_followers = is_throttled(settings.throttled_leaders, index, self._broker_id)
+        partition.throttled_as_follower = is_throttled(settings.throttled_followers, index, self._broker_id)
+        state = topic.states.get(index)
+        if state is not None and partition.become(state, replicas, monotonic_ms()):
+            self.fetchers.follow(partition)
 
     def _try_to_ensure(self, id_: TopicPartition, topic_id: bytes, config: LogConfig) -> Partition | None:
+        """Return the replica, created if need be; None if it is being seeded, or cannot be created."""
+        if id_ in self._seedings:
+            return None
         try:
             return self._ensure(id_, topic_id, config)
         except (StorageError, OSError) as error:
@@ -306,6 +398,7 @@ class Replicas:
 
     def _drop_if_here(self, id_: TopicPartition) -> None:
         """Delete a replica that this broker no longer has; requests that wait for it are answered."""
+        self._seedings.cancel(id_)
         partition = self.partitions.pop(id_, None)
         if partition is not None:
             self.fetchers.forget(id_)
@@ -315,11 +408,12 @@ class Replicas:
             logs.delete(id_)
             self._unlink_deleted()
 
-    def drop_topic(self, name: str) -> None:
-        """Delete every log of a deleted topic; requests that wait for it are answered."""
+    def drop_topic(self, name: str, partitions: Collection[TopicPartition]) -> None:
+        """Delete the logs of a deleted topic; requests that wait for it are answered."""
         self._listener.topic_removed(name)
+        self._seedings.cancel_topic(name)
         logs = self._logs()
-        gone = [id_ for id_ in (*logs.logs, *logs.failed) if id_.topic == name]
+        gone = [id_ for id_ in partitions if id_ in logs.logs or id_ in logs.failed]
         for id_ in gone:
             partition = self.partitions.pop(id_, None)
             if partition is not None:
@@ -355,6 +449,7 @@ class Replicas:
 
     def stop(self) -> None:
         self.isr_changes.stop()
+        self._seedings.stop()
         self.fetchers.stop()
 
 
@@ -366,6 +461,50 @@ def _is_stale(state: UpdateMetadataPartitionState, topic: TopicImage | None) -> 
     """
     known = None if topic is None else topic.states.get(state.partition_index)
     return known is not None and (state.leader_epoch, state.zk_version) < (known.leader_epoch, known.version)
+
+
+def _index_of(state: UpdateMetadataPartitionState) -> int:
+    return state.partition_index
+
+
+def _is_known(state: UpdateMetadataPartitionState, topic: TopicImage) -> bool:
+    """Return whether this very state of the partition is known."""
+    known = topic.states.get(state.partition_index)
+    return (
+        known is not None
+        and (state.leader_epoch, state.zk_version) == (known.leader_epoch, known.version)
+        and (state.leader, tuple(state.isr)) == (known.leader, known.isr)
+        and tuple(state.replicas) == tuple(topic.replicas[state.partition_index])
+    )
+
+
+def _image_to_change(old: TopicImage | None, update: UpdateMetadataTopicState, *, whole: bool) -> TopicImage:
+    """Return the image for the states of `update`: `old` itself, unless its partitions change in number."""
+    indexes = {state.partition_index for state in update.partition_states}
+    if old is not None and indexes <= old.states.keys() and not (whole and len(indexes) < len(old.states)):
+        return old
+    kept = {} if old is None or whole else old.states
+    every = sorted(indexes | kept.keys())
+    replicas: dict[int, Sequence[int]] = dict.fromkeys(every, ())
+    states = {}
+    for index in every:
+        if index in kept and old is not None:
+            replicas[index], states[index] = old.replicas[index], kept[index]
+    return TopicImage(update.topic_name, update.topic_id, replicas, states)
+
+
+def _state(topic: str, state: UpdateMetadataPartitionState) -> PartitionState:
+    return PartitionState(
+        topic=topic,
+        partition=state.partition_index,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=tuple(state.isr),
+        controller_epoch=state.controller_epoch,
+        elr=tuple(state.eligible_leader_replicas),
+        last_leader=state.last_known_leader,
+        version=state.zk_version,
+    )
 
 
 def _rate(config: BrokerConfig, role: str) -> int:

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from headrace.registry.state import State
 
 SCHEMAS_TOPIC: Final = "_schemas"
-_VERSION: Final = 12  # of Fetch: the last with topic names
+_FETCH_VERSIONS: Final = range(11, 13)  # v12 is the last with topic names
 _SLICE_BYTES: Final = 1024 * 1024
-_LIST_VERSION: Final = 5  # of ListOffsets
+_LIST_VERSIONS: Final = range(4, 8)  # of ListOffsets
 EARLIEST: Final = -2
 _TIMEOUT_S: Final = 5.0
 _RETRY_S: Final = 1.0  # after a failure
@@ -201,7 +201,7 @@ class SchemaView:
             forgotten_topics_data=(),
             rack_id="",
         )
-        response: FetchResponse = await self._send(leader, request, _VERSION)
+        response: FetchResponse = await self._send(leader, request, _FETCH_VERSIONS)
         return response.responses[0].partitions[0]
 
     async def _earliest(self, leader: int) -> int:
@@ -209,16 +209,16 @@ class SchemaView:
         request = ListOffsetsRequest(
             replica_id=-1, topics=[ListOffsetsTopic(name=SCHEMAS_TOPIC, partitions=[partition])]
         )
-        response: ListOffsetsResponse = await self._send(leader, request, _LIST_VERSION)
+        response: ListOffsetsResponse = await self._send(leader, request, _LIST_VERSIONS)
         found = response.topics[0].partitions[0]
         if found.error_code:
             raise PeerGone(ErrorCode(found.error_code).name)
         return found.offset
 
-    async def _send(self, leader: int, request: Message, version: int) -> Any:
+    async def _send(self, leader: int, request: Message, versions: range) -> Any:
         if leader == self._broker_id:
-            return await self._handle_locally(request, version)
-        return await (await self._connected(leader)).ask(request, version, timeout_s=_TIMEOUT_S)
+            return await self._handle_locally(request, versions[-1])
+        return await (await self._connected(leader)).ask(request, versions, timeout_s=_TIMEOUT_S)
 
     async def _connected(self, leader: int) -> Peer:
         if self._peer is None or not self._peer.is_open or self._peer_id != leader:

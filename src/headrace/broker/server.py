@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from headrace.acceptor import Acceptor, PlainServer, bind_all
 from headrace.addresses import reachable
 from headrace.broker.acl_store import AclStore
 from headrace.broker.audit import AuditLog
 from headrace.broker.authentication import Authentication
-from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.client_quotas import ClientQuotas, has_quotas
 from headrace.broker.cluster import ClusterView, cluster_secret, prepare
 from headrace.broker.config import BrokerConfig
@@ -27,6 +27,7 @@ from headrace.broker.descriptors import raise_limit, room_for_logs
 from headrace.broker.dispatch import HANDLERS, Context, Handler, load_handlers
 from headrace.broker.errors import StartRefused
 from headrace.broker.exited_brokers import ExitedBrokers
+from headrace.broker.fair_queue import FairQueue
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.group_configs import consumer_timeouts
 from headrace.broker.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS, Groups
@@ -44,7 +45,7 @@ from headrace.broker.replicas import Replicas
 from headrace.broker.schema_view import SchemaView
 from headrace.broker.schemas import Schemas
 from headrace.broker.services import BrokerServices
-from headrace.broker.settings import InvalidSetting, Scope
+from headrace.broker.settings import InvalidSetting
 from headrace.broker.slices import completed
 from headrace.broker.tls import BrokerTls
 from headrace.broker.token_store import TokenStore
@@ -53,13 +54,14 @@ from headrace.broker.transactions import TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_
 from headrace.broker.zookeeper_security import zookeeper_security
 from headrace.controller.channel import Link, PeerGone
 from headrace.controller.config_admin import ALL_BROKERS, ConfigAdmin
+from headrace.controller.model import TopicRules
 from headrace.controller.runner import Controller
-from headrace.controller.store import TopicRules
 from headrace.controller.topic_admin import TopicAdmin, TopicDefaults
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.message import Message
+from headrace.quota.shares import live_brokers_of_node
 from headrace.security.acl_authorizer import AclAuthorizer
 from headrace.security.acl_index import AclIndex
 from headrace.security.acl_storage import UnreadableAcls
@@ -67,7 +69,7 @@ from headrace.security.authorization import ALLOW_ALL, Authorizer
 from headrace.security.principals import ANONYMOUS
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
-from headrace.tls_server import TlsServer, bind_all
+from headrace.tls_server import TlsServer
 
 _JOIN_TIMEOUT_S = 60.0
 _PROGRESS_INTERVAL_S = 2.0
@@ -96,13 +98,14 @@ class Broker(BrokerServices):
         self.quotas = ClientQuotas(config)
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.buffers = BufferPool()
+        self.fair_queue = FairQueue(lambda step: self.loop.call_soon(step))  # noqa: PLW0108  there is no loop yet
         self.long_requests = asyncio.Lock()
         self.meters = Meters()
         self.started_s = time.time()
         self.metadata_cache = {}
         self.image = ClusterImage("")  # until ZooKeeper is asked for the id of the cluster
         self.endpoints = []
-        self._servers: list[asyncio.Server | TlsServer] = []
+        self._servers: list[Acceptor] = []
         self.connections = Connections(config, lambda: len(self.logs.logs), self.quotas)
         self.tls = BrokerTls(config)
         self.authentication = Authentication(config, self.image, self.now_ms)
@@ -234,10 +237,8 @@ class Broker(BrokerServices):
     async def _join(self) -> None:
         self.producer_ids = ProducerIds(self.session, self.broker_id)
         await self._listen()
-        for (
-            server
-        ) in self._servers:  # for the controller: requests of clients wait until this broker is ready
-            await server.start_serving()
+        for server in self._servers:
+            await server.start_serving()  # for the controller: clients wait until this broker is ready
         await self._join_cluster()
         self._housekeeping.start()
 
@@ -295,7 +296,8 @@ class Broker(BrokerServices):
                 await self.ready.wait()
         except TimeoutError:
             raise StartRefused(
-                "the controller has not sent the state of the cluster: does it run, and can it connect here?"
+                "the controller has not sent the state of the cluster: its log says whether it runs, can "
+                "connect here, and whether its version is too far from this one"
             ) from None
 
     async def _load_acls(self, view: ClusterView) -> None:
@@ -416,16 +418,15 @@ class Broker(BrokerServices):
             context = self.tls.of_listener(accepting)
             make_protocol = partial(Connection, self, self.handlers, accepting)
             host = listener.host or ("0.0.0.0" if listener.port == 0 else None)  # noqa: S104  asked for
-            server: asyncio.Server | TlsServer
             try:
-                if context is None:
-                    server = await self._loop.create_server(
-                        make_protocol, host, listener.port, start_serving=False, reuse_address=True
-                    )
-                else:
-                    server = TlsServer(await bind_all(host, listener.port), make_protocol, context)
+                sockets = await bind_all(host, listener.port)
             except OSError as error:
                 raise StartRefused(f"cannot listen on {listener}: {_why(error)}") from error
+            server: Acceptor
+            if context is None:
+                server = PlainServer(sockets, make_protocol)
+            else:
+                server = TlsServer(sockets, make_protocol, context)
             self._servers.append(server)
             port = server.sockets[0].getsockname()[1]
             bound = replace(listener, host=reachable(listener.host), port=port)
@@ -441,14 +442,9 @@ class Broker(BrokerServices):
 
     def reload(self, config: BrokerConfig) -> list[str]:
         """Apply a changed properties file; return the settings that need a restart."""
-        changed = {
-            name for name in BROKER_SETTINGS.by_name if config.given.get(name) != self.config.given.get(name)
-        }
-        fixed = {name for name in changed if BROKER_SETTINGS.find(name).scope is Scope.READ_ONLY}
-        given = {name: text for name, text in self.config.given.items() if name not in changed - fixed}
-        given |= {name: config.given[name] for name in changed - fixed if name in config.given}
-        self._use(BrokerConfig.of(given, for_all=self.config.for_all, for_this=self.config.for_this))
-        return sorted(fixed)
+        reloaded, fixed = self.config.reloaded(config)
+        self._use(reloaded)
+        return fixed
 
     def config_changed(self, kind: str, name: str, values: Mapping[str, str]) -> None:
         """Apply a configuration that has changed in ZooKeeper."""
@@ -523,9 +519,11 @@ class Broker(BrokerServices):
         )
         return await completed(HANDLERS[request.__api_key__].function(request, context))
 
-    async def send_markers(self, broker_id: int, request: Message, version: int, *, timeout_s: float) -> Any:
+    async def send_markers(
+        self, broker_id: int, request: Message, versions: range, *, timeout_s: float
+    ) -> Any:
         """Send the markers of a coordinator of this broker to their leader; raise PeerGone."""
-        return await self._marker_peers.ask(broker_id, request, version, timeout_s=timeout_s)
+        return await self._marker_peers.ask(broker_id, request, versions, timeout_s=timeout_s)
 
     async def connect_to(self, broker_id: int) -> Peer:
         """Connect to another broker; PeerGone if it cannot be reached."""
@@ -539,6 +537,8 @@ class Broker(BrokerServices):
     def updated(self) -> None:
         """The controller has told this broker the state of its cluster."""
         self.lease.updated()
+        if self.config.node is not None:
+            self.quotas.table.brokers = live_brokers_of_node(self.broker_id, self.image.locations)
         self.ready.set()
 
     def topic_changed(self, topic: TopicImage, own: Mapping[str, str]) -> None:

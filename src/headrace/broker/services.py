@@ -15,6 +15,7 @@ from headrace.broker.controller_client import ControllerClient
 from headrace.broker.controller_election import ControllerElection
 from headrace.broker.coordinator_runtime import CoordinatorRuntime
 from headrace.broker.errors import NotLeader, UnknownTopicId
+from headrace.broker.fair_queue import FairQueue
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.groups import Groups
 from headrace.broker.image import ClusterImage
@@ -89,6 +90,8 @@ class BrokerServices:
     metadata_cache: dict[tuple[Hashable, ...], tuple[int, list[Buffer]]]
     """Encoded responses about all topics, with the version of the image that they were made from; one for
     each API version, listener, view of a principal and pair of flags."""
+    fair_queue: FairQueue
+    """Which connection is handled next, if more has arrived than one iteration of the event loop handles."""
     long_requests: asyncio.Lock
     """Held by the request, of any connection, that takes more than a slice."""
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import GeneratorType
 from typing import Any, Final, Generic, TypeVar
 
-SLICE_S: Final = 0.004
+SLICE_S: Final = 0.002
 """How long one computation may hold the event loop."""
 
 STEP: Final = 16

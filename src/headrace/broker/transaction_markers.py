@@ -28,7 +28,7 @@ from headrace.protocol.schema.write_txn_markers import (
 from headrace.transaction.coordinator import TransactionCoordinator
 from headrace.transaction.state import Transaction
 
-WRITE_MARKERS_VERSION: Final = 2
+WRITE_MARKERS_VERSIONS: Final = range(2, 3)
 MAX_MARKERS: Final = 100  # of one request; more would hold the event loops of both brokers for too long
 _COMPLETED_TOGETHER: Final = 16  # transactions in one turn of the event loop: each writes a record
 _TIMEOUT_S: Final = 30.0  # for the leader's response: it waits for its replicas
@@ -167,7 +167,7 @@ class TransactionMarkers:
             markers=[_marker(ending, partitions) for ending, partitions in sent.items()]
         )
         response: WriteTxnMarkersResponse = await self._ask(
-            broker_id, request, WRITE_MARKERS_VERSION, timeout_s=_TIMEOUT_S
+            broker_id, request, WRITE_MARKERS_VERSIONS, timeout_s=_TIMEOUT_S
         )
         codes = {
             (marker.producer_id, TopicPartition(topic.name, each.partition_index)): ErrorCode(each.error_code)

@@ -27,7 +27,7 @@ from headrace.protocol.schema.add_partitions_to_txn import (
 )
 from headrace.storage.errors import InvalidTxnState
 
-ADD_PARTITIONS_VERSION: Final = 5
+ADD_PARTITIONS_VERSIONS: Final = range(5, 6)
 MAX_WAITING_BYTES: Final = 256 * 1024 * 1024  # of batches that wait
 _TIMEOUT_S: Final = 5.0  # for the coordinator's response
 _CONCURRENT_S: Final = 1.0  # for the markers of the previous transaction
@@ -40,7 +40,7 @@ class AskBroker(Protocol):
     """Sends a request to a broker and returns its response; raises PeerGone."""
 
     def __call__(
-        self, broker_id: int, request: Message, version: int, *, timeout_s: float
+        self, broker_id: int, request: Message, versions: range, *, timeout_s: float
     ) -> Awaitable[Any]: ...
 
 
@@ -167,7 +167,7 @@ class TransactionVerifier:
         )
         coordinator = self._coordinator_id(question.transactional_id)
         try:
-            response = await self._ask(coordinator, request, ADD_PARTITIONS_VERSION, timeout_s=_TIMEOUT_S)
+            response = await self._ask(coordinator, request, ADD_PARTITIONS_VERSIONS, timeout_s=_TIMEOUT_S)
         except PeerGone as error:
             raise CoordinatorNotAvailable(
                 f"the transaction coordinator, broker {coordinator}, does not answer: {error} "

@@ -27,7 +27,9 @@ _NAMED: Final = {
     "topics": ResourceType.TOPIC,
     "groups": ResourceType.GROUP,
     "transactional_ids": ResourceType.TRANSACTIONAL_ID,
+    "user_principals": ResourceType.USER,
 }
+_RESOURCES: Final = "--topic, --group, --transactional-id, --user-principal or --cluster"
 _COLUMNS: Final = ("resource", "name", "pattern", "principal", "permission", "operation", "host")
 
 Resource = tuple[ResourceType, str]
@@ -42,6 +44,7 @@ def _resources(command: Command) -> Command:
     for option in (
         click.option("--prefixed", is_flag=True, help="The names are prefixes: all resources that begin so."),
         click.option("--cluster", is_flag=True, help="The cluster itself: settings, users, ACLs, brokers."),
+        _names("--user-principal", "user_principals", "Tokens of another principal, or of *; repeatable."),
         _names("--transactional-id", "transactional_ids", "A transactional id, or *; repeatable."),
         _names("--group", "groups", "A consumer group, or *; repeatable."),
         _names("--topic", "topics", "A topic, or *; repeatable."),
@@ -93,6 +96,7 @@ def allow(session: Session, principal: str, **chosen: Any) -> None:
       headrace acl allow User:alice --producer --topic orders
       headrace acl allow User:alice --consumer --topic orders --group billing
       headrace acl allow User:alice --topic team-a. --prefixed
+      headrace acl allow User:gateway --user-principal User:CN=alice --operation create-tokens
     """
     _create(session, principal, PermissionType.ALLOW, **chosen)
 
@@ -149,7 +153,7 @@ def remove(
     pattern_type = PatternType.PREFIXED if prefixed else PatternType.LITERAL
     filters = _filters(principal, pattern_type, operations, **chosen)
     if filters == [AclFilter()]:
-        raise click.UsageError("Give --principal, --topic, --group, --transactional-id or --cluster.")
+        raise click.UsageError(f"Give --principal, {_RESOURCES}.")
     found = sorted({each for selected in filters for each in session.admin.list_acls(selected)})
     if not found:
         session.show([], "there is no such ACL: nothing was removed")
@@ -177,7 +181,7 @@ def _create(
 ) -> None:
     resources = list(_named_resources(cluster=cluster, **named))
     if not resources:
-        raise click.UsageError("Name what it is about: --topic, --group, --transactional-id or --cluster.")
+        raise click.UsageError(f"Name what it is about: {_RESOURCES}.")
     if operations and (producer or consumer):
         raise click.UsageError("Give --operation, or --producer and --consumer.")
     of_type = _operations(producer, consumer, [_OPERATIONS[each] for each in operations] or [Operation.ALL])
@@ -214,8 +218,9 @@ def _pattern_type(kind: ResourceType, name: str, chosen: PatternType) -> Pattern
 
 def _named_resources(*, cluster: bool, **named: Sequence[str]) -> Iterator[Resource]:
     for option, names in named.items():
+        kind = _NAMED[option]
         for name in names:
-            yield _NAMED[option], name
+            yield kind, principal_of(name) if kind is ResourceType.USER and name != WILDCARD else name
     if cluster:
         yield ResourceType.CLUSTER, CLUSTER_NAME
 

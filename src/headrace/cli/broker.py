@@ -3,11 +3,9 @@
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,9 +14,13 @@ from headrace.broker.config import ENVIRONMENT_PREFIX, BrokerConfig
 from headrace.broker.settings import InvalidSetting, Scope, Setting, show
 from headrace.cli import completion, process
 from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.machine.gateway import GatewayOptions, endpoint, listening, on_demand
+from headrace.cli.machine.gateway import GatewayOptions, http_socket, on_demand
+from headrace.cli.machine.node_settings import broker_count
 from headrace.cli.output import table
 from headrace.cli.session import COMMAND_CONFIG, Session, existing_file, json_option, pairs
+
+if TYPE_CHECKING:
+    from headrace.cli.machine.node import Node
 
 RESERVED: Final = {"HEADRACE_BOOTSTRAP", COMMAND_CONFIG, "HEADRACE_REGISTRY", process.LOG_FORMAT}
 """Environment variables with the prefix of settings that are none."""
@@ -81,6 +83,8 @@ def broker(
     Settings come from the file, from variables such as HEADRACE_LOG_DIRS and from --set; the later one wins.
     Prints `ready bootstrap=HOST:PORT` when clients can connect, and `http=URL` beside it if http.listener is
     set. TERM or Ctrl-C stops it; HUP makes it read its file again and apply the dynamic settings.
+
+    With headrace.brokers=auto, or a number, it runs several brokers: one for each core of the machine.
     """
     if context.invoked_subcommand is not None:
         if file or sets or pid_file or log_file or daemon or list_settings:
@@ -96,15 +100,27 @@ def broker(
     given = pairs(sets, "--set")
     config = load_settings(file, given)
 
+    count = broker_count(config, cpus=len(os.sched_getaffinity(0)))
+
     def serve(ready: process.Readiness) -> None:
         with process.pid_file(pid_file):
-            runner = _Runner(config, lambda: load_settings(file, given), ready)
+            runner = _runner(config, count, lambda: load_settings(file, given), ready)
             process.run(runner.serve(), on_hup=runner.reload)
 
     if log_file is not None:
         process.daemonize(log_file, serve, as_json=session.as_json)
     else:
         serve(process.Readiness(as_json=session.as_json))
+
+
+def _runner(
+    config: BrokerConfig, count: int, read_config: Callable[[], BrokerConfig], ready: process.Readiness
+) -> "_Runner | Node":
+    if count == 1:
+        return _Runner(config, read_config, ready)
+    from headrace.cli.machine.node import Node  # noqa: PLC0415  not for one broker
+
+    return Node(config, count, read_config, ready)
 
 
 class _Runner:
@@ -121,7 +137,7 @@ class _Runner:
         self._serving = False
 
     async def serve(self) -> None:
-        with self._http_socket() as http:
+        with http_socket(self._broker.config) as http:
             await self._broker.start()
             process.exempt_from_collections()
             try:
@@ -133,14 +149,6 @@ class _Runner:
             finally:
                 self._serving = False
                 await self._broker.stop()
-
-    def _http_socket(self) -> AbstractContextManager[socket.socket | None]:
-        address = self._broker.config.text("http.listener")
-        if not address:
-            return nullcontext()
-        host, port = endpoint(address, "http.listener")
-        GatewayOptions.of(self._broker.config).check(host)
-        return listening(host, port)
 
     def reload(self) -> None:
         """Apply the dynamic settings of the file and log which others need a restart.

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import click
 
 from headrace.cli import completion
-from headrace.cli.cluster import address, state
+from headrace.cli.cluster import address, locations, state
 from headrace.cli.config import settings_table
 from headrace.cli.output import UNKNOWN, Drawable, size, table, together
 from headrace.cli.session import Session, options
@@ -67,19 +67,20 @@ def _disks(session: Session) -> dict[int, tuple[LogDir, ...]]:
 
 
 def _listed(brokers: Sequence[Broker], disks: dict[int, tuple[LogDir, ...]]) -> Drawable:
-    rows = []
-    for each in brokers:
+    rows, where = [], locations(brokers)
+    for each, *places in zip(brokers, *where.values(), strict=True):
         log_dirs = disks.get(each.id, ())
         logs = size(sum(directory.size_bytes for directory in log_dirs)) if log_dirs else None
         free = size(min(directory.usable_bytes or 0 for directory in log_dirs)) if log_dirs else None
-        rows.append((each.id, address(each), each.rack, state(each), each.leads, each.follows, logs, free))
-    return table(["broker", "address", "rack", "state", "leads", "follows", "logs", "disk free"], rows)
+        rows.append((each.id, address(each), *places, state(each), each.leads, each.follows, logs, free))
+    return table(["broker", "address", *where, "state", "leads", "follows", "logs", "disk free"], rows)
 
 
 def _described(found: Broker, log_dirs: Sequence[LogDir], settings: Sequence[Config]) -> Drawable:
     facts = {
         "address": address(found),
         "rack": found.rack,
+        "node": found.node,
         "state": state(found),
         "process": found.pid,
         "partitions": f"leads {found.leads:,}, follows {found.follows:,}",

@@ -1,4 +1,4 @@
-"""`headrace cluster`: status, elect, reassign, drain."""
+"""`headrace cluster`: status, elect, reassign, drain, balance."""
 
 import sys
 import time
@@ -137,12 +137,21 @@ def state(broker: Broker) -> str:
     return f"{broker.state}, controller" if broker.controller else broker.state
 
 
+def locations(brokers: Sequence[Broker]) -> dict[str, list[str | None]]:
+    """Return the columns that say where each broker is; there is one for nodes if a broker has one."""
+    columns = {"rack": [each.rack for each in brokers]}
+    if any(each.node for each in brokers):
+        columns["node"] = [each.node for each in brokers]
+    return columns
+
+
 def _brokers(brokers: Sequence[Broker]) -> Drawable:
+    where = locations(brokers)
     rows = [
-        (each.id, address(each), each.rack, state(each), each.pid, each.leads, each.follows)
-        for each in brokers
+        (each.id, address(each), *places, state(each), each.pid, each.leads, each.follows)
+        for each, *places in zip(brokers, *where.values(), strict=True)
     ]
-    return table(["broker", "address", "rack", "state", "pid", "leads", "follows"], rows)
+    return table(["broker", "address", *where, "state", "pid", "leads", "follows"], rows)
 
 
 def _by_problem(found: ClusterStatus) -> dict[str, Sequence[PartitionState]]:
@@ -191,6 +200,11 @@ def _totals(found: ClusterStatus) -> Iterator[str]:
         yield (
             f"{count(len(found.not_preferred), 'partition')} not led by the preferred replica "
             "(`headrace cluster elect`)"
+        )
+    if found.sharing_node:
+        yield (
+            f"{count(len(found.sharing_node), 'partition')} with replicas that share a node although another "
+            "has none (`headrace cluster reassign`)"
         )
     if found.reassignments:
         yield f"{count(len(found.reassignments), 'partition')} moving to other brokers"
@@ -279,14 +293,18 @@ def reassign(
 
 
 @cluster.command()
-@click.argument("broker_id", metavar="BROKER", type=click.IntRange(0), shell_complete=completion.brokers)
+@click.argument(
+    "broker_id", metavar="BROKER", type=click.IntRange(0), shell_complete=completion.brokers, required=False
+)
+@click.option("--node", metavar="NAME", help="Drain all brokers of this node, to other nodes.")
 @click.option("--dry-run", is_flag=True, help="Show where the replicas would go, and move nothing.")
 @_waiting_options
 @options
 def drain(
     session: Session,
     *,
-    broker_id: int,
+    broker_id: int | None,
+    node: str | None,
     timeout_s: float | None,
     throttle: int | None,
     dry_run: bool,
@@ -294,21 +312,69 @@ def drain(
 ) -> None:
     """Move everything off a broker:  headrace cluster drain 3 --wait
 
-    Its replicas are spread over the other brokers, in racks that have none of the same partition if possible.
-    Then the broker can be stopped for good. With --dry-run --json this prints a plan for `headrace cluster
-    reassign --from-file`.
+    Its replicas are spread over the other brokers, in racks and on nodes that have none of the same partition
+    if possible. Then the broker can be stopped for good. With --dry-run --json this prints a plan for
+    `headrace cluster reassign --from-file`.
+
+    Everything off a machine with several brokers:  headrace cluster drain --node node-1 --wait
     """
-    moves = session.cluster.plan_drain(broker_id)
-    empty = f"no replica is left on broker {broker_id}"
+    drained = _drained(session, broker_id, node)
+    moves = session.cluster.plan_drain(drained)
+    empty = f"no replica is left on {_named(drained)}"
     if dry_run:
         _show(session, moves, session.cluster.check(moves), nothing=empty)
         return
     with _throttled(session, moves, throttle, wait=wait):
         _show(session, moves, session.cluster.reassign(moves) if moves else {}, nothing=empty)
         if wait and moves:
-            _wait_until_empty(session, broker_id, moves, timeout_s)
+            _wait_until_empty(session, drained, moves, timeout_s)
             if not session.as_json:
                 click.echo(empty)
+
+
+def _drained(session: Session, broker_id: int | None, node: str | None) -> list[int]:
+    """Return the brokers that the arguments of `drain` name."""
+    if (broker_id is None) == (node is None):
+        raise click.UsageError("Give a broker, or --node.")
+    if node is not None:
+        return session.cluster.brokers_of_node(node)
+    assert broker_id is not None
+    return [broker_id]
+
+
+def _named(brokers: Sequence[int]) -> str:
+    return f"{'broker' if len(brokers) == 1 else 'brokers'} {', '.join(map(str, brokers))}"
+
+
+@cluster.command()
+@click.option("--node", required=True, metavar="NAME", help="The headrace.node of the brokers.")
+@click.option("--dry-run", is_flag=True, help="Show which replicas would move, and move nothing.")
+@_waiting_options
+@options
+def balance(
+    session: Session,
+    *,
+    node: str,
+    timeout_s: float | None,
+    throttle: int | None,
+    dry_run: bool,
+    wait: bool,
+) -> None:
+    """Spread the replicas of a node over its brokers:  headrace cluster balance --node NAME --wait
+
+    For a node that has got more brokers. As few replicas as possible move from the brokers with the most
+    replicas to those with the fewest, and so do preferred leaders. Closed segments are linked and not copied
+    if the brokers' directories are on one file system.
+    """
+    moves = session.cluster.plan_balance(node)
+    nothing = f"the replicas of node {node} are spread evenly"
+    if dry_run:
+        _show(session, moves, session.cluster.check(moves), nothing=nothing)
+        return
+    with _throttled(session, moves, throttle, wait=wait):
+        _show(session, moves, session.cluster.reassign(moves) if moves else {}, nothing=nothing)
+        if wait and moves:
+            _wait(session, moves, timeout_s)
 
 
 def _moves(
@@ -373,16 +439,18 @@ def _show(
     session.show(plan_of(moves), (lambda: draw_moves(moves, before)) if moves else nothing)
 
 
-def _wait_until_empty(session: Session, broker_id: int, moves: list[Move], timeout_s: float | None) -> None:
+def _wait_until_empty(
+    session: Session, drained: Sequence[int], moves: list[Move], timeout_s: float | None
+) -> None:
     for _ in range(ROUNDS):
         if not moves:
             return
         _wait(session, moves, timeout_s)
-        moves = session.cluster.plan_drain(broker_id)  # of topics that were created there meanwhile
+        moves = session.cluster.plan_drain(drained)  # of topics that were created there meanwhile
         if moves:
             session.cluster.reassign(moves)
     raise ClientError(
-        f"broker {broker_id} keeps getting new partitions: create no topics while it is drained"
+        f"new partitions are created on {_named(drained)} again and again: create no topics during a drain"
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.client.doctor.data import BrokerDirectory, Damage
-from headrace.storage.directory import CLEAN_SHUTDOWN
+from headrace.storage.directory import BROKERS, CLEAN_SHUTDOWN
 from headrace.storage.errors import StorageError
 from headrace.storage.files import CLEANED, DELETED, SWAP, TEMPORARY
 from headrace.storage.identity import LOCK_FILE, META_PROPERTIES, read_identity
@@ -23,11 +23,14 @@ _FLOCK: Final = "hhqqi4x"  # struct flock on Linux, 64 bits: type, whence, start
 
 
 def broker_directories(path: Path) -> list[Path]:
-    """Return the log directories in a directory of `headrace up`, or `path` if it is a log directory."""
+    """Return the log directories in a directory of `headrace up`.
+
+    If `path` is a log directory itself, return it and those of other brokers that share the disk.
+    """
     if not path.is_dir():
         return []
     if (path / META_PROPERTIES).exists() or (path / LOCK_FILE).exists():
-        return [path]
+        return [path, *_directories(path / BROKERS)]
     return sorted(each for each in path.iterdir() if each.is_dir() and _BROKER.fullmatch(each.name))
 
 
@@ -112,7 +115,7 @@ def _verify(partition: Path, advance: Callable[[float], None]) -> Iterator[Damag
 
 
 def _directories(path: Path) -> list[Path]:
-    return sorted(each for each in path.iterdir() if each.is_dir())
+    return sorted(each for each in path.iterdir() if each.is_dir()) if path.is_dir() else []
 
 
 def _leftovers(path: Path) -> Iterator[str]:
@@ -124,5 +127,5 @@ def _leftovers(path: Path) -> Iterator[str]:
 def _strangers(path: Path) -> Iterator[str]:
     for each in _directories(path):
         known = parse_directory(each.name) is not None or _DOOMED.fullmatch(each.name)
-        if not known and each.name != "__cluster_metadata-0":
+        if not known and each.name not in {"__cluster_metadata-0", BROKERS}:
             yield each.name

@@ -230,7 +230,14 @@ def _report(report: int, mark: str, line: str) -> None:
 
 
 class JsonFormatter(logging.Formatter):
-    """{"time": …, "level": …, "logger": …, "message": …, "process": …} and, for an error, "exception"."""
+    """{"time": …, "level": …, "logger": …, "message": …, "process": …} and, for an error, "exception".
+
+    `fields` are added to every entry.
+    """
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        super().__init__()
+        self._fields = fields
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line of JSON."""
@@ -240,6 +247,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             "process": record.process,
+            **self._fields,
         }
         entry |= getattr(record, "fields", {})
         if record.exc_info:
@@ -247,9 +255,28 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
-def log_formatter() -> logging.Formatter:
-    """Return the formatter that HEADRACE_LOG_FORMAT names: text, the default, or json."""
+def log_formatter(member: str | None = None) -> logging.Formatter:
+    """Return the formatter that HEADRACE_LOG_FORMAT names: text, the default, or json.
+
+    Every entry names the `member` of several processes that share a log: `broker-3`, or "broker": 3 in JSON.
+    """
     name = os.environ.get(LOG_FORMAT, "text")
     if name not in {"text", "json"}:
         raise click.UsageError(f"{LOG_FORMAT} is {name!r}: choose text or json.")
-    return JsonFormatter() if name == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    if name == "json":
+        return JsonFormatter(_member_fields(member))
+    label = "" if member is None else f"{member}: "
+    return logging.Formatter(f"%(asctime)s %(levelname)s {label}%(message)s")
+
+
+def _member_fields(member: str | None) -> dict[str, object]:
+    if member is None:
+        return {}
+    kind, _, number = member.rpartition("-")
+    return {"broker": int(number)} if kind == "broker" else {"member": member}
+
+
+def name_in_log(member: str) -> None:
+    """Have every entry of this process's log name the member that it is."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(log_formatter(member))

@@ -1,21 +1,25 @@
 """`headrace zookeeper`: Apache ZooKeeper, in the foreground; secure and unsecure are in zookeeper_acls."""
 
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import click
 
-from headrace.addresses import is_loopback
+from headrace.addresses import is_loopback, reachable
 from headrace.cli import process
 from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.machine.process import zookeeper_process
 from headrace.cli.machine.supervisor import Supervisor
 from headrace.cli.session import Session, directory, existing_file, host_option, json_option, port_option
 from headrace.coordination.credentials import FILE_NAME, ensure_file
-from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
+from headrace.coordination.zookeeper import PORTS_EACH, ServerTls, ZooKeeper
 from headrace.ports import reserved
 
+CERTIFICATES: Final = "certs"
+_AUTHORITY: Final = "Headrace development CA"
+_CERTIFICATE: Final = "zookeeper"
 _MODULE: Final = "headrace.cli.zookeeper_acls"
 _SECTION: Final = "Or, for the znodes of a cluster"
 COMMANDS: Final = {
@@ -41,6 +45,18 @@ COMMANDS: Final = {
     help='A JAAS file with users: user_NAME="PASSWORD" in the section Server. Every client then has to '
     f"authenticate. Default: none on loopback, else DIR/{FILE_NAME}, which is created.",
 )
+@click.option(
+    "--tls",
+    is_flag=True,
+    help=f"Accept only TLS, from clients and among the servers. DIR/{CERTIFICATES} gets a CA and a "
+    "certificate, unless --keystore and --truststore are given.",
+)
+@click.option(
+    "--keystore", type=existing_file, help="A PEM file with the servers' key and certificate, for --tls."
+)
+@click.option(
+    "--truststore", type=existing_file, help="A PEM file with the CA of that certificate, for --tls."
+)
 @json_option
 @click.pass_context
 def zookeeper(
@@ -52,6 +68,9 @@ def zookeeper(
     host: str,
     port: int,
     jaas_file: Path | None,
+    tls: bool,
+    keystore: Path | None,
+    truststore: Path | None,
 ) -> None:
     """Run Apache ZooKeeper:  headrace zookeeper --servers 3 --data DIR
 
@@ -59,9 +78,12 @@ def zookeeper(
     All servers run on this machine. Prints `ready ...` when they serve; TERM or Ctrl-C stops them. A server
     that dies is restarted. The command ends by itself only when so many servers fail to start that the
     others are no majority.
+
+    With TLS, brokers need zookeeper.ssl.client.enable=true, and the CA of the ready line as
+    zookeeper.ssl.truststore.location.
     """
     if context.invoked_subcommand is not None:
-        if data_dir or jaas_file:
+        if data_dir or jaas_file or tls or keystore or truststore:
             raise click.UsageError(
                 f"`{context.invoked_subcommand}` does not take the options that run ZooKeeper."
             )
@@ -74,11 +96,35 @@ def zookeeper(
         ports = stack.enter_context(reserved(host, 0, PORTS_EACH * servers)) if any_port else port
         if jaas_file is None and not is_loopback(host):
             jaas_file = ensure_file(data_dir / FILE_NAME)
-        ensemble = ZooKeeper(data_dir, servers=servers, host=host, port=ports, credentials=jaas_file)
-        process.run(_serve(ready, ensemble))
+        secured = _tls(data_dir, host, keystore, truststore, tls=tls)
+        ensemble = ZooKeeper(
+            data_dir, servers=servers, host=host, port=ports, credentials=jaas_file, tls=secured
+        )
+        process.run(_serve(ready, ensemble, secured))
 
 
-async def _serve(ready: process.Readiness, ensemble: ZooKeeper) -> None:
+def _tls(
+    data_dir: Path, host: str, keystore: Path | None, truststore: Path | None, *, tls: bool
+) -> ServerTls | None:
+    """Return the files for TLS, made if none are given; None without --tls."""
+    if (keystore is None) != (truststore is None):
+        raise click.UsageError("Give both --keystore and --truststore, or none of them.")
+    if not tls:
+        if keystore is not None:
+            raise click.UsageError("--keystore and --truststore need --tls.")
+        return None
+    if keystore is not None and truststore is not None:
+        return ServerTls(keystore, truststore)
+    from headrace.security.certificate_directory import CertificateDirectory  # noqa: PLC0415  takes 50 ms
+
+    made, now = CertificateDirectory(data_dir / CERTIFICATES), datetime.now(UTC)
+    if not made.ca.exists():
+        made.init(_AUTHORITY, now)
+    made.ensure_server(_CERTIFICATE, (reachable(host),), now)
+    return ServerTls(made.file(_CERTIFICATE), made.ca)
+
+
+async def _serve(ready: process.Readiness, ensemble: ZooKeeper, tls: ServerTls | None) -> None:
     members = [
         zookeeper_process(number, server, server.log)
         for number, server in enumerate(ensemble.servers, start=1)
@@ -86,7 +132,7 @@ async def _serve(ready: process.Readiness, ensemble: ZooKeeper) -> None:
     supervisor = Supervisor([members])
     try:
         await supervisor.start(members)
-        ready.say(zookeeper=ensemble.address)
+        ready.say(zookeeper=ensemble.address, **({} if tls is None else {"truststore": str(tls.truststore)}))
         await supervisor.watch(dispensable=(len(members) - 1) // 2)
     finally:
         await supervisor.stop()

@@ -6,18 +6,21 @@ whether it is alive, and no leader is elected because a channel has failed.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from headrace.controller.updates import VERSIONS as UPDATE_VERSIONS
+from headrace.controller.updates import Batch, Updates
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 
-UPDATE_VERSION = 8
-PARTITIONS_PER_UPDATE = 8  # a broker creates the files of new partitions before it does anything else
+PARTITIONS_PER_UPDATE = 1000  # unless more of them have changed together
+MAX_QUEUED = 100_000  # partitions: a broker that is so far behind is sent the whole state instead
 _UPDATE_TIMEOUT_S = 30.0
 UNREACHABLE_AFTER = 3  # failed attempts in a row: a restart or a broken connection causes fewer
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.02, 0.5
+_UNSUPPORTED_RETRY_S = 5.0  # only another version of one of the two brokers can help
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +29,18 @@ class PeerGone(Exception):
     """The connection to the other broker has failed; whether it has handled the request is not known."""
 
 
-class Link(Protocol):
-    """A connection to a broker."""
+class UnsupportedByPeer(PeerGone):
+    """The other broker supports no version of the API that this broker can send; nothing was sent."""
 
-    async def ask(self, request: Message, version: int, *, timeout_s: float | None = None) -> Any: ...
+    def __init__(self, message: str, key: int) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+class Link(Protocol):
+    """A connection to a broker. A request is sent in the highest of `versions` that the broker supports."""
+
+    async def ask(self, request: Message, versions: range, *, timeout_s: float | None = None) -> Any: ...
 
     async def closed(self) -> None: ...
 
@@ -39,7 +50,7 @@ class Link(Protocol):
 class Channel:
     """Updates one broker.
 
-    The queue holds the names of partitions; their state is read when an update is sent.
+    The queue holds the names of partitions, in batches; their state is read when an update is sent.
     """
 
     def __init__(
@@ -47,29 +58,33 @@ class Channel:
         broker_id: int,
         *,
         connect: Callable[[int], Awaitable[Link]],
-        compose: Callable[[int, Collection[TopicPartition] | None], Message],
+        updates: Updates,
         on_reachable: Callable[[int, bool], None],
         on_replaced: Callable[[], None],
     ) -> None:
         self._broker_id = broker_id
         self._connect = connect
-        self._compose = compose
+        self._updates = updates
         self._on_reachable = on_reachable
         self._on_replaced = on_replaced
         self._link: Link | None = None
-        self._keys: dict[str, dict[TopicPartition, None]] = {}  # by topic, in the order in which they changed
+        self._batches: deque[Batch] = deque()  # in the order in which they changed
+        self._waiting = 0  # partitions in these batches
         self._everything = True
         self._queued = 1  # the number of the newest change
         self._acknowledged = 0  # the number of the newest change that the broker has acknowledged
         self._wake = asyncio.Event()
         self._news = asyncio.Condition()
         self._closed = False
+        self._is_supported = True  # whether the broker knows a version of UpdateMetadata that we can send
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def queue(self, keys: Collection[TopicPartition]) -> None:
-        """Queue these partitions for the broker."""
-        for key in keys:
-            self._keys.setdefault(key.topic, {})[key] = None
+    def queue(self, batch: Batch) -> None:
+        """Queue partitions that have changed together for the broker."""
+        if batch:
+            self._batches.append(batch)
+            self._waiting += len(batch)
+            self._everything = self._everything or self._waiting > MAX_QUEUED
         self._queued += 1
         self._wake.set()
 
@@ -89,11 +104,11 @@ class Channel:
     def is_open(self) -> bool:
         return self._link is not None
 
-    async def ask(self, request: Message, version: int) -> Any:
+    async def ask(self, request: Message, versions: range) -> Any:
         """Return the broker's response; PeerGone if there is no connection."""
         if self._link is None:
             raise PeerGone(f"no connection to broker {self._broker_id}")
-        return await self._link.ask(request, version)
+        return await self._link.ask(request, versions)
 
     def close(self) -> None:
         self._closed = True
@@ -111,10 +126,14 @@ class Channel:
         while True:
             try:
                 self._link = await self._connect(self._broker_id)
-                self._on_reachable(self._broker_id, True)
+                self._on_reachable(self._broker_id, self._is_supported)
                 failures, delay = 0, _FIRST_RETRY_S
                 self._everything = True
                 await self._serve(self._link)
+            except UnsupportedByPeer:  # whoever has made the connection has logged it
+                self._is_supported = False
+                self._on_reachable(self._broker_id, False)
+                await asyncio.sleep(_UNSUPPORTED_RETRY_S)
             except PeerGone as error:
                 logger.debug("the channel to broker %d: %s", self._broker_id, error)
                 failures += 1
@@ -149,36 +168,42 @@ class Channel:
             closed.cancel()
 
     async def _update(self, link: Link) -> None:
-        keys = None if self._everything else self._next_keys()
-        if keys is None:
-            self._keys.clear()
-        number = (
-            self._acknowledged if self._keys else self._queued
-        )  # only the last update completes the queue
+        everything, batches = self._everything, self._next_batches()
+        # Only the last update completes the queue.
+        number = self._acknowledged if self._batches else self._queued
         self._everything = False
         try:
-            response = await link.ask(
-                self._compose(self._broker_id, keys), UPDATE_VERSION, timeout_s=_UPDATE_TIMEOUT_S
-            )
+            if everything:
+                async for request in self._updates.everything(self._broker_id):
+                    await self._send(link, request)
+            else:
+                await self._send(link, await self._updates.some(self._broker_id, batches))
         except PeerGone:
             self._everything = True
             raise
-        if response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH:
-            self._on_replaced()
-        if response.error_code:
-            self._everything = True
-            raise PeerGone(f"the broker refuses an update with error {response.error_code}")
         async with self._news:
             self._acknowledged = number
             self._news.notify_all()
 
-    def _next_keys(self) -> list[TopicPartition]:
-        """Remove and return the partitions for one update: whole topics, few enough to be applied quickly.
+    async def _send(self, link: Link, request: Message) -> None:
+        response = await link.ask(request, UPDATE_VERSIONS, timeout_s=_UPDATE_TIMEOUT_S)
+        if not self._is_supported:
+            self._is_supported = True
+            self._on_reachable(self._broker_id, True)
+        if response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH:
+            self._on_replaced()
+        if response.error_code:
+            raise PeerGone(f"the broker refuses an update with error {response.error_code}")
 
-        A topic is never split: clients would see it with fewer partitions than it has.
+    def _next_batches(self) -> list[Batch]:
+        """Remove and return what the next update is about: all batches, or some with few partitions.
+
+        A batch is never split: it may be a new topic, and clients would see too few partitions.
         """
-        keys: list[TopicPartition] = []
-        while self._keys and len(keys) < PARTITIONS_PER_UPDATE:
-            topic = next(iter(self._keys))
-            keys += self._keys.pop(topic)
-        return keys
+        batches: list[Batch] = []
+        room = PARTITIONS_PER_UPDATE
+        while self._batches and (self._everything or not batches or len(self._batches[0]) <= room):
+            batches.append(self._batches.popleft())
+            room -= len(batches[-1])
+            self._waiting -= len(batches[-1])
+        return batches

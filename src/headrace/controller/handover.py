@@ -9,12 +9,12 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from headrace.controller.channel import Channel, PeerGone
+from headrace.controller.channel import Channel, PeerGone, UnsupportedByPeer
 from headrace.controller.model import Changes, ClusterModel
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.step_down import StepDownPartition, StepDownRequest
 
-_VERSION = 0
+_VERSIONS = range(1)
 _CATCH_UP_MS = 1000  # how long the old leader waits for the next one to catch up
 _TIMEOUT_S = 1.5
 
@@ -85,7 +85,11 @@ class Handover:
         self.unconfirmed.update(keys)
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                response = await channel.ask(request, _VERSION)
+                response = await channel.ask(request, _VERSIONS)
+        except UnsupportedByPeer as error:
+            logger.info("broker %d cannot be asked to step down: %s", leader, error)
+            self.unconfirmed.difference_update(keys)
+            return set()
         except (PeerGone, TimeoutError) as error:
             logger.info("broker %d has not responded to StepDown: %s", leader, error or "timed out")
             return None

@@ -3,11 +3,14 @@
 `settle` compares each partition with its best possible state: a dead leader is replaced, dead replicas leave
 the ISR, a reassignment is finished. It does not matter which event caused the comparison, or whether an
 earlier controller was interrupted: the changes that are left are found again. After an event of some
-partitions these are compared; after an event of a broker, and when a controller begins, all of them.
+partitions these are compared; after an event of a broker, the partitions with a replica on it; when a
+controller begins, all of them.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import NamedTuple
 
 from headrace.controller.errors import (
     ElectionNotNeeded,
@@ -21,6 +24,8 @@ from headrace.controller.errors import (
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
 )
+from headrace.controller.partition_index import PartitionIndex
+from headrace.locations import Location, Locations
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import (
     NO_LEADER,
@@ -50,12 +55,20 @@ class Member:
     trusted: bool = True  # it has lost no records: it stopped cleanly, or its machine has not restarted since
 
 
+class TopicRules(NamedTuple):
+    """The configs of a topic that decide which replicas may lead."""
+
+    min_insync_replicas: int
+    unclean_allowed: bool
+
+
 @dataclass(slots=True, kw_only=True)
 class TopicModel:
     topic_id: bytes
     version: int  # of the znode with its assignment
     partitions: dict[int, Partition]
     configs: Mapping[str, str] = field(default_factory=dict)  # its own, without the defaults
+    revision: int = 0  # increases with every change of the topic while this controller lives
 
 
 Changes = dict[TopicPartition, Partition]
@@ -75,22 +88,85 @@ class ClusterModel:
     shutting_down: set[int] = field(default_factory=set)
     topics: dict[str, TopicModel] = field(default_factory=dict)
     removed: dict[str, bytes] = field(default_factory=dict)  # the ids of deleted topics, by name
+    revision: int = 0  # increases with every change of a topic
+    _index: PartitionIndex = field(default_factory=PartitionIndex)
+
+    def __post_init__(self) -> None:
+        for _ in self.load(self.topics):
+            pass
 
     @property
     def live(self) -> set[int]:
         """The registered brokers, whether the controller can reach them or not."""
         return set(self.members)
 
+    @property
+    def locations(self) -> Locations:
+        """The racks and nodes of the registered brokers."""
+        return {each.broker_id: Location(each.rack, each.node) for each in self.members.values()}
+
     def items(self) -> Iterator[tuple[TopicPartition, Partition]]:
-        for name, topic in self.topics.items():
-            for index, partition in topic.partitions.items():
-                yield TopicPartition(name, index), partition
+        return _items(self.topics)
 
     def find(self, key: TopicPartition) -> Partition:
         topic = self.topics.get(key.topic)
         if topic is None or key.partition not in topic.partitions:
             raise UnknownTopicOrPartition(f"{key} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
         return topic.partitions[key.partition]
+
+    # -- topics --------------------------------------------------------------------------------
+
+    def load(self, topics: dict[str, TopicModel]) -> Iterator[None]:
+        """Replace all topics, and index their partitions; yields every few milliseconds until it is done."""
+        index = PartitionIndex()
+        for number, (key, partition) in enumerate(_items(topics)):
+            index.add(key, partition)
+            if number % _PART == _PART - 1:
+                yield
+        self.topics, self._index = topics, index
+        self.revision += 1
+
+    def add_topic(self, name: str, topic: TopicModel) -> None:
+        self.topics[name] = topic
+        self.revision += 1
+        for index, partition in topic.partitions.items():
+            self._index.add(TopicPartition(name, index), partition)
+
+    def add_partitions(self, name: str, partitions: Mapping[int, Partition], version: int) -> None:
+        """Add partitions to a topic, whose assignment has this version now."""
+        topic = self.topics[name]
+        topic.version = version
+        for index, partition in partitions.items():
+            self._put(TopicPartition(name, index), topic, partition)
+
+    def remove_topic(self, name: str) -> list[TopicPartition]:
+        """Remove a topic that is deleted, and return its partitions."""
+        topic = self.topics.pop(name, None)
+        if topic is None:
+            return []
+        self.removed[name] = topic.topic_id
+        self.revision += 1
+        for index, partition in topic.partitions.items():
+            self._index.discard(TopicPartition(name, index), partition)
+        return [TopicPartition(name, index) for index in topic.partitions]
+
+    def use_rules(self, name: str, configs: Mapping[str, str], rules: TopicRules) -> list[TopicPartition]:
+        """Apply the changed configs of a topic, and return its partitions; none if it does not exist."""
+        topic = self.topics.get(name)
+        if topic is None:
+            return []
+        topic.configs = configs
+        topic.revision += 1
+        self.revision += 1
+        topic.partitions = {
+            index: replace(
+                partition,
+                min_insync_replicas=rules.min_insync_replicas,
+                unclean_allowed=rules.unclean_allowed,
+            )
+            for index, partition in topic.partitions.items()
+        }
+        return [TopicPartition(name, index) for index in topic.partitions]
 
     def apply(self, changes: Changes) -> None:
         """Apply changes that have been written."""
@@ -99,11 +175,22 @@ class ClusterModel:
             if topic is None:
                 continue
             now = topic.partitions.get(key.partition, partition)
-            topic.partitions[key.partition] = replace(
-                partition,
-                min_insync_replicas=now.min_insync_replicas,  # the configs may have changed meanwhile
-                unclean_allowed=now.unclean_allowed,
-            )
+            if (now.min_insync_replicas, now.unclean_allowed) != (
+                partition.min_insync_replicas,
+                partition.unclean_allowed,
+            ):  # the configs have changed meanwhile
+                partition = replace(  # noqa: PLW2901
+                    partition,
+                    min_insync_replicas=now.min_insync_replicas,
+                    unclean_allowed=now.unclean_allowed,
+                )
+            self._put(key, topic, partition)
+
+    def _put(self, key: TopicPartition, topic: TopicModel, partition: Partition) -> None:
+        self._index.replace(key, topic.partitions.get(key.partition), partition)
+        topic.partitions[key.partition] = partition
+        topic.revision += 1
+        self.revision += 1
 
     def rewrite(self, key: TopicPartition) -> None:
         """Have the partition's state written again unchanged: its later epoch confirms the leader."""
@@ -124,10 +211,19 @@ class ClusterModel:
                 yield key, topic.partitions[key.partition]
 
     def parts(self, keys: Collection[TopicPartition] | None) -> Iterator[list[TopicPartition]]:
-        """Split `keys`, or all partitions, into parts that are compared within some milliseconds."""
-        every = [key for key, _ in self.select(keys)]
-        for first in range(0, len(every), _PART):
-            yield every[first : first + _PART]
+        """Split `keys`, or all partitions, into parts that are compared within some milliseconds.
+
+        Topics may be changed between two parts.
+        """
+        wanted = self._every_key() if keys is None else iter(keys)
+        while part := list(islice(wanted, _PART)):
+            yield part
+
+    def _every_key(self) -> Iterator[TopicPartition]:
+        for name in list(self.topics):
+            topic = self.topics.get(name)
+            if topic is not None:
+                yield from [TopicPartition(name, index) for index in topic.partitions]
 
     def to_survey(
         self, keys: Collection[TopicPartition] | None = None
@@ -166,12 +262,16 @@ class ClusterModel:
                 changes[key] = wanted
         return changes
 
+    def unwritten(self, keys: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return those of `keys` whose state has to be written."""
+        return [key for key, partition in self.select(keys) if not partition.is_written]
+
     def returned(self, member: Member) -> Changes:
         """Return the changes for a broker that has restarted: it leaves ISRs if it may have lost records."""
         if member.trusted:
             return {}
         changes = {}
-        for key, partition in self.items():
+        for key, partition in self.select(self._index.on(member.broker_id)):
             wanted = distrust(partition, member.broker_id)
             if wanted != partition:
                 changes[key] = wanted
@@ -267,10 +367,14 @@ class ClusterModel:
         """The brokers that may replace a live leader: the update that makes them leaders reaches them."""
         return self.live - self.shutting_down - self.unreachable
 
-    def unbalanced(self) -> list[TopicPartition]:
-        """Return the partitions that their preferred replica could lead but does not."""
+    def unbalanced(self, keys: Collection[TopicPartition] | None = None) -> list[TopicPartition]:
+        """Return those of `keys` (None: of all) that their preferred replica could lead but does not."""
         able = self._able
-        return [key for key, partition in self.items() if prefer(partition, able) != partition]
+        return [key for key, partition in self.select(keys) if prefer(partition, able) != partition]
+
+    def leaderless(self, keys: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return those of `keys` without a live leader."""
+        return [key for key, partition in self.select(keys) if partition.leader not in self.members]
 
     def reassign(self, key: TopicPartition, target: Sequence[int] | None) -> Changes:
         """Return the start of a reassignment to `target`, or, without a target, its cancellation."""
@@ -301,11 +405,19 @@ class ClusterModel:
         return {key: stays}
 
     def reassignments(self) -> list[TopicPartition]:
-        return [key for key, partition in self.items() if partition.adding or partition.removing]
+        return list(self._index.moving)
+
+    # -- partitions of a broker ----------------------------------------------------------------
 
     def led_by(self, broker_id: int) -> list[TopicPartition]:
-        return [key for key, partition in self.items() if partition.leader == broker_id]
+        found = self.select(self._index.on(broker_id))
+        return [key for key, partition in found if partition.leader == broker_id]
 
-    def with_replica_on(self, broker_ids: Collection[int]) -> list[TopicPartition]:
-        """Return the partitions with a replica on any of these brokers."""
-        return [key for key, partition in self.items() if not set(broker_ids).isdisjoint(partition.replicas)]
+    def with_replica_on(self, broker_id: int) -> Collection[TopicPartition]:
+        return self._index.on(broker_id)
+
+
+def _items(topics: Mapping[str, TopicModel]) -> Iterator[tuple[TopicPartition, Partition]]:
+    for name, topic in topics.items():
+        for index, partition in topic.partitions.items():
+            yield TopicPartition(name, index), partition

@@ -3,9 +3,18 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from headrace.controller import transactions
@@ -18,9 +27,11 @@ from headrace.controller.errors import (
 )
 from headrace.controller.handover import Handover
 from headrace.controller.model import Changes, ClusterModel, Member, Survey, TopicModel
+from headrace.controller.pauses import Pauses
+from headrace.controller.placement import extended
 from headrace.controller.store import Rules, first_state, member_of, read_topics
 from headrace.controller.transactions import ElectedEpoch, state_of
-from headrace.controller.updates import compose
+from headrace.controller.updates import Batch, Updates
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration, Config, PartitionState, TopicAssignment
@@ -30,12 +41,14 @@ from headrace.protocol.message import Message
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.replication.election import NO_LEADER, Partition, Progress, check_transition
 
-_SURVEY_VERSION, _SURVEY_TIMEOUT_S = 7, 0.5
+_SURVEY_VERSIONS, _SURVEY_TIMEOUT_S = range(4, 8), 0.5
 _DEBUGGING_CONSUMER = -2  # as a replica id: the broker answers for its own log, whoever leads
 _LATEST = -1
 _RETRY_S = 0.2
 UPDATE_WAIT_S = 5.0  # how long a change waits for every broker to acknowledge it
 _CONSENT_RETRY_S = 1.0  # after which a leader that has not stepped down is asked again
+_WRITTEN_TOGETHER = 1000  # changed partitions
+_SURVEYED_TOGETHER = 2000  # partitions of one ListOffsets
 _LOGGED = 5  # partitions of one write that are logged, each in a line of its own
 
 logger = logging.getLogger(__name__)
@@ -95,6 +108,8 @@ class Controller:
         self._settling: asyncio.Task[None] | None = None
         self._unsettled = Unsettled()
         self._handover = Handover(self.model, elected.epoch, self._channels)
+        self._updates = Updates(self.model, controller_id=broker_id, controller_epoch=elected.epoch)
+        self._configured: dict[str, Mapping[str, str]] | None = None  # since `_read` has begun
 
     @property
     def epoch(self) -> int:
@@ -123,15 +138,28 @@ class Controller:
 
     async def _read(self) -> None:
         """Read all topics, and send them to every broker: earlier updates may have been wrong."""
-        self.model.topics = await read_topics(self._session, self.model.members, self._rules)
-        self._stale = False
+        configured: dict[str, Mapping[str, str]] = {}
+        self._configured = configured
+        try:
+            topics = await read_topics(self._session, self.model.members, self._rules)
+            for _ in self.model.load(topics):
+                await asyncio.sleep(0)
+        finally:
+            self._configured = None
+        for name, configs in configured.items():  # they may have changed after they were read
+            self.model.use_rules(name, configs, self._rules(configs))
         for key in self._handover.unconfirmed:
             self.model.rewrite(key)
+        self._updates.forget()
         for channel in self._channels.values():
             channel.queue_everything()
-        unwritten = [key for key, partition in self.model.items() if not partition.is_written]
+        unwritten: list[TopicPartition] = []
+        for some in self.model.parts(None):
+            unwritten += self.model.unwritten(some)
+            await asyncio.sleep(0)
         if unwritten:
             self._settle_soon(unwritten)
+        self._stale = False
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
@@ -156,20 +184,40 @@ class Controller:
     ) -> None:
         """Handle brokers that came, left, or restarted; a restarted one leads nothing until elected."""
         async with self._lock:
-            before = dict(self.model.members)
-            back = {each for each, epoch in epochs.items() if each in before and before[each].epoch != epoch}
-            for broker_id in (before.keys() - registrations.keys()) | back:
-                del self.model.members[broker_id]
-                self.model.unreachable.discard(broker_id)
-                self.model.shutting_down.discard(broker_id)
-                self._close_channel(broker_id)
-            await self._settle()
-            new = self._take_members(registrations, epochs)
-            for member in new:
-                await self._write(self.model.returned(member))
-            await self._settle()
+            try:
+                await self._replace_members(registrations, epochs)
+            except BaseException:
+                self._stale = True  # what is left to do is found by reading and settling everything
+                raise
         self._open_channels()
         self._queue_for_all(())
+
+    async def _replace_members(
+        self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
+    ) -> None:
+        before = dict(self.model.members)
+        back = {each for each, epoch in epochs.items() if each in before and before[each].epoch != epoch}
+        gone = sorted((before.keys() - registrations.keys()) | back)
+        for broker_id in gone:
+            del self.model.members[broker_id]
+            self.model.unreachable.discard(broker_id)
+            self.model.shutting_down.discard(broker_id)
+            self._close_channel(broker_id)
+        self._updates.use_brokers(self._registrations)
+        await self._settle(await self._partitions_on(gone))
+        new = self._take_members(registrations, epochs)
+        for member in new:
+            await self._write_in_batches(self.model.returned(member))
+        await self._settle(await self._partitions_on([member.broker_id for member in new]))
+
+    async def _partitions_on(self, broker_ids: Collection[int]) -> Collection[TopicPartition]:
+        """Return the partitions with a replica on any of these brokers, first those that the brokers lead."""
+        keys: dict[TopicPartition, None] = {}
+        for find in (self.model.led_by, self.model.with_replica_on):
+            for broker_id in broker_ids:
+                keys.update(dict.fromkeys(find(broker_id)))
+                await asyncio.sleep(0)
+        return keys
 
     def _take_members(
         self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
@@ -178,6 +226,7 @@ class Controller:
         members = {each: member_of(found, epochs[each]) for each, found in registrations.items()}
         new = [member for each, member in members.items() if self.model.members.get(each) != member]
         self.model.members = members
+        self._updates.use_brokers(registrations)
         return new
 
     def _open_channels(self) -> None:
@@ -185,7 +234,7 @@ class Controller:
             self._channels[broker_id] = Channel(
                 broker_id,
                 connect=lambda each: self._connect(each, self._registrations[each]),
-                compose=self._compose,
+                updates=self._updates,
                 on_reachable=self._reachable,
                 on_replaced=self.resign,
             )
@@ -205,16 +254,6 @@ class Controller:
         else:
             self.model.unreachable.add(broker_id)
             logger.warning("broker %d is unreachable; it is registered, so it may be alive", broker_id)
-
-    def _compose(self, broker_id: int, keys: Collection[TopicPartition] | None) -> Message:
-        return compose(
-            self.model,
-            self._registrations,
-            controller_id=self._broker_id,
-            controller_epoch=self.epoch,
-            to_broker=broker_id,
-            keys=keys,
-        )
 
     # -- settling ------------------------------------------------------------------------------
 
@@ -252,9 +291,18 @@ class Controller:
             keys = None
         survey = await self._survey(keys)
         changes: Changes = {}
+        refused: set[TopicPartition] = set()
         for some in self.model.parts(keys):
             changes |= self.model.settle(survey, some)
+            if len(changes) >= _WRITTEN_TOGETHER:  # brokers learn of these while others are written
+                refused |= await self._write_settled(changes)
+                changes = {}
             await asyncio.sleep(0)  # lets requests run in between
+        refused |= await self._write_settled(changes)
+        if refused:
+            asyncio.get_running_loop().call_later(_CONSENT_RETRY_S, self._settle_soon, refused)
+
+    async def _write_settled(self, changes: Changes) -> set[TopicPartition]:
         for key in self.model.unclean_elections(changes):
             logger.error(
                 "%s: unclean election of broker %d, which was neither in the ISR nor in the ELR: records may "
@@ -262,26 +310,32 @@ class Controller:
                 key,
                 changes[key].leader,
             )
-        refused = await self._write(changes)
-        if refused:
-            asyncio.get_running_loop().call_later(_CONSENT_RETRY_S, self._settle_soon, refused)
+        await asyncio.sleep(0)
+        return await self._write(changes)
 
     async def _survey(self, keys: Collection[TopicPartition] | None) -> Survey:
         """Ask the candidates for their log end offsets; those that time out are ranked by replica order."""
-        wanted = self.model.to_survey(keys)
         by_broker: dict[int, list[TopicPartition]] = {}
-        for key, candidates in wanted.items():
-            for broker_id in candidates:
-                by_broker.setdefault(broker_id, []).append(key)
+        for some in self.model.parts(keys):
+            for key, candidates in self.model.to_survey(some).items():
+                for broker_id in candidates:
+                    by_broker.setdefault(broker_id, []).append(key)
+            await asyncio.sleep(0)
+        questions = [
+            (broker_id, asked[first : first + _SURVEYED_TOGETHER])
+            for broker_id, asked in by_broker.items()
+            for first in range(0, len(asked), _SURVEYED_TOGETHER)
+        ]
+        answers = await asyncio.gather(*(self._ask_progress(*each) for each in questions))
         found: dict[TopicPartition, dict[int, Progress]] = {}
-        answers = await asyncio.gather(*(self._ask_progress(each, keys) for each, keys in by_broker.items()))
-        for broker_id, progress in zip(by_broker, answers, strict=True):
+        for (broker_id, _), progress in zip(questions, answers, strict=True):
             for key, reached in progress.items():
                 found.setdefault(key, {})[broker_id] = reached
+            await asyncio.sleep(0)
         return found
 
     async def _ask_progress(
-        self, broker_id: int, keys: list[TopicPartition]
+        self, broker_id: int, keys: Sequence[TopicPartition]
     ) -> dict[TopicPartition, Progress]:
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for key in keys:
@@ -293,7 +347,7 @@ class Controller:
         )
         try:
             async with asyncio.timeout(_SURVEY_TIMEOUT_S):
-                response = await self._ask(broker_id, request, _SURVEY_VERSION)
+                response = await self._ask(broker_id, request, _SURVEY_VERSIONS)
         except (PeerGone, TimeoutError):
             return {}
         return {
@@ -303,14 +357,14 @@ class Controller:
             if entry.error_code == ErrorCode.NONE
         }
 
-    async def _ask(self, broker_id: int, request: Message, version: int) -> Any:
+    async def _ask(self, broker_id: int, request: Message, versions: range) -> Any:
         """Return a broker's response, over its channel or, before that is open, over a new connection."""
         channel = self._channels.get(broker_id)
         if channel is not None and channel.is_open:
-            return await channel.ask(request, version)
+            return await channel.ask(request, versions)
         link = await self._connect(broker_id, self._registrations[broker_id])
         try:
-            return await link.ask(request, version)
+            return await link.ask(request, versions)
         finally:
             link.close()
 
@@ -324,7 +378,9 @@ class Controller:
         changes, refused = await self._handover.with_consent(changes)
         if not changes:
             return refused
+        pauses = Pauses()
         for key, partition in changes.items():
+            await pauses.next()
             check_transition(self.model.find(key), partition)
         self._stale = True  # until everything is known to be written
         try:
@@ -336,13 +392,19 @@ class Controller:
         self.model.apply(written)
         self._stale = False
         self._handover.unconfirmed.difference_update(written)
-        self._queue_for_all(written)
+        self._queue_for_all(tuple(written))
         _log(written)
         return refused
 
-    def _queue_for_all(self, keys: Collection[TopicPartition]) -> None:
+    async def _write_in_batches(self, changes: Changes) -> None:
+        """Write changes that the leaders' consent is not needed for."""
+        left = iter(changes.items())
+        while batch := dict(islice(left, _WRITTEN_TOGETHER)):
+            await self._write(batch)
+
+    def _queue_for_all(self, batch: Batch) -> None:
         for channel in self._channels.values():
-            channel.queue(keys)
+            channel.queue(batch)
 
     async def propagated(self, timeout_s: float) -> None:
         """Return when every reachable broker has acknowledged all changes so far, or after `timeout_s`."""
@@ -378,57 +440,60 @@ class Controller:
             self._settle_soon(moving)
         return changes
 
-    async def settle(self) -> None:
-        """Settle all partitions now."""
-        async with self._lock:
-            await self._settle()
-        self._queue_for_all(())
-
     async def balance(self, tolerated_percent: int) -> None:
         """Elect the preferred leaders of brokers that lead too few of the partitions that prefer them."""
         async with self._lock:
             if self._stale:
                 await self._read()
-            changes: Changes = {}
-            by_preferred: dict[int, list[TopicPartition]] = {}
-            for key, partition in self.model.items():
-                by_preferred.setdefault(partition.replicas[0], []).append(key)
-            astray = set(self.model.unbalanced())
-            for keys in by_preferred.values():
-                mine = astray.intersection(keys)
-                if 100 * len(mine) > tolerated_percent * len(keys):
-                    for key in sorted(mine):
-                        changes |= self.model.prefer(key)
-            await self._write(changes)
+            preferred: Counter[int] = Counter()
+            astray: dict[int, list[TopicPartition]] = {}
+            for some in self.model.parts(None):
+                preferred.update(partition.replicas[0] for _, partition in self.model.select(some))
+                for key in self.model.unbalanced(some):
+                    astray.setdefault(self.model.find(key).replicas[0], []).append(key)
+                await asyncio.sleep(0)
+            for broker_id, keys in astray.items():
+                if 100 * len(keys) > tolerated_percent * preferred[broker_id]:
+                    for first in range(0, len(keys), _WRITTEN_TOGETHER):
+                        await self._prefer(keys[first : first + _WRITTEN_TOGETHER])
+
+    async def _prefer(self, keys: Collection[TopicPartition]) -> None:
+        """Elect the preferred leaders of those partitions whose preferred replica can still lead."""
+        changes: Changes = {}
+        for key in self.model.unbalanced(keys):
+            changes |= self.model.prefer(key)
+        await self._write(changes)
 
     async def raise_replicas(self, name: str, count: int) -> None:
-        """Raise the replication factor of a topic to `count`, on the brokers with the fewest replicas."""
-        load = Counter(each for _, partition in self.model.items() for each in partition.replicas)
+        """Raise the replication factor of a topic to `count`, on new racks and nodes where possible."""
+        topic = self.model.topics.get(name)
+        if topic is None or all(len(each.replicas) >= count for each in topic.partitions.values()):
+            return
+        loads = Counter({each: len(self.model.with_replica_on(each)) for each in self.model.live})
 
         def decide(cluster: ClusterModel) -> Changes:
             changes: Changes = {}
+            brokers, able = cluster.locations, cluster.live - cluster.shutting_down
             for index, partition in cluster.topics[name].partitions.items():
-                missing = count - len(partition.replicas)
-                free = sorted(
-                    cluster.live - cluster.shutting_down - set(partition.replicas), key=load.__getitem__
-                )
-                if missing > 0 and len(free) >= missing and not partition.adding and not partition.removing:
-                    load.update(free[:missing])
-                    changes |= cluster.reassign(
-                        TopicPartition(name, index), (*partition.replicas, *free[:missing])
-                    )
+                had = len(partition.replicas)
+                if had < count and not partition.adding and not partition.removing:
+                    replicas = extended(partition.replicas, count, brokers, candidates=able, loads=loads)
+                    if len(replicas) == count:
+                        loads.update(replicas[had:])
+                        changes |= cluster.reassign(TopicPartition(name, index), replicas)
             return changes
 
-        if name in self.model.topics:
-            await self.change(decide)
+        await self.change(decide)
 
     async def controlled_shutdown(self, broker_id: int, epoch: int) -> bool:
         """Have others lead what a broker leads; True when it leads nothing that another replica could."""
         member = self.model.members.get(broker_id)
         if member is None or member.epoch != epoch:
             raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {epoch}")
-        self.model.shutting_down.add(broker_id)
-        await self.settle()
+        async with self._lock:
+            self.model.shutting_down.add(broker_id)
+            await self._settle(await self._partitions_on([broker_id]))
+        self._queue_for_all(())
         able = self.model.live - self.model.shutting_down
         return not any(
             able.intersection((*self.model.find(key).isr, *self.model.find(key).elr))
@@ -438,12 +503,13 @@ class Controller:
     async def create_topic(self, topic: TopicAssignment, configs: Mapping[str, str]) -> None:
         """Write a new topic, and send it to the brokers; TopicAlreadyExists if there is one of this name."""
         config = Config(kind="topics", name=topic.topic, values=configs)
-        partitions = self._first_states(topic.replicas, configs)
+        partitions = await self._first_states(topic.replicas, configs)
         async with self._writing():
             states = self._states(topic.topic, partitions)
             await transactions.create_topic(self._session, self.elected, topic, config, states)
-            self.model.topics[topic.topic] = TopicModel(
-                topic_id=topic.topic_id, version=0, partitions=partitions, configs=configs
+            self.model.add_topic(
+                topic.topic,
+                TopicModel(topic_id=topic.topic_id, version=0, partitions=partitions, configs=configs),
             )
             self._send_new(topic.topic, partitions)
 
@@ -455,33 +521,36 @@ class Controller:
             model = self.model.topics.get(topic.topic)
             if model is None:
                 raise UnknownTopicOrPartition(f"topic {topic.topic!r} does not exist any more")
-            partitions = self._first_states(added, model.configs)
+            partitions = await self._first_states(added, model.configs)
             states = self._states(topic.topic, partitions)
             await transactions.add_partitions(self._session, self.elected, topic, version, states)
-            model.version = version + 1
-            model.partitions.update(partitions)
+            self.model.add_partitions(topic.topic, partitions, version + 1)
             self._send_new(topic.topic, partitions)
 
     async def delete_topic(self, name: str) -> None:
         """Delete a topic that is marked for deletion: the mark keeps it from being read again."""
         async with self._writing():
-            topic = self.model.topics.pop(name, None)
-            if topic is not None:
-                self.model.removed[name] = topic.topic_id
-                self._queue_for_all([TopicPartition(name, index) for index in topic.partitions])
+            removed = self.model.remove_topic(name)
+            if removed:
+                self._queue_for_all(removed)
         await transactions.delete_topic(self._session, self.elected, name)
 
-    def _first_states(
+    async def _first_states(
         self, replicas: Mapping[int, Sequence[int]], configs: Mapping[str, str]
     ) -> dict[int, Partition]:
         rules = self._rules(configs)
-        return {index: first_state(tuple(members), rules) for index, members in replicas.items()}
+        pauses = Pauses()
+        states = {}
+        for index, members in replicas.items():
+            await pauses.next()
+            states[index] = first_state(tuple(members), rules)
+        return states
 
-    def _states(self, name: str, partitions: Mapping[int, Partition]) -> list[PartitionState]:
-        return [
+    def _states(self, name: str, partitions: Mapping[int, Partition]) -> Iterator[PartitionState]:
+        return (
             state_of(TopicPartition(name, index), partition, self.epoch, self.model.members)
             for index, partition in partitions.items()
-        ]
+        )
 
     def _send_new(self, name: str, indexes: Iterable[int]) -> None:
         keys = [TopicPartition(name, index) for index in indexes]
@@ -490,20 +559,11 @@ class Controller:
 
     def configure_topic(self, name: str, configs: Mapping[str, str]) -> None:
         """Apply the changed configs of a topic: they may allow another replica to lead."""
-        topic = self.model.topics.get(name)
-        if topic is None:
-            return
-        rules = self._rules(configs)
-        topic.configs = configs
-        topic.partitions = {
-            index: replace(
-                partition,
-                min_insync_replicas=rules.min_insync_replicas,
-                unclean_allowed=rules.unclean_allowed,
-            )
-            for index, partition in topic.partitions.items()
-        }
-        self._settle_soon([TopicPartition(name, index) for index in topic.partitions])
+        if self._configured is not None:
+            self._configured[name] = configs
+        keys = self.model.use_rules(name, configs, self._rules(configs))
+        if keys:
+            self._settle_soon(keys)
 
 
 def _log(written: Changes) -> None:

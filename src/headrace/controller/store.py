@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import islice
 
-from headrace.controller.model import Member, TopicModel
+from headrace.controller.model import Member, TopicModel, TopicRules
+from headrace.controller.pauses import Pauses
 from headrace.coordination.session import Znode, ZooKeeperSession
 from headrace.coordination.znodes import (
     DELETED_TOPICS,
@@ -19,14 +20,7 @@ from headrace.coordination.znodes import (
 )
 from headrace.replication.election import NO_LEADER, Partition, distrust
 
-_READ_TOGETHER = 200  # partitions
-
-
-class TopicRules(NamedTuple):
-    """The configs of a topic that decide which replicas may lead."""
-
-    min_insync_replicas: int
-    unclean_allowed: bool
+_READ_TOGETHER = 2000  # partitions, in several requests at a time
 
 
 Rules = Callable[[Mapping[str, str]], TopicRules]
@@ -42,24 +36,27 @@ async def read_topics(
     deleted = await _marked_deleted(session)
     assignments = []
     versions = {}
+    pauses = Pauses()
     for name, znode in zip(names, found, strict=True):
         if znode is not None:
             assignment = TopicAssignment.decode(name, znode.data)
+            await pauses.next(1 + len(assignment.replicas))
             if deleted.get(name) not in {b"", encode_id(assignment.topic_id).encode()}:
                 assignments.append(assignment)
                 versions[name] = znode.version
     configs = await _read_configs(session, versions)
-    topic_rules = {name: rules(own) for name, own in configs.items()}
+    topic_rules = await _rules_of(configs, rules)
     partitions = await _read_partitions(session, assignments, members, topic_rules)
-    return {
-        each.topic: TopicModel(
+    topics = {}
+    for each in assignments:
+        await pauses.next()
+        topics[each.topic] = TopicModel(
             topic_id=each.topic_id,
             version=versions[each.topic],
             partitions=partitions[each.topic],
             configs=configs[each.topic],
         )
-        for each in assignments
-    }
+    return topics
 
 
 async def _marked_deleted(session: ZooKeeperSession) -> dict[str, bytes]:
@@ -72,10 +69,23 @@ async def _marked_deleted(session: ZooKeeperSession) -> dict[str, bytes]:
 async def _read_configs(session: ZooKeeperSession, names: Collection[str]) -> dict[str, Mapping[str, str]]:
     """Return the configs of topics, without the defaults."""
     found = await session.get_many([Config.path_of("topics", name) for name in names])
-    return {
-        name: {} if znode is None else Config.decode("topics", name, znode.data).values
-        for name, znode in zip(names, found, strict=True)
-    }
+    configs: dict[str, Mapping[str, str]] = {}
+    pauses = Pauses()
+    for name, znode in zip(names, found, strict=True):
+        await pauses.next()
+        configs[name] = {} if znode is None else Config.decode("topics", name, znode.data).values
+    return configs
+
+
+async def _rules_of(configs: Mapping[str, Mapping[str, str]], rules: Rules) -> dict[str, TopicRules]:
+    """Return the rules of every topic; most have the broker's defaults."""
+    defaults = rules({})
+    pauses = Pauses()
+    found = {}
+    for name, own in configs.items():
+        await pauses.next()
+        found[name] = rules(own) if own else defaults
+    return found
 
 
 async def _read_partitions(
@@ -85,12 +95,13 @@ async def _read_partitions(
     rules: Mapping[str, TopicRules],
 ) -> dict[str, dict[int, Partition]]:
     """Read the partitions of topics; those that a crash has left without a state get their first one."""
-    every = [(assignment, index) for assignment in assignments for index in assignment.replicas]
+    every = ((assignment, index) for assignment in assignments for index in assignment.replicas)
     partitions: dict[str, dict[int, Partition]] = {assignment.topic: {} for assignment in assignments}
-    for first in range(0, len(every), _READ_TOGETHER):  # other requests are served in between
-        some = every[first : first + _READ_TOGETHER]
+    pauses = Pauses()
+    while some := list(islice(every, _READ_TOGETHER)):
         states = await session.get_many([PartitionState.path_of(each.topic, index) for each, index in some])
         for (assignment, index), found in zip(some, states, strict=True):
+            await pauses.next()  # other requests are served in between
             topic = assignment.topic
             partitions[topic][index] = _partition(assignment, index, found, members, rules[topic])
     return partitions
@@ -107,11 +118,12 @@ def _partition(
     if found is None:
         return first_state(replicas, rules, version=-1)
     state = PartitionState.decode(assignment.topic, index, found.data)
+    isr = tuple(state.isr)
     partition = Partition(
         replicas=replicas,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
-        isr=tuple(state.isr),
+        isr=replicas if isr == replicas else isr,  # one object, because there are so many of them
         elr=tuple(state.elr),
         last_leader=state.last_leader,
         adding=tuple(assignment.adding.get(index, ())),
@@ -137,14 +149,17 @@ def _after_restarts(
     ISR.
     """
     left = partition
-    for member in members.values():
-        known = epochs.get(member.broker_id)
+    for broker_id in dict.fromkeys((*partition.isr, *partition.elr, partition.leader)):
+        member = members.get(broker_id)
+        if member is None:
+            continue
+        known = epochs.get(broker_id)
         if member.epoch != known if known is not None else member.epoch > written_zxid:
             if not member.trusted:
-                left = distrust(left, member.broker_id)
-            if left.leader == member.broker_id:
-                left = replace(left, leader=NO_LEADER, last_leader=member.broker_id)
-    return replace(left, is_written=left == partition)
+                left = distrust(left, broker_id)
+            if left.leader == broker_id:
+                left = replace(left, leader=NO_LEADER, last_leader=broker_id)
+    return left if left is partition else replace(left, is_written=left == partition)
 
 
 def first_state(replicas: tuple[int, ...], rules: TopicRules, *, version: int = 0) -> Partition:

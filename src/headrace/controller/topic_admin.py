@@ -15,7 +15,7 @@ from headrace.controller.errors import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
-from headrace.controller.placement import Racks, check_assignment, spread
+from headrace.controller.placement import check_assignment, spread
 from headrace.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.controller.transactions import mark_deleted
 from headrace.coordination.errors import CoordinationError
@@ -128,7 +128,7 @@ class TopicAdmin:
         if name in topics:
             raise TopicAlreadyExists(f"topic {name!r} exists already (TOPIC_ALREADY_EXISTS)")
         _check_collision(name, topics)
-        brokers = self._racks()
+        brokers = self._controller.model.locations
         if assignment:
             if (partitions, replicas) != (BROKER_DEFAULT, BROKER_DEFAULT):
                 raise InvalidRequest("name either an assignment or numbers of partitions and replicas")
@@ -140,9 +140,6 @@ class TopicAdmin:
         if replicas == BROKER_DEFAULT:
             replicas = defaults.replicas
         return spread(partitions, replicas, brokers, start=secrets.randbelow(max(1, len(brokers))))
-
-    def _racks(self) -> Racks:
-        return {member.broker_id: member.rack for member in self._controller.model.members.values()}
 
     # -- growing -------------------------------------------------------------------------------
 
@@ -195,7 +192,7 @@ class TopicAdmin:
     ) -> dict[int, Sequence[int]]:
         """Return the replicas of the new partitions."""
         had = len(old.replicas)
-        brokers = self._racks()
+        brokers = self._controller.model.locations
         if assignment is not None:
             if len(assignment) != count - had:
                 raise InvalidReplicaAssignment(
@@ -278,8 +275,11 @@ class Uncancelled:
 
 def _check_collision(name: str, topics: Collection[str]) -> None:
     """Raise InvalidTopic for a name that differs from another only in '.' and '_', like their metrics."""
+    metric = name.replace(".", "_")
+    if "_" not in metric:
+        return
     for other in topics:
-        if other.replace(".", "_") == name.replace(".", "_"):
+        if len(other) == len(name) and other.replace(".", "_") == metric:
             raise InvalidTopic(f"topic {name!r} collides with {other!r}: '.' and '_' count as the same")
 
 

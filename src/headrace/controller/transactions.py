@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from headrace.controller.errors import NotController, TopicAlreadyExists
 from headrace.controller.model import Changes, ClusterModel, Member
+from headrace.controller.partition_index import placement
+from headrace.controller.pauses import Pauses
 from headrace.coordination.session import (
     Check,
     Conflict,
@@ -109,7 +111,7 @@ async def create_topic(
         Set(config.path, config.encode()) if has_config else Create(config.path, config.encode()),
         Create(topic.path, topic.encode()),
         Create(f"{topic.path}/partitions", b""),
-        *_create_states(states),
+        *await _create_states(states),
     ]
     try:
         await _commit(session, elected, operations)
@@ -127,7 +129,7 @@ async def add_partitions(
     states: Iterable[PartitionState],
 ) -> None:
     """Write an assignment that has more partitions than the one at `version`, and their states."""
-    operations = [Set(topic.path, topic.encode(), version), *_create_states(states)]
+    operations = [Set(topic.path, topic.encode(), version), *await _create_states(states)]
     await _commit(session, elected, operations)
 
 
@@ -178,12 +180,16 @@ async def write_changes(
     Conflict if a later controller has written.
     """
     operations: list[Operation] = []
-    for name in dict.fromkeys(key.topic for key in changes):
-        of_topic = {key: partition for key, partition in changes.items() if key.topic == name}
+    by_topic: dict[str, Changes] = {}
+    for key, partition in changes.items():
+        by_topic.setdefault(key.topic, {})[key] = partition
+    pauses = Pauses()
+    for name, of_topic in by_topic.items():
         for key, partition in of_topic.items():
+            await pauses.next()
             state = state_of(key, partition, elected.epoch, model.members)
             if partition.version == -1:  # its state does not exist yet
-                operations += _create_states([state])
+                operations += _created(state)
             else:
                 operations.append(Set(state.path, state.encode(), partition.version))
         assignment = _changed_assignment(model, name, of_topic)
@@ -219,25 +225,25 @@ def state_of(
     )
 
 
-def _create_states(states: Iterable[PartitionState]) -> list[Operation]:
+async def _create_states(states: Iterable[PartitionState]) -> list[Operation]:
     operations: list[Operation] = []
+    pauses = Pauses()
     for state in states:
-        operations.append(Create(state.path.removesuffix("/state"), b""))
-        operations.append(Create(state.path, state.encode()))
+        await pauses.next()
+        operations += _created(state)
     return operations
+
+
+def _created(state: PartitionState) -> tuple[Create, Create]:
+    return Create(state.path.removesuffix("/state"), b""), Create(state.path, state.encode())
 
 
 def _changed_assignment(model: ClusterModel, name: str, changes: Changes) -> TopicAssignment | None:
     """Return the topic's assignment with `changes`; None if it stays the same."""
     topic = model.topics[name]
-    before = topic.partitions
-    after = {index: changes.get(TopicPartition(name, index), old) for index, old in before.items()}
-    if all(
-        (after[index].replicas, after[index].adding, after[index].removing)
-        == (before[index].replicas, before[index].adding, before[index].removing)
-        for index in before
-    ):
+    if all(placement(model.find(key)) == placement(partition) for key, partition in changes.items()):
         return None
+    after = {index: changes.get(TopicPartition(name, index), old) for index, old in topic.partitions.items()}
     return TopicAssignment(
         topic=name,
         topic_id=topic.topic_id,

@@ -8,6 +8,7 @@ import importlib.util
 import os
 import shlex
 import socket
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,36 @@ _SASL: Final = {
 }
 
 
+_RELOADS: Final = "-Dzookeeper.client.certReload.enabled=true"  # the certificate for clients; its only name
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """PEM files for TLS, with clients and among servers: key and certificate, and the CA of the servers."""
+
+    keystore: Path
+    truststore: Path
+
+    def settings(self, *, quorum: bool) -> dict[str, object]:
+        """Return the settings of zoo.cfg; servers load files that have changed by themselves."""
+        found: dict[str, object] = {
+            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+            "ssl.clientAuth": "none",  # clients authenticate by SASL
+            **self._stores("ssl"),
+        }
+        if quorum:
+            found |= {"sslQuorum": "true", "sslQuorumReloadCertFiles": "true", **self._stores("ssl.quorum")}
+        return found
+
+    def _stores(self, prefix: str) -> dict[str, object]:
+        return {
+            f"{prefix}.keyStore.location": self.keystore.absolute(),
+            f"{prefix}.keyStore.type": "PEM",
+            f"{prefix}.trustStore.location": self.truststore.absolute(),
+            f"{prefix}.trustStore.type": "PEM",
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     client: int
@@ -53,12 +84,13 @@ class ZooKeeper:
         tick_ms: int = 2000,
         java_options: Sequence[str] = (),
         credentials: Path | None = None,
+        tls: ServerTls | None = None,
         settings: Mapping[str, object] | None = None,
     ) -> None:
         """`port` is the first server's, the others follow; or a list, PORTS_EACH for each server.
 
-        `credentials` is a JAAS file: every client then has to authenticate as one of its users. `settings`
-        are further ones of zoo.cfg.
+        `credentials` is a JAAS file: every client then has to authenticate as one of its users. With `tls`,
+        no port accepts connections without TLS. `settings` are further ones of zoo.cfg.
 
         To use free ports, reserve them first: see `headrace.ports`.
         """
@@ -69,12 +101,21 @@ class ZooKeeper:
             raise ZooKeeperUnavailable(str(error)) from error
         if credentials is not None:
             java_options = (*java_options, f"-Djava.security.auth.login.config={credentials.absolute()}")
+        if tls is not None:
+            java_options = (*java_options, _RELOADS)
         more = {**(_SASL if credentials is not None else {}), **(settings or {})}
         command = [str(java), HEAP, *java_options, "-cp", os.pathsep.join(map(str, find_jars()))]
         ports = _ports_from(port, servers) if isinstance(port, int) else _ports_of(port)
         self.servers = [
             Server(
-                command, data_dir / str(number), number, host=host, ports=ports, tick_ms=tick_ms, more=more
+                command,
+                data_dir / str(number),
+                number,
+                host=host,
+                ports=ports,
+                tick_ms=tick_ms,
+                tls=tls,
+                more=more,
             )
             for number in range(1, servers + 1)
         ]
@@ -96,13 +137,17 @@ class Server:
         host: str,
         ports: Sequence[Ports],
         tick_ms: int,
+        tls: ServerTls | None = None,
         more: Mapping[str, object] | None = None,
     ) -> None:
         self._command = command
         self._directory = directory
         self._host, self._port = host, ports[number - 1].client
         self._number = number
-        self._settings = _settings(directory, number, host, ports, tick_ms) | dict(more or {})
+        self._uses_tls = tls is not None
+        self._settings = _settings(directory, number, host, ports, tick_ms=tick_ms, tls=tls) | dict(
+            more or {}
+        )
         self.log = directory / "zookeeper.log"
         self.address = f"{host}:{self._port}"
 
@@ -128,11 +173,24 @@ class Server:
     def four_letter_word(self, word: str, timeout_s: float = WORD_TIMEOUT_S) -> str:
         """Return the server's response to `ruok`, `srvr` and the like; empty if there is none."""
         try:
-            with socket.create_connection((self._host, self._port), timeout_s) as connection:
+            with self._connected(timeout_s) as connection:
                 connection.sendall(word.encode())
                 return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
         except OSError:
             return ""
+
+    def _connected(self, timeout_s: float) -> socket.socket:
+        plain = socket.create_connection((self._host, self._port), timeout_s)
+        if not self._uses_tls:
+            return plain
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False  # the process is our own, and no secret is sent to it
+        context.verify_mode = ssl.CERT_NONE
+        try:
+            return context.wrap_socket(plain)
+        except BaseException:
+            plain.close()
+            raise
 
 
 def require_odd(servers: int) -> None:
@@ -161,12 +219,13 @@ def find_jars() -> list[Path]:
 
 
 def _settings(
-    directory: Path, number: int, host: str, ports: Sequence[Ports], tick_ms: int
+    directory: Path, number: int, host: str, ports: Sequence[Ports], *, tick_ms: int, tls: ServerTls | None
 ) -> dict[str, object]:
+    port = "clientPort" if tls is None else "secureClientPort"
     settings: dict[str, object] = {
         "dataDir": directory / "data",
-        "clientPort": ports[number - 1].client,
-        "clientPortAddress": host,
+        port: ports[number - 1].client,
+        f"{port}Address": host,
         "tickTime": tick_ms,
         "4lw.commands.whitelist": "*" if is_loopback(host) else "srvr,ruok",
         "admin.enableServer": "false",  # it needs jetty, and another port
@@ -177,7 +236,7 @@ def _settings(
         settings |= {"initLimit": 10, "syncLimit": 5, "standaloneEnabled": "false"}
         for other, each in enumerate(ports, 1):
             settings[f"server.{other}"] = f"{host}:{each.quorum}:{each.election}"
-    return settings
+    return settings if tls is None else settings | tls.settings(quorum=len(ports) > 1)
 
 
 def _ports_from(first: int, servers: int) -> list[Ports]:

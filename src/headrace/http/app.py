@@ -117,7 +117,7 @@ def _share_objects(app: FastAPI, settings: GatewaySettings) -> None:
     app.state.traces = provider()
     app.state.users = app.state.everyone = None
     if settings.authentication:
-        verifier = Verifier(settings)
+        verifier = Verifier(settings, factory.own.brokers)
         sessions = Sessions(idle_s=settings.session_idle_s, absolute_s=settings.session_absolute_s)
         app.state.users = Users(UserPool(verifier.accept, factory.for_user), sessions, verifier)
     else:

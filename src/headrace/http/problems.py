@@ -27,6 +27,7 @@ from headrace.client.errors import (
     Unreachable,
     lowered,
 )
+from headrace.client.wire.librdkafka import TokenNeedsExtension
 from headrace.protocol.codec import EncodeError
 from headrace.protocol.errors import ErrorCode
 from headrace.registry.refusals import Refusal as RegistryRefusal
@@ -43,6 +44,7 @@ _CODES: Final[Mapping[type[ClientError], int]] = {
     GroupActive: 40902,
     UserExists: 40905,
     AuthenticationFailed: 40101,
+    TokenNeedsExtension: 40301,
     Refused: 50201,
     Unreachable: 50301,
     ClientError: 40002,
@@ -55,6 +57,7 @@ DENIED: Final = frozenset(
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
     }
 )
 """Errors of a user that has no ACL for what it requests."""

@@ -14,6 +14,7 @@ from headrace.protocol import (
     fetch,
     metadata,
     produce,
+    seed_replica,
     step_down,
     update_metadata,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "api_schema",
     "decode_request",
     "decode_request_in_slices",
+    "decode_response",
     "encode_response",
     "request_class",
     "response_class",
@@ -45,6 +47,7 @@ _OF_BROKERS: Final[dict[int, tuple[Any, str]]] = {
     update_metadata.UPDATE_METADATA: (update_metadata, "UpdateMetadata"),
     broker_metrics.BROKER_METRICS: (broker_metrics, "BrokerMetrics"),
     step_down.STEP_DOWN: (step_down, "StepDown"),
+    seed_replica.SEED_REPLICA: (seed_replica, "SeedReplica"),
 }
 """Our own messages, and one that Kafka 4 no longer has."""
 
@@ -74,6 +77,13 @@ def response_class(key: int) -> type[Message]:
 def decode_request(key: int, version: int, body: memoryview) -> Any:
     """Decode the request in `body`; record data are views of it. Raise ProtocolError if it is malformed."""
     return _decoder(key)(body, version)
+
+
+def decode_response(key: int, version: int, body: memoryview) -> Any:
+    """Decode the response to a request of `version`; raise ProtocolError if it is malformed."""
+    if key == ApiKey.API_VERSIONS:
+        return api_versions.decode_response(body, version)
+    return response_class(key).decode(body, version)
 
 
 def encode_response(key: int, version: int, response: Any) -> list[Buffer]:

@@ -8,12 +8,16 @@ answered in v0, with UNSUPPORTED_VERSION and the supported versions, and the res
 import struct
 from typing import Final
 
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.primitives import uvarint
 from headrace.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 VERSIONS: Final = range(5)
+BROKER_SOFTWARE: Final = "headrace-broker"
+"""The name of the client software of brokers, who are also told the APIs that only brokers use."""
 _FIRST_FLEXIBLE: Final = 3
+_UNSUPPORTED_VERSION: Final = struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION)
 _UNKNOWN_CLIENT: Final = ApiVersionsRequest()
 
 
@@ -27,6 +31,12 @@ def decode_request(body: memoryview, version: int) -> ApiVersionsRequest:
     if version not in VERSIONS or (version < _FIRST_FLEXIBLE and not body):
         return _UNKNOWN_CLIENT
     return ApiVersionsRequest.decode(body, version)
+
+
+def decode_response(body: memoryview, version: int) -> ApiVersionsResponse:
+    """Decode the response; one that refuses the version is in v0, and lists the supported versions."""
+    refused = bytes(body[:2]) == _UNSUPPORTED_VERSION
+    return ApiVersionsResponse.decode(body, 0 if refused else version)
 
 
 def encode_response(response: ApiVersionsResponse, version: int) -> list[Buffer]:

@@ -20,7 +20,7 @@ Offset and epoch precede the checksummed part, so a broker sets them without tou
 
 import struct
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
@@ -39,6 +39,7 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_LEADER_EPOCH = -1
 
+_make: Any = tuple.__new__  # what NamedTuple._make calls
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CHECKSUMMED = struct.Struct(">hiqqqhii")
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
@@ -126,7 +127,8 @@ def add_sequence(sequence: int, count: int) -> int:
 
 def read_header(data: Buffer, position: int = 0) -> BatchHeader:
     """Return the header at `position`, unchecked; raise struct.error if fewer than 61 bytes are left."""
-    return BatchHeader._make(_HEADER.unpack_from(data, position))
+    header: BatchHeader = _make(BatchHeader, _HEADER.unpack_from(data, position))
+    return header
 
 
 def read_attributes(data: Buffer) -> int:
@@ -156,7 +158,7 @@ def read_batch(data: Buffer, position: int = 0) -> BatchHeader:
         raise CorruptMessage(
             f"{left} bytes are too few for a batch header of {HEADER_SIZE} (CORRUPT_MESSAGE)"
         )
-    header = BatchHeader._make(_HEADER.unpack_from(data, position))
+    header: BatchHeader = _make(BatchHeader, _HEADER.unpack_from(data, position))
     if header.magic != MAGIC:
         raise CorruptMessage(f"batch magic is {header.magic}, expected {MAGIC} (CORRUPT_MESSAGE)")
     size = header.batch_length + LENGTH_END

@@ -6,7 +6,7 @@ exception: an ApiVersions response always has v0, because its reader does not kn
 
 from struct import Struct
 from struct import error as struct_error
-from typing import Final
+from typing import Any, Final
 
 from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.errors import ProtocolError
@@ -14,9 +14,11 @@ from headrace.protocol.fields import NEWEST
 from headrace.protocol.primitives import bad_length, skip_tags
 from headrace.protocol.schema.index import APIS, ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
+from headrace.protocol.seed_replica import SEED_REPLICA
 from headrace.protocol.step_down import STEP_DOWN
 from headrace.protocol.update_metadata import UPDATE_METADATA
 
+_new: Any = object.__new__
 _FIXED: Final = Struct(">hhih")  # key, version, correlation id, length of the client id
 _RESPONSE_V0: Final = Struct(">i")
 _RESPONSE_V1: Final = Struct(">ix")  # no tagged fields
@@ -25,6 +27,7 @@ _FIRST_FLEXIBLE: Final = {
     UPDATE_METADATA: 0,
     BROKER_METRICS: 0,
     STEP_DOWN: 0,
+    SEED_REPLICA: 0,
 }
 
 
@@ -48,9 +51,11 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, memoryview]
             end, _ = skip_tags(frame, end + 1, len(frame), count)
     except (struct_error, IndexError, ValueError) as error:
         raise ProtocolError(f"request header: {error}") from error
-    header = RequestHeader(
-        request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
-    )
+    header = _new(RequestHeader)  # without __init__, whose keywords take as long as the rest
+    header.request_api_key = key
+    header.request_api_version = version
+    header.correlation_id = correlation_id
+    header.client_id = client_id
     return header, frame[end:]
 
 

@@ -3,18 +3,24 @@
 This is Kafka's message from before KRaft, which Kafka 4 has removed. The additional content of LeaderAndIsr
 and StopReplica is in tagged fields: a broker derives from a partition's state what its own replica has to do.
 A deleted topic has partitions with the leader -2.
+
+The whole state of a large cluster is sent in parts: incremental requests that are numbered from 0. A broker
+that has applied the last part knows all topics, and deletes the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from struct import Struct as Layout
 from typing import Final
 
-from headrace.protocol.message import Message, Struct, field
+from headrace.protocol.message import Buffer, Message, Struct, field
 
 UPDATE_METADATA: Final = 6
 TOPIC_IS_GONE: Final = -2
 INCREMENTAL, FULL = 1, 2
+NOT_A_PART: Final = -1
+_HEAD: Final = Layout(">i?biq")  # the fields of a request up to the broker epoch
 
 
 class UpdateMetadataPartitionState(Struct):
@@ -61,6 +67,17 @@ class UpdateMetadataBroker(Struct):
     node: str | None = field("string", "8+", nullable="8+", tag=1, default=None)
 
 
+class SharedTopicStates(list[UpdateMetadataTopicState]):
+    """The topic states of requests that are sent to many brokers, and differ only in the broker epoch.
+
+    `rest` is the encoded request after the broker epoch.
+    """
+
+    __slots__ = ("rest",)
+
+    rest: bytes
+
+
 class UpdateMetadataRequest(Message, key=UPDATE_METADATA, versions="8", flexible="8+"):
     controller_id: int = field("int32", "8+")
     is_kraft_controller: bool = field("bool", "8+", default=False)
@@ -69,6 +86,23 @@ class UpdateMetadataRequest(Message, key=UPDATE_METADATA, versions="8", flexible
     broker_epoch: int = field("int64", "8+", default=-1)
     topic_states: Sequence[UpdateMetadataTopicState] = field("[]UpdateMetadataTopicState", "8+")
     live_brokers: Sequence[UpdateMetadataBroker] = field("[]UpdateMetadataBroker", "8+")
+    part: int = field("int32", "8+", tag=0, default=NOT_A_PART)
+    is_last_part: bool = field("bool", "8+", tag=1, default=False)
+
+    def encode(self, version: int) -> list[Buffer]:
+        """Encode the body; what is shared with requests to other brokers is not encoded again."""
+        states = self.topic_states
+        if not isinstance(states, SharedTopicStates):
+            return super().encode(version)
+        head = _HEAD.pack(
+            self.controller_id, self.is_kraft_controller, self.type, self.controller_epoch, self.broker_epoch
+        )
+        return [head, states.rest]
+
+
+def after_broker_epoch(body: Sequence[Buffer]) -> bytes:
+    """Return an encoded request without the fields up to the broker epoch."""
+    return b"".join(body)[_HEAD.size :]
 
 
 class UpdateMetadataResponse(Message, key=UPDATE_METADATA, versions="8", flexible="8+"):

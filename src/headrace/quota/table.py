@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from headrace.quota.entities import DEFAULT, QuotaEntity, QuotaKey, normalized_ip
+from headrace.quota.shares import SHARED
 
 
 class Applied(NamedTuple):
@@ -15,9 +16,13 @@ class Applied(NamedTuple):
 
 
 class QuotaTable:
-    """The quotas of every entity that has some."""
+    """The quotas of every entity that has some, and the limits with which this broker enforces them.
+
+    A limit is the quota divided by `brokers`, the number of live brokers of this broker's node.
+    """
 
     def __init__(self) -> None:
+        self.brokers = 1
         self.entities: dict[QuotaEntity, Mapping[QuotaKey, float]] = {}
         self._limits: dict[QuotaKey, dict[QuotaEntity, float]] = {key: {} for key in QuotaKey}
 
@@ -60,7 +65,9 @@ class QuotaTable:
             limit = limits.get(QuotaEntity(of_user, of_client))
             if limit is not None:
                 return Applied(
-                    limit, None if of_user is None else user, None if of_client is None else client_id
+                    limit / self.brokers if key in SHARED else limit,
+                    None if of_user is None else user,
+                    None if of_client is None else client_id,
                 )
         return None
 
@@ -68,4 +75,6 @@ class QuotaTable:
         """Return the connection_creation_rate of an IP address; None if it has none."""
         limits = self._limits[QuotaKey.CONNECTION_CREATION_RATE]
         limit = limits.get(QuotaEntity(ip=address))
-        return limits.get(QuotaEntity(ip=DEFAULT)) if limit is None else limit
+        if limit is None:
+            limit = limits.get(QuotaEntity(ip=DEFAULT))
+        return None if limit is None else limit / self.brokers

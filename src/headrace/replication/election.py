@@ -120,6 +120,8 @@ def _best(candidates: Sequence[int], replicas: Sequence[int], rank: Rank | None)
 
 def _with_isr(partition: Partition, isr: Sequence[int]) -> Partition:
     """Return the partition with another ISR; a replica that leaves an ISR that is too small joins the ELR."""
+    if isr == partition.isr:
+        return partition  # most partitions, whenever all are compared
     if set(isr) == set(partition.isr):
         return replace(partition, isr=tuple(isr))
     elr: tuple[int, ...] = ()

@@ -29,6 +29,7 @@ from headrace.storage.log import Log
 from headrace.storage.new_log import new_log
 from headrace.storage.open_files import OpenFiles, SegmentFile
 from headrace.storage.recovery import open_log
+from headrace.storage.seed import Seed, SeedPlan, open_seeded, plan_seed
 from headrace.storage.topics import check_topic_name, parse_directory
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -43,6 +44,9 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _NO_LOG = re.compile(r".+-\d+\.[0-9a-f]{32}(?P<suffix>-delete|-future|-stray)")
 _DELETE_SUFFIX = "-delete"
 _KRAFT_METADATA = "__cluster_metadata-0"
+BROKERS = "brokers"
+"""A directory in a log directory: those of other brokers that share the disk, BROKERS/<broker id>."""
+_NO_PARTITIONS = {_KRAFT_METADATA, BROKERS}
 _LONGEST_FILE_NAME = 255
 _CLOSING_THREADS = 8
 _FLUSHING_THREADS = 8
@@ -230,10 +234,48 @@ class LogDirectory:
         sync_directory(self.path)
 
     def _rename(self, partition: TopicPartition) -> None:
-        suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
-        deleted = self.path / f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"
+        deleted = self.path / _name_of_deleted(partition)
         (self.path / str(partition)).rename(deleted)
         self._deleted.append(deleted)
+
+    # -- seeding -------------------------------------------------------------------------------
+
+    def plan_seed(self, partition: TopicPartition, high_watermark: int) -> SeedPlan:
+        """Return the files of a log to seed another broker's replica with."""
+        return plan_seed(self.logs[partition], high_watermark)
+
+    def prepare_staging(self, partition: TopicPartition) -> Callable[[], Path]:
+        """Return a function that creates a directory for the seed of a replica, in any thread."""
+        staging = self.path.resolve() / _name_of_deleted(partition)
+        # A crash must not leave the seeded log with the offsets of a deleted one.
+        write = self.prepare_checkpoint() if partition in self._forgotten else None
+
+        def create() -> Path:
+            if write is not None:
+                write()
+            staging.mkdir()
+            return staging
+
+        return create
+
+    def open_seeded(
+        self, partition: TopicPartition, topic_id: bytes, config: LogConfig, staging: Path, seed: Seed
+    ) -> Log:
+        """Rename a staging directory and open the log; `add_seeded` follows. May run in another thread."""
+        assert partition not in self.logs, partition
+        directory = self.path / str(partition)
+        return open_seeded(staging, directory, seed, topic_id=topic_id, config=config, now_ms=self._now_ms)
+
+    def add_seeded(self, partition: TopicPartition, topic_id: bytes, log: Log) -> None:
+        self._add(partition, log)
+        self.topic_ids[partition] = topic_id
+
+    def discard_seeded(self, partition: TopicPartition, staging: Path) -> None:
+        """Have `unlink_deleted` remove a staging directory, whether it was renamed or not."""
+        if staging.exists():
+            self._deleted.append(staging)
+        elif partition not in self.logs and (self.path / str(partition)).exists():
+            self._rename(partition)
 
     def unlink_deleted(self) -> None:
         """Remove the files of deleted logs, which may block for long. May run in another thread."""
@@ -243,6 +285,8 @@ class LogDirectory:
             except IndexError:
                 return  # none is left: another thread may have taken the last one
             shutil.rmtree(deleted)
+
+    # -- checkpoints ---------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
         """Write the recovery point, log start offset, high watermark and cleaner offset of each log.
@@ -323,6 +367,11 @@ class LogDirectory:
         return {partition: offset for partition, offset in offsets.items() if partition in self.failed}
 
 
+def _name_of_deleted(partition: TopicPartition) -> str:
+    suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
+    return f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"
+
+
 def _is_same_boot(path: Path) -> bool:
     """Return whether the machine has not been rebooted since the directory was last known to be complete.
 
@@ -357,7 +406,7 @@ def _close(log: Log) -> bool:
 def _partition_directories(path: Path) -> Iterator[tuple[TopicPartition, Path]]:
     """Yield every partition directory under `path`; raise ForeignDirectory if there are other directories."""
     for child in sorted(path.iterdir()):
-        if not child.is_dir() or child.name == _KRAFT_METADATA or _NO_LOG.fullmatch(child.name):
+        if not child.is_dir() or child.name in _NO_PARTITIONS or _NO_LOG.fullmatch(child.name):
             continue
         partition = parse_directory(child.name)
         if partition is None:

@@ -77,3 +77,23 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+_COPIED_AT_ONCE = 1024 * 1024
+
+
+def make_private(path: Path, size: int) -> bool:
+    """Replace a file with several hard links by a copy of its first `size` bytes; return whether it had any.
+
+    The other names, in the log of another broker, keep the old file. A crash leaves the old or the new file.
+    """
+    if path.stat().st_nlink == 1:
+        return False
+    temporary = path.with_name(path.name + TEMPORARY)
+    with path.open("rb", buffering=0) as source, temporary.open("wb", buffering=0) as copy:
+        for start in range(0, size, _COPIED_AT_ONCE):
+            write_all(copy.fileno(), source.read(min(_COPIED_AT_ONCE, size - start)), start)
+        os.fsync(copy.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)
+    return True

@@ -12,6 +12,7 @@ Files are opened, used and closed by the thread of their logs. Other threads use
 import os
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -80,7 +81,7 @@ class OpenFiles:
         self.lock = threading.Lock()  # held to open, close or duplicate a descriptor, not to use it
         self.on_crowded: Callable[[], None] | None = None
         self._flush = flush
-        self._open: dict[SegmentFile, None] = {}  # the one that is considered next for closing is first
+        self._open: OrderedDict[SegmentFile, None] = OrderedDict()  # first: the next one to be closed
 
     def __len__(self) -> int:
         return len(self._open)
@@ -127,7 +128,7 @@ class OpenFiles:
         for _ in range(min(_EXAMINED, 2 * len(self._open))):
             with self.lock:
                 file = next(iter(self._open))
-                self._open[file] = self._open.pop(file)
+                self._open.move_to_end(file)
             was_used, file.was_used = file.was_used, False
             if not was_used:
                 yield file

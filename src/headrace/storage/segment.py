@@ -1,6 +1,7 @@
 """A segment: batches in one file, and its indexes.
 
-Bytes below `size` never change; only the newest segment of a log grows.
+Bytes below `size` never change; only the newest segment of a log grows. The file of a closed segment may be
+linked into the log of another broker (`seed.py`); it is copied before it is truncated or grows.
 """
 
 import logging
@@ -30,6 +31,7 @@ from headrace.storage.files import (
     TIME_INDEX,
     TXN_INDEX,
     file_name,
+    make_private,
     sync_directory,
     write_all,
 )
@@ -393,6 +395,7 @@ class Segment:
         Only batches after the last index entry are read. The entry that closing has added to the time index
         is removed, so that the index is the same as without the restart.
         """
+        self._make_private(self.size)
         try:
             last = self._checked_last()
             entry = last or Position(self.base_offset, 0)
@@ -426,8 +429,15 @@ class Segment:
 
     def cut(self, position: int) -> None:
         """Truncate the file, and only the file, at byte `position`."""
+        self._make_private(position)
         os.truncate(self.file.descriptor, position)
         self.size = position
+
+    def _make_private(self, size: int) -> None:
+        """Copy the first `size` bytes if the file is linked into another log, which must not change."""
+        if make_private(self.path, size):
+            logger.info("copied %d bytes of %s, which is linked into another log", size, self.path)
+            self.release()
 
     def cut_back(self, position: int) -> None:
         """Truncate a partial append; if even that fails, recovery does it."""

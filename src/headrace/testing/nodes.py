@@ -55,10 +55,12 @@ class EmbeddedBroker(Broker):
             config, lambda: len(self.logs.logs), self.quotas, lambda: faults.refuses(self.broker_id)
         )
 
-    async def send_markers(self, broker_id: int, request: Message, version: int, *, timeout_s: float) -> Any:
+    async def send_markers(
+        self, broker_id: int, request: Message, versions: range, *, timeout_s: float
+    ) -> Any:
         """Send a WriteTxnMarkers of this coordinator, to another broker or to itself, through the faults."""
-        send = partial(super().send_markers, broker_id, version=version, timeout_s=timeout_s)
-        return await self._faults.send_markers(self, request, version, send)
+        send = partial(super().send_markers, broker_id, versions=versions, timeout_s=timeout_s)
+        return await self._faults.send_markers(self, request, versions[-1], send)
 
     async def crash(self) -> None:
         """End as a killed process does: no broker is informed, nothing is written.

@@ -85,7 +85,7 @@ class SecuredBrokers:
 
     def gateway(self, connection: ConnectionSettings) -> dict[str, Any]:
         """Return the settings of a gateway that serves HTTPS to the cluster's users."""
-        served = self._cluster.gateway(GatewayOptions({}, ""))
+        served = self._cluster.gateway(GatewayOptions({}, ""), {})
         return {
             "security": connection.security,
             "authentication": True,

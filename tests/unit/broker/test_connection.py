@@ -39,6 +39,9 @@ class FakeTransport:
     def get_write_buffer_size(self) -> int:
         return 0
 
+    def write(self, data: bytes) -> None:
+        self.written += data
+
     def writelines(self, buffers: list[bytes]) -> None:
         self.written += b"".join(buffers)
 
@@ -156,6 +159,7 @@ def test_a_connection_that_is_lost_cancels_the_requests_that_wait() -> None:
         forever: asyncio.Future[ListGroupsResponse] = asyncio.get_running_loop().create_future()
         client = Client(lambda _asked, _context: forever)
         client.send(request("a"))
+        await client.served()
         (task,) = client.connection._tasks
 
         client.connection.connection_lost(None)
@@ -189,6 +193,7 @@ def test_what_cannot_be_answered_ends_the_connection(data: bytes, answer: Callab
         client = Client(answer)
 
         client.send(data)
+        await client.served()
 
         assert client.transport.is_closed
         assert client.transport.written == b""
@@ -244,6 +249,7 @@ def test_a_client_that_has_authenticated_has_no_deadline() -> None:
         client = SaslClient()
         client.send(bytes(frame_of(SaslHandshakeRequest(mechanism="PLAIN"), 1)))
         client.send(bytes(frame_of(SaslAuthenticateRequest(auth_bytes=b"\0ann\0secret"), 2)))
+        await client.served()
         client.wait(2 * AUTHENTICATION_S)
 
         assert client.connection.authenticating_since is None

@@ -36,7 +36,7 @@ class FakePeer:
         self._answer = answer
         self._closed = asyncio.Event()
 
-    async def ask(self, request: Message, _version: int, *, timeout_s: float) -> Any:
+    async def ask(self, request: Message, _versions: range, *, timeout_s: float) -> Any:
         assert timeout_s > 0
         return self._answer(request)
 
@@ -101,10 +101,10 @@ REQUEST = BrokerHeartbeatRequest(
 def test_the_controller_is_this_broker_or_another_one() -> None:
     async def story(cluster: Cluster, client: ControllerClient) -> None:
         cluster.is_controller_here = True
-        assert await client.ask(REQUEST, 0, timeout_s=1) == "from here"
+        assert await client.ask(REQUEST, range(1), timeout_s=1) == "from here"
         cluster.is_controller_here = False
         await found(cluster, client)
-        assert await client.ask(REQUEST, 0, timeout_s=1) == "from afar"
+        assert await client.ask(REQUEST, range(1), timeout_s=1) == "from afar"
         assert [peer.broker_id for peer in cluster.peers] == [THERE]
 
     run(story)
@@ -130,7 +130,7 @@ def test_a_connection_that_ends_is_made_again() -> None:
 
         await cluster.connected.wait()
         assert len(cluster.peers) == 2
-        assert await client.ask(REQUEST, 0, timeout_s=1) == "from afar"
+        assert await client.ask(REQUEST, range(1), timeout_s=1) == "from afar"
 
     run(story)
 

@@ -11,8 +11,8 @@ from headrace.broker.cluster import ClusterView
 from headrace.broker.controller_election import ControllerElection
 from headrace.controller.channel import Link, PeerGone
 from headrace.controller.errors import NotController
+from headrace.controller.model import TopicRules
 from headrace.controller.runner import Controller
-from headrace.controller.store import TopicRules
 from headrace.coordination import znodes
 from headrace.coordination.session import NotConnected
 from headrace.coordination.znodes import BrokerRegistration, ControllerEpoch
@@ -297,5 +297,31 @@ def test_two_calls_at_once_run_only_once() -> None:
         await asyncio.gather(*(candidate.election.controller_changed(-1) for _ in range(3)))
 
         assert (candidate.events, setup.epoch()) == (["elected"], 1)
+
+    run(story)
+
+
+def test_a_broker_reads_only_registrations_that_are_new_or_have_changed() -> None:
+    async def story(setup: Setup) -> None:
+        candidate = setup.candidate(1)
+        await candidate.join()
+        for broker_id in (2, 3):
+            await setup.candidate(broker_id).join()
+        await candidate.view.load_brokers()
+        read: list[str] = []
+        get = candidate.session.get
+
+        async def counted(path: str, watch: Any = None) -> Any:
+            read.append(path)
+            return await get(path, watch)
+
+        candidate.session.get = counted  # type: ignore[method-assign]
+        await candidate.view.load_brokers()
+        assert read == []
+
+        setup.candidates[1].session.expire()
+        await setup.candidates[1].join()
+        await candidate.view.load_brokers()
+        assert set(read) == {BrokerRegistration.path_of(2)}
 
     run(story)

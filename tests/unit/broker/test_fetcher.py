@@ -44,7 +44,7 @@ class FakeLeader:
         self.is_asked = asyncio.Event()  # once more than there are responses
         self._responses = list(responses)
 
-    async def ask(self, request: Message, _version: int, *, timeout_s: float) -> Any:
+    async def ask(self, request: Message, _versions: range, *, timeout_s: float) -> Any:
         assert timeout_s > 0
         self.requests.append(request)
         if not self._responses:
@@ -177,9 +177,9 @@ def test_a_connection_that_cannot_be_made_is_tried_again(follower: Partition) ->
 
 def test_a_response_of_a_former_leader_is_ignored(follower: Partition) -> None:
     class Replaced(FakeLeader):
-        async def ask(self, request: Message, version: int, *, timeout_s: float) -> Any:
+        async def ask(self, request: Message, versions: range, *, timeout_s: float) -> Any:
             change(follower, FOLLOWED, leader_epoch=4)
-            return await super().ask(request, version, timeout_s=timeout_s)
+            return await super().ask(request, versions, timeout_s=timeout_s)
 
     records = bytes(make_batch([b"a"], base_offset=0, leader_epoch=3))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.broker.isr_changes import VERSION, IsrChanges
+from headrace.broker.isr_changes import VERSIONS, IsrChanges
 from headrace.broker.partition import Partition, monotonic_ms
 from headrace.controller.channel import PeerGone
 from headrace.protocol.errors import ErrorCode
@@ -45,8 +45,8 @@ class FakeController:
         self.answers: list[ErrorCode | Exception] = []
         self.then: Callable[[], object] = lambda: None
 
-    async def ask(self, request: Message, version: int, *, timeout_s: float) -> Any:
-        assert (version, timeout_s > 0) == (VERSION, True)
+    async def ask(self, request: Message, versions: range, *, timeout_s: float) -> Any:
+        assert (versions, timeout_s > 0) == (VERSIONS, True)
         assert isinstance(request, AlterPartitionRequest)
         self.proposals.append(request)
         answer = self.answers.pop(0)

@@ -87,8 +87,8 @@ async def _nobody(broker_id: int) -> Peer:
     raise PeerGone(f"broker {broker_id} does not exist")
 
 
-async def _no_controller(request: Message, version: int, *, timeout_s: float) -> Any:
-    raise PeerGone(f"no controller in {timeout_s} s for {request!r} v{version}")
+async def _no_controller(request: Message, versions: range, *, timeout_s: float) -> Any:
+    raise PeerGone(f"no controller in {timeout_s} s for {request!r} {versions}")
 
 
 @pytest.fixture
@@ -303,5 +303,92 @@ def test_an_update_ends_when_a_later_controller_sends_a_message(
         assert setup.replicas.check_sender(6, BROKER_EPOCH) == ErrorCode.NONE
         assert await updating == ErrorCode.STALE_CONTROLLER_EPOCH
         assert "t" not in setup.image.topics
+
+    play(story)
+
+
+def test_a_change_of_one_partition_leaves_the_states_of_the_others_as_they_are(play: Play) -> None:
+    async def story(setup: Setup) -> None:
+        await setup.take(topic(partitions=3))
+        image = setup.image.topics["t"]
+        first, _, last = image.states.values()
+        changed = topic(THERE, epoch=1, partitions=3)
+        changed.partition_states = [changed.partition_states[1]]  # type: ignore[misc]
+
+        await setup.take(changed)
+
+        assert setup.image.topics["t"] is image
+        assert [state.leader for state in image.states.values()] == [HERE, THERE, HERE]
+        assert (image.states[0], image.states[2]) == (first, last)
+
+    play(story)
+
+
+def test_partitions_that_are_added_to_a_topic_come_after_its_others(play: Play) -> None:
+    async def story(setup: Setup) -> None:
+        await setup.take(topic(partitions=2))
+        more = topic(partitions=12)
+        more.partition_states = list(reversed(more.partition_states[2:]))  # type: ignore[misc]
+        await setup.take(more)
+
+        assert list(setup.image.topics["t"].states) == list(setup.image.topics["t"].replicas) == [*range(12)]
+
+    play(story)
+
+
+def test_a_broker_that_registers_again_does_not_get_the_roles_of_its_last_registration(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.broker.slices.SLICE_S", 0.0)
+
+    async def story(setup: Setup) -> None:
+        await setup.take(topic(THERE, partitions=100))
+        updating = asyncio.create_task(setup.take(topic(HERE, epoch=1, partitions=100)))
+        while setup.image.topics["t"].states[0].leader != HERE:  # noqa: ASYNC110  there is no event
+            await asyncio.sleep(0)
+        setup.replicas._broker_epoch = lambda: BROKER_EPOCH + 1
+
+        assert await updating == ErrorCode.STALE_BROKER_EPOCH
+        assert setup.image.topics["t"].states[99].leader == THERE
+        assert setup.replicas.partitions[TopicPartition("t", 99)].leadership is None
+
+    play(story)
+
+
+# -- the whole state in parts ------------------------------------------------------------------
+
+OTHER = TopicPartition("gone", 0)
+
+
+def test_the_last_part_of_the_state_deletes_the_logs_of_topics_that_no_part_has_named(play: Play) -> None:
+    async def story(setup: Setup) -> None:
+        setup.logs.create(OTHER, b"gone".ljust(16), LogConfig())
+
+        assert await setup.take(topic(), part=0) == ErrorCode.NONE
+        assert set(setup.logs.logs) == {ID, OTHER}
+        assert "updated" not in setup.listener.events
+        assert await setup.take(part=1, is_last_part=True) == ErrorCode.NONE
+        assert set(setup.logs.logs) == {ID}
+
+    assert play(story).listener.events[-1] == "updated"
+
+
+def test_a_part_after_a_missing_one_is_refused(play: Play) -> None:
+    async def story(setup: Setup) -> None:
+        await setup.take(topic(), part=0)
+
+        assert await setup.take(part=2, is_last_part=True) == ErrorCode.INVALID_REQUEST
+        assert set(setup.logs.logs) == {ID}
+
+    play(story)
+
+
+def test_parts_that_begin_again_name_the_topics_again(play: Play) -> None:
+    async def story(setup: Setup) -> None:
+        await setup.take(topic(), part=0)
+        await setup.take(part=0)
+        await setup.take(part=1, is_last_part=True)
+
+        assert setup.logs.logs == {}
 
     play(story)

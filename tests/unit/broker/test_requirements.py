@@ -90,9 +90,17 @@ REQUIRED = {
     "UPDATE_METADATA": "CLUSTER_ACTION on CLUSTER",
     "ENVELOPE": "CLUSTER_ACTION on CLUSTER",
     "STEP_DOWN": "CLUSTER_ACTION on CLUSTER",
+    "SEED_REPLICA": "CLUSTER_ACTION on CLUSTER",
     "BROKER_METRICS": "DESCRIBE on CLUSTER",
 }
-AMONG_BROKERS = {"ALTER_PARTITION", "BROKER_HEARTBEAT", "UPDATE_METADATA", "ENVELOPE", "STEP_DOWN"}
+AMONG_BROKERS = {
+    "ALTER_PARTITION",
+    "BROKER_HEARTBEAT",
+    "UPDATE_METADATA",
+    "ENVELOPE",
+    "STEP_DOWN",
+    "SEED_REPLICA",
+}
 
 
 def test_every_api_declares_what_it_requires() -> None:
@@ -175,7 +183,9 @@ def test_a_request_that_is_not_authorized_is_not_handled() -> None:
 
 def test_what_requires_nothing_is_open_to_all() -> None:
     load_handlers()
-    broker: Any = SimpleNamespace(image=ClusterImage("cluster"))
+    broker: Any = SimpleNamespace(
+        image=ClusterImage("cluster"), controller_client=SimpleNamespace(versions=None)
+    )
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     assert request.__api_key__ is not None
     context = Context(broker, LISTENER, None, 4, authorizer=DenyAll())

@@ -19,6 +19,7 @@ from headrace.controller.channel import PeerGone
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration, Controller
 from headrace.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from headrace.security.listeners import Endpoint
 from headrace.storage.directory import CLEAN_SHUTDOWN
 from headrace.storage.errors import ForeignDirectory
 from ports import free_port
@@ -29,6 +30,23 @@ def config(**given: str) -> BrokerConfig:
     return BrokerConfig.of(
         {"broker.id": "1"} | {name.replace("_", "."): text for name, text in given.items()}
     )
+
+
+def test_a_broker_shares_quotas_with_the_live_brokers_of_its_node() -> None:
+    def registration(broker_id: int, node: str) -> BrokerRegistration:
+        endpoints = [Endpoint("PLAINTEXT", "here", 9092)]
+        return BrokerRegistration(broker_id=broker_id, endpoints=endpoints, timestamp_ms=0, node=node)
+
+    async def story() -> None:
+        broker = Broker(config(headrace_node="m1"))
+        broker.image.brokers = {1: registration(1, "m1"), 2: registration(2, "m1"), 3: registration(3, "m2")}
+        broker.updated()
+        assert broker.quotas.table.brokers == 2
+        del broker.image.brokers[2]
+        broker.updated()
+        assert broker.quotas.table.brokers == 1
+
+    run(story)
 
 
 # -- start and stop ------------------------------------------------------------------------------

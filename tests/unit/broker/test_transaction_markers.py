@@ -67,10 +67,10 @@ class Brokers:
         return SimpleNamespace(topics=topics, brokers={1: None, 2: None})
 
     async def ask(
-        self, broker_id: int, request: Any, version: int, *, timeout_s: float
+        self, broker_id: int, request: Any, versions: range, *, timeout_s: float
     ) -> WriteTxnMarkersResponse:
         assert isinstance(request, WriteTxnMarkersRequest)
-        assert (version, timeout_s > 0) == (2, True)
+        assert (versions, timeout_s > 0) == (range(2, 3), True)
         await asyncio.sleep(0)
         if self.unreachable.get(broker_id):
             self.unreachable[broker_id] -= 1
@@ -170,8 +170,8 @@ def test_a_marker_is_sent_again_to_whoever_leads_then(stage: Stage) -> None:
     stage.brokers.codes = {A: [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS]}
     ask = stage.brokers.ask
 
-    async def ask_and_move(broker_id: int, request: Any, version: int, *, timeout_s: float) -> Any:
-        response = await ask(broker_id, request, version, timeout_s=timeout_s)
+    async def ask_and_move(broker_id: int, request: Any, versions: range, *, timeout_s: float) -> Any:
+        response = await ask(broker_id, request, versions, timeout_s=timeout_s)
         stage.brokers.leaders[A] = 2  # before the coordinator sees that the marker was refused
         stage.markers._image = stage.brokers.image
         return response
@@ -249,11 +249,11 @@ def test_markers_of_many_transactions_share_requests_of_a_bounded_size(stage: St
     sizes = []
     ask = stage.brokers.ask
 
-    async def counted(broker_id: int, request: Any, version: int, *, timeout_s: float) -> Any:
+    async def counted(broker_id: int, request: Any, versions: range, *, timeout_s: float) -> Any:
         sizes.append(
             sum(len(topic.partition_indexes) for marker in request.markers for topic in marker.topics)
         )
-        return await ask(broker_id, request, version, timeout_s=timeout_s)
+        return await ask(broker_id, request, versions, timeout_s=timeout_s)
 
     stage.markers._ask = counted
     for number in range(1200):

@@ -50,8 +50,8 @@ class Coordinator:
             raise self.id
         return self.id
 
-    async def ask(self, broker_id: int, request: Any, version: int, *, timeout_s: float) -> Any:
-        assert (broker_id, version, timeout_s > 0) == (1, 5, True)
+    async def ask(self, broker_id: int, request: Any, versions: range, *, timeout_s: float) -> Any:
+        assert (broker_id, versions, timeout_s > 0) == (1, range(5, 6), True)
         self.requests.append(request)
         await asyncio.sleep(0)
         answer = self.answers.pop(0) if self.answers else ErrorCode.NONE

@@ -1,5 +1,6 @@
 """How a cluster looks on a terminal of 80 columns."""
 
+from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console, RenderableType
@@ -95,3 +96,18 @@ def test_moves_and_elections_are_lines() -> None:
         "orders-1        1  leads already",
         "orders-2        -  no replica is alive",
     ]
+
+
+def test_brokers_that_share_nodes_have_a_column_for_them() -> None:
+    status = cluster_status(
+        cluster_id="X1",
+        controller=1,
+        nodes=[replace(each, state=UP, node="m1") for each in NODES] + [Broker(id=11, state=UP, node="m2")],
+        partitions=[partition(0, 1, (1, 2), (1, 2))],
+    )
+    drawn = lines(draw_status(status))
+    assert drawn[1:3] == [
+        "broker  address         rack  node  state           pid  leads  follows",
+        "     1  127.0.0.1:9092  a     m1    up, controller  101      1        0",
+    ]
+    assert drawn[-2].startswith("1 partition with replicas that share a node although another has none")

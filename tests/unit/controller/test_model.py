@@ -270,4 +270,4 @@ def test_partitions_by_broker() -> None:
     model_ = cluster()
 
     assert (model_.led_by(1), model_.led_by(2)) == ([KEY], [])
-    assert (model_.with_replica_on([2]), model_.with_replica_on([7])) == ([KEY], [])
+    assert (list(model_.with_replica_on(2)), list(model_.with_replica_on(7))) == ([KEY], [])

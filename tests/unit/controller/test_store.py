@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from headrace.controller.model import Member
-from headrace.controller.store import TopicRules, _after_restarts, first_state, member_of
+from headrace.controller.model import Member, TopicRules
+from headrace.controller.store import _after_restarts, first_state, member_of
 from headrace.controller.transactions import state_of
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.ids import TopicPartition

@@ -1,7 +1,10 @@
 """What the controller tells a broker: some partitions, or everything."""
 
+import asyncio
+from dataclasses import replace
+
 from headrace.controller.model import ClusterModel, Member, TopicModel
-from headrace.controller.updates import compose
+from headrace.controller.updates import VERSIONS, Updates
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.update_metadata import FULL, INCREMENTAL, TOPIC_IS_GONE, UpdateMetadataRequest
@@ -42,8 +45,19 @@ def cluster() -> ClusterModel:
 def told(
     model: ClusterModel, keys: list[TopicPartition] | None, *, to_broker: int = 2
 ) -> UpdateMetadataRequest:
-    registrations = {each: registration(each) for each in (1, 2, 3)}
-    return compose(model, registrations, controller_id=1, controller_epoch=6, to_broker=to_broker, keys=keys)
+    async def compose() -> UpdateMetadataRequest:
+        if keys is not None:
+            return await updates(model).some(to_broker, [keys])
+        (whole,) = [each async for each in updates(model).everything(to_broker)]
+        return whole
+
+    return asyncio.run(compose())
+
+
+def updates(model: ClusterModel, *, partitions_per_part: int = 100) -> Updates:
+    composer = Updates(model, controller_id=1, controller_epoch=6, partitions_per_part=partitions_per_part)
+    composer.use_brokers({each: registration(each) for each in (1, 2, 3)})
+    return composer
 
 
 def test_everything_is_all_topics_with_their_settings() -> None:
@@ -105,3 +119,90 @@ def test_a_partition_that_is_not_known_is_not_told_of() -> None:
     (topic,) = told(cluster(), [TopicPartition("a", 9)]).topic_states
 
     assert topic.partition_states == []
+
+
+# -- requests to many brokers ------------------------------------------------------------------
+
+
+def test_requests_to_several_brokers_are_encoded_once_and_differ_in_the_broker_epoch() -> None:
+    async def story() -> None:
+        composer = updates(cluster())
+        batch = [TopicPartition("a", 0), TopicPartition("b", 0)]
+        first, second = await composer.some(1, [batch]), await composer.some(2, [batch])
+
+        assert first.topic_states is second.topic_states
+        one, two = (b"".join(each.encode(VERSIONS[-1])) for each in (first, second))
+        assert len(one) == len(two)
+        decoded = [UpdateMetadataRequest.decode(each, VERSIONS[-1]) for each in (one, two)]
+        assert [each.broker_epoch for each in decoded] == [101, 102]
+        plain = UpdateMetadataRequest(
+            controller_id=1,
+            type=INCREMENTAL,
+            controller_epoch=6,
+            broker_epoch=102,
+            topic_states=list(second.topic_states),
+            live_brokers=second.live_brokers,
+        )
+        assert two == b"".join(plain.encode(VERSIONS[-1]))
+
+    asyncio.run(story())
+
+
+def test_a_request_is_composed_again_after_a_change_of_one_of_its_topics() -> None:
+    async def story() -> None:
+        model = cluster()
+        composer = updates(model)
+        batch = [TopicPartition("a", 0)]
+        before = await composer.some(1, [batch])
+        model.apply({TopicPartition("b", 0): partition(2)})
+        assert (await composer.some(1, [batch])).topic_states is before.topic_states
+
+        model.apply({TopicPartition("a", 0): replace(partition(2), leader_epoch=5)})
+        (topic,) = (await composer.some(1, [batch])).topic_states
+
+        assert [(each.leader, each.leader_epoch) for each in topic.partition_states] == [(2, 5)]
+
+    asyncio.run(story())
+
+
+def test_a_request_is_composed_again_after_a_change_of_brokers() -> None:
+    async def story() -> None:
+        model = cluster()
+        composer = updates(model)
+        before = await composer.some(2, [])
+        del model.members[1]
+        composer.use_brokers({each: registration(each) for each in (1, 2, 3)})
+        after = await composer.some(2, [])
+
+        assert [[each.id for each in request.live_brokers] for request in (before, after)] == [[1, 2], [2]]
+
+    asyncio.run(story())
+
+
+def test_the_whole_state_of_a_large_cluster_is_sent_in_parts() -> None:
+    async def story() -> None:
+        composer = updates(cluster(), partitions_per_part=2)
+        parts = [each async for each in composer.everything(1)]
+
+        assert [[topic.topic_name for topic in each.topic_states] for each in parts] == [["a"], ["b"]]
+        assert [(each.type, each.part, each.is_last_part) for each in parts] == [
+            (INCREMENTAL, 0, False),
+            (INCREMENTAL, 1, True),
+        ]
+
+    asyncio.run(story())
+
+
+def test_a_topic_that_is_deleted_while_parts_are_sent_is_gone_in_its_part() -> None:
+    async def story() -> None:
+        model = cluster()
+        composer = updates(model, partitions_per_part=2)
+        parts = []
+        async for part in composer.everything(1):
+            parts.append(part)
+            model.remove_topic("b")
+
+        (topic,) = parts[1].topic_states
+        assert (topic.topic_id, [each.leader for each in topic.partition_states]) == (B, [TOPIC_IS_GONE])
+
+    asyncio.run(story())

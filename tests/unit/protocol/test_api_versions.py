@@ -62,3 +62,10 @@ def test_a_response_that_does_not_fit_is_refused_by_name() -> None:
     response = ApiVersionsResponse(api_keys=[ApiVersion(api_key=1 << 15, min_version=0, max_version=1)])
     with pytest.raises(EncodeError, match=r"api_keys\[0\].api_key: 32768 is no int16"):
         api_versions.encode_response(response, 3)
+
+
+@pytest.mark.parametrize(("error", "encoded_in"), [(ErrorCode.NONE, 3), (ErrorCode.UNSUPPORTED_VERSION, 0)])
+def test_a_response_that_refuses_the_version_is_read_as_v0(error: ErrorCode, encoded_in: int) -> None:
+    response = ApiVersionsResponse(api_keys=KEYS, error_code=error)
+    body = b"".join(response.encode(encoded_in))
+    assert api_versions.decode_response(memoryview(body), 3) == response

@@ -58,3 +58,20 @@ def test_an_address_has_its_own_rate_or_the_default_and_its_form_does_not_matter
 
     assert table.connection_rate("10.0.0.1") == 7.0
     assert QuotaEntity(ip="2001:DB8::1") in table.entities  # as it was written
+
+
+def test_each_broker_of_a_node_enforces_its_share() -> None:
+    table = QuotaTable()
+    table.put(QuotaEntity("alice"), {KEY: 300.0, QuotaKey.CONTROLLER_MUTATION_RATE: 9.0})
+    table.put(QuotaEntity(ip=DEFAULT), {QuotaKey.CONNECTION_CREATION_RATE: 6.0})
+
+    table.brokers = 3
+
+    assert table.applied(KEY, "alice", "app") == Applied(100.0, "alice", None)
+    assert table.connection_rate("10.0.0.1") == 2.0
+    mutations = table.applied(QuotaKey.CONTROLLER_MUTATION_RATE, "alice", "app")
+    assert mutations == Applied(9.0, "alice", None), "only the controller enforces it, for the cluster"
+    assert table.entities[QuotaEntity("alice")][KEY] == 300.0, "tools show the quota, not the share"
+
+    table.brokers = 2
+    assert table.applied(KEY, "alice", "app") == Applied(150.0, "alice", None)

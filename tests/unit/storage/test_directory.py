@@ -206,6 +206,18 @@ def test_a_directory_with_something_else_in_it_is_refused_and_left_untouched(
     assert everything_in(path) == before
 
 
+def test_log_directories_of_other_brokers_of_the_node_are_left_alone(
+    open_directory: OpenDirectory, path: Path
+) -> None:
+    (path / "brokers" / "7" / "orders-0").mkdir(parents=True)
+
+    directory = open_directory()
+
+    assert directory.logs == {}
+    directory.close()
+    assert (path / "brokers" / "7" / "orders-0").is_dir()
+
+
 def test_files_beside_the_logs_do_not_matter(open_directory: OpenDirectory, path: Path) -> None:
     path.mkdir()
     (path / "notes-delete").write_text("keep me")

@@ -6,6 +6,7 @@ Behaviour: type 0 elects the preferred replica, if it is in the ISR. Type 1 elec
 Versions:  v1 unclean elections; v2 flexible.
 """
 
+import asyncio
 from collections.abc import Iterable
 from typing import Final
 
@@ -48,7 +49,7 @@ async def elect_leaders(request: ElectLeadersRequest, context: Context) -> Elect
     unclean = request.election_type == _UNCLEAN
     keys: Iterable[TopicPartition]
     if request.topic_partitions is None:
-        keys = _all_that_need_election(controller.model, unclean=unclean)
+        keys = await _all_that_need_election(controller.model, unclean=unclean)
     else:
         keys = await _named(request.topic_partitions)
     results: dict[str, list[PartitionResult]] = {}
@@ -90,10 +91,12 @@ async def _named(topics: Iterable[TopicPartitions]) -> Iterable[TopicPartition]:
     return keys
 
 
-def _all_that_need_election(cluster: ClusterModel, *, unclean: bool) -> list[TopicPartition]:
-    if not unclean:
-        return cluster.unbalanced()
-    return [key for key, partition in cluster.items() if partition.leader not in cluster.live]
+async def _all_that_need_election(cluster: ClusterModel, *, unclean: bool) -> list[TopicPartition]:
+    found: list[TopicPartition] = []
+    for some in cluster.parts(None):
+        found += cluster.leaderless(some) if unclean else cluster.unbalanced(some)
+        await asyncio.sleep(0)  # other requests are served in between
+    return found
 
 
 async def _elect(controller: Controller, key: TopicPartition, *, unclean: bool) -> PartitionResult:

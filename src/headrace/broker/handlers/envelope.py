@@ -23,8 +23,10 @@ async def envelope(request: EnvelopeRequest, context: Context) -> EnvelopeRespon
     header, body = decode_request_header(memoryview(request.request_data))
     key, version = header.request_api_key, header.request_api_version
     handler = HANDLERS.get(key)
-    if handler is None or not handler.on_controller or version not in handler.versions:
+    if handler is None or not handler.on_controller:
         raise ProtocolError(f"API key {key} v{version} cannot be forwarded")
+    if version not in handler.versions:  # another broker, of a later version, supports it
+        return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not context.broker.is_controller:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     assert request.request_principal is not None, "brokers always name the principal"

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from headrace.broker.controller_client import CREATE_TOPICS_VERSION, refused_topics, topics_with_defaults
+from headrace.broker.controller_client import CREATE_TOPICS_VERSIONS, refused_topics, topics_with_defaults
 from headrace.broker.dispatch import Context, Encoded, HangUp, handles
 from headrace.broker.envelopes import forward
 from headrace.broker.handlers.create_topics import CREATE, require_create
@@ -24,6 +24,7 @@ from headrace.broker.image import TopicImage
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import STEP, Steps, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
+from headrace.controller.channel import UnsupportedByPeer
 from headrace.controller.errors import NotController
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
@@ -157,11 +158,12 @@ async def _create_for_client(names: Sequence[str], context: Context) -> dict[str
     """
     request = CreateTopicsRequest(topics=topics_with_defaults(names), timeout_ms=0)
     try:
-        response = await forward(request, context._replace(version=CREATE_TOPICS_VERSION))
-    except HangUp as error:
+        version = context.broker.controller_client.choose(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSIONS)
+        response = await forward(request, context._replace(version=version))
+    except (HangUp, UnsupportedByPeer) as error:
         raise NotController(str(error)) from error
     (body,) = response.body
-    refused = refused_topics(CreateTopicsResponse.decode(body, CREATE_TOPICS_VERSION).topics)
+    refused = refused_topics(CreateTopicsResponse.decode(body, version).topics)
     return {
         name: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if code == ErrorCode.THROTTLING_QUOTA_EXCEEDED else code
         for name, code in refused.items()

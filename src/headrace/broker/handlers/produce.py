@@ -71,7 +71,7 @@ def produce(
     Batches whose records have to be read are queued per partition (see `broker.inspections`).
     """
     topics = request.topic_data
-    if len(topics) > AT_ONCE or sum(len(topic.partition_data) for topic in topics) > AT_ONCE:
+    if len(topics) > AT_ONCE or sum([len(topic.partition_data) for topic in topics]) > AT_ONCE:
         return _in_steps(request, context)
     appends = _Appends([], [])
     replies = [_topic(topic, request, context, appends) for topic in topics]

@@ -20,7 +20,7 @@ def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> Unr
     broker_id, cluster = request.broker_id, controller.model
     if broker_id in cluster.live:
         return _refused(ErrorCode.INVALID_REQUEST, f"broker {broker_id} is running: stop it first")
-    left = cluster.with_replica_on([broker_id])
+    left = cluster.with_replica_on(broker_id)
     if left:
         return _refused(
             ErrorCode.INVALID_REQUEST,

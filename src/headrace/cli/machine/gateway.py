@@ -76,6 +76,16 @@ def _read(path: str) -> dict[str, str]:
         raise CommandFailed(f"{path} cannot be read: {error}") from error
 
 
+def http_socket(config: BrokerConfig) -> contextlib.AbstractContextManager[socket.socket | None]:
+    """Return a socket for http.listener, or None if it is not set."""
+    address = config.text("http.listener")
+    if not address:
+        return contextlib.nullcontext()
+    host, port = endpoint(address, "http.listener")
+    GatewayOptions.of(config).check(host)
+    return listening(host, port)
+
+
 class _Gateway(Service):
     stop_s = 3.0  # it exits earlier by itself, and has no state that a kill could harm
 

@@ -26,6 +26,7 @@ _DECIDED: Final = {
     "listeners": "use --host and --port",
     "zookeeper.connect": "use --zookeeper",
     "http.listener": "use --http-port",
+    "headrace.brokers": "use --brokers",
 }
 """Settings that follow from the options of `headrace up`, and the options to use instead."""
 _DECIDED_FOR_SEVERAL: Final = {
@@ -63,7 +64,7 @@ class Layout:
     def gateway(self) -> GatewayOptions:
         """How the gateway serves HTTP and connects to the brokers."""
         options = GatewayOptions.of(BrokerConfig.of(self.broker(1, self.port, "")))
-        return options if self.secure is None else self.secure.gateway(options)
+        return options if self.secure is None else self.secure.gateway(options, self.given)
 
     @contextmanager
     def http_socket(self, brokers: Collection[int]) -> Iterator[socket.socket | None]:

@@ -1,10 +1,11 @@
-"""A process of `headrace up --brokers N`: it ends with its parent, and reports to its parent.
+"""A process of `headrace up --brokers N` or of a node: it ends with its parent, and reports to its parent.
 
-    python -m headrace.cli.machine.member NAME PARENT SERVICE           runs services.SERVICE(**JSON on stdin)
+    python -m headrace.cli.machine.member NAME PARENT SERVICE           runs services.SERVICE(**settings)
     python -m headrace.cli.machine.member NAME PARENT exec COMMAND...   becomes another program
 
-Its log goes to stderr, which is a file. On stdout it reports `ready …`, every warning, and `refused …` before
-it exits for a reason that its log need not explain further.
+The first line of its stdin is JSON: {"settings": …, "shares_log": …}. Its log goes to stderr: a file of its
+own, or that of its parent, with its name in every line. On stdout it reports `ready …`, `refused …` before it
+exits for a reason that its log need not explain further, and every warning if its log is its own.
 """
 
 import ctypes
@@ -15,6 +16,7 @@ import sys
 from typing import Any, Final, NoReturn
 
 REFUSED: Final = 3  # the exit status of a process that has reported why it cannot run
+UNABLE: Final = 4  # the same, for an error of the system, such as a disk that cannot be read: others may run
 READY: Final = "ready "
 REFUSAL: Final = "refused "
 EXECUTE: Final = "exec"
@@ -24,11 +26,13 @@ _PR_SET_PDEATHSIG: Final = 1
 
 def main() -> NoReturn:
     """Run the service or the program that the arguments name."""
-    _name, parent, service, *command = sys.argv[1:]  # the name is for `ps`
+    name, parent, service, *command = sys.argv[1:]
     _end_with(int(parent))
     if service == EXECUTE:
         os.execv(command[0], command)  # noqa: S606  the parent's own command
-    sys.exit(_serve(service, json.load(sys.stdin)))
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as unbuffered:
+        given = json.loads(unbuffered.readline())  # the service may read later lines
+    sys.exit(_serve(name, service, given["settings"], shares_log=given["shares_log"]))
 
 
 def _end_with(parent: int) -> None:
@@ -40,19 +44,26 @@ def _end_with(parent: int) -> None:
         sys.exit(1)
 
 
-def _serve(service: str, settings: dict[str, Any]) -> int:
+def _serve(name: str, service: str, settings: dict[str, Any], *, shares_log: bool) -> int:
     from headrace.cli import process  # noqa: PLC0415  another program needs none of these
     from headrace.cli.machine import services  # noqa: PLC0415
     from headrace.cli.main import known_errors  # noqa: PLC0415
 
+    async def serve() -> None:
+        if shares_log:
+            process.name_in_log(name)
+        else:
+            services.log_warnings_to_parent()
+        await getattr(services, service)(**settings)
+
     os.set_blocking(sys.stdout.fileno(), False)
     try:
-        process.run(getattr(services, service)(**settings))
+        process.run(serve())
     except Exception as error:
         if not isinstance(error, known_errors()):
             raise
         report(f"{REFUSAL}{error}")
-        return REFUSED
+        return UNABLE if isinstance(error, OSError) else REFUSED
     return 0
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.cli.machine.member import EXECUTE, READY, REFUSAL
+from headrace.cli.machine.member import EXECUTE, READY, REFUSAL, REFUSED
 
 if TYPE_CHECKING:
     from headrace.coordination.zookeeper import Server
@@ -22,17 +22,22 @@ START_S: Final = 90.0  # to become ready; a broker waits up to a minute for its 
 STOP_S: Final = 20.0
 _MEMBER: Final = "headrace.cli.machine.member"
 _POLL_S: Final = 0.05
+_MOST_UNREAD: Final = 4 * 1024 * 1024  # bytes of changed settings that a process has not read
 _LEVELS: Final = {"WARNING": logging.WARNING, "ERROR": logging.ERROR, "CRITICAL": logging.CRITICAL}
 
 logger = logging.getLogger("headrace")
 
 
 class ProcessEnded(Exception):
-    """A process has ended, or was stopped because it did not become ready in time; the message says how."""
+    """A process has ended, or was stopped because it did not become ready in time; the message says how.
 
-    def __init__(self, message: str, lived_s: float) -> None:
+    `refused` is whether it cannot run with its settings, so that another attempt will not help.
+    """
+
+    def __init__(self, message: str, lived_s: float, *, refused: bool = False) -> None:
         super().__init__(message)
         self.lived_s = lived_s
+        self.refused = refused
 
 
 class Member(ABC):
@@ -66,7 +71,9 @@ class Member(ABC):
         try:
             self._process = await self._launch()
         except OSError as error:  # too many files, no memory, a log that cannot be written: a retry may help
-            raise ProcessEnded(f"{self.name} cannot be started: {error}", lived_s=0.0) from error
+            raise ProcessEnded(
+                f"{self.name} cannot be started: {error}", lived_s=0.0, refused=True
+            ) from error
         self._following = asyncio.ensure_future(self._follow(self._process))
         ended = asyncio.ensure_future(self.ended())
         ready = asyncio.ensure_future(self._ready.wait())
@@ -88,7 +95,7 @@ class Member(ABC):
         status = await self._process.wait()
         await asyncio.shield(self._following)  # it may have reported something at the end
         lived = asyncio.get_running_loop().time() - self._began
-        return ProcessEnded(f"{self.name} {self._how(status)}", lived)
+        return ProcessEnded(f"{self.name} {self._how(status)}", lived, refused=status == REFUSED)
 
     async def stop(self) -> None:
         """Terminate the process, and kill it if it takes too long; do nothing if it has ended."""
@@ -152,7 +159,10 @@ class Member(ABC):
 
 
 class Service(Member):
-    """One of our services; `first` are settings of its first start only."""
+    """One of our services; `first` are settings of its first start only.
+
+    `addresses` are those of the last ready line.
+    """
 
     def __init__(
         self,
@@ -169,13 +179,25 @@ class Service(Member):
         self._settings = settings
         self._first: Mapping[str, Any] = first or {}
         self._refusal: str | None = None
+        self.addresses: dict[str, str] = {}
+
+    def change(self, settings: Mapping[str, Any]) -> None:
+        """Send changed settings to the process if it runs, and use them when it is started again."""
+        self._settings = settings
+        process = self._process
+        if process is None or process.returncode is not None or process.stdin is None:
+            return
+        if process.stdin.transport.get_write_buffer_size() > _MOST_UNREAD:
+            logger.error("%s does not read changed settings: it uses them when it is restarted", self.name)
+            return
+        process.stdin.write(json.dumps(settings).encode() + b"\n")
 
     async def _launch(self) -> Process:
         self._refusal = None
         process = await self._execute(self._service, stdin=PIPE, stdout=PIPE)
         assert process.stdin is not None
-        process.stdin.write(json.dumps({**self._settings, **self._first}).encode())
-        process.stdin.close()
+        given = {"settings": {**self._settings, **self._first}, "shares_log": self._log is None}
+        process.stdin.write(json.dumps(given).encode() + b"\n")
         self._first = {}
         return process
 
@@ -186,6 +208,7 @@ class Service(Member):
 
     def _receive(self, line: str) -> None:
         if line.startswith(READY):
+            self.addresses = dict(each.partition("=")[::2] for each in line.removeprefix(READY).split())
             self._ready.set()
         elif line.startswith(REFUSAL):
             self._refusal = line.removeprefix(REFUSAL)

@@ -3,6 +3,8 @@
 DIR/certs/                        a development CA, and a certificate for each broker
 DIR/client.properties             how the administrator connects, for Java's clients
 DIR/client.librdkafka.properties  the same for librdkafka's
+DIR/delegation-token.key          the key that makes delegation tokens, with which the gateway acts for the
+                                  principals of certificates
 """
 
 import asyncio
@@ -20,6 +22,7 @@ from headrace.cli.machine.gateway import GatewayOptions
 from headrace.cli.process import CommandFailed
 from headrace.properties import parse_properties, to_properties
 from headrace.security.listeners import Endpoint
+from headrace.security.principal_mapping import SETTING as MAPPING_RULES
 from headrace.security.private_files import generate_password, write_private
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512
 from headrace.security.sasl.jaas import jaas_options
@@ -31,6 +34,8 @@ _LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _CERTIFICATES: Final = "certs"
 _PRIVATE: Final = 0o077  # a umask
 _RENEWAL_S: Final = 12 * 3600.0
+_TOKEN_KEY: Final = "delegation.token.secret.key"  # noqa: S105  the name of a setting
+_TOKEN_KEY_FILE: Final = "delegation-token.key"  # noqa: S105  the name of a file
 _AUTHORITY: Final = "Headrace development CA"
 
 DECIDED: Final = {
@@ -78,6 +83,7 @@ class SecureCluster:
     brokers: int
     host: str
     password: str = field(default="", repr=False)  # the administrator's
+    token_key: str = field(default="", repr=False)  # delegation.token.secret.key
     is_new_password: bool = False
 
     @staticmethod
@@ -99,7 +105,7 @@ class SecureCluster:
         return str(self.directory.path / "client.librdkafka.properties")
 
     def prepare(self) -> None:
-        """Make what is missing: the CA, the certificates of brokers, and the administrator's password."""
+        """Make what is missing: the CA, the certificates of brokers, the administrator's password, a key."""
         certificates = _certificates(self.directory)
         if not certificates.ca.exists():
             certificates.init(_AUTHORITY, _now())
@@ -107,6 +113,7 @@ class SecureCluster:
         found = self._password_in_file()
         self.is_new_password = found is None
         self.password = found or generate_password()
+        self.token_key = self._ensure_token_key()
 
     def renew_certificates(self) -> None:
         """Renew the certificates of brokers that expire soon; running brokers load them by themselves."""
@@ -131,6 +138,7 @@ class SecureCluster:
         return {
             "sasl.enabled.mechanisms": f"{SCRAM_SHA_512},{SCRAM_SHA_256}",
             "allow.everyone.if.no.acl.found": "false",
+            **({_TOKEN_KEY: self.token_key} if self.token_key else {}),
             **given,
             "listeners": f"{CLIENT_LISTENER}://{bound}:{port},{_BROKER_LISTENER}://127.0.0.1:0",
             "listener.security.protocol.map": f"{CLIENT_LISTENER}:SASL_SSL,{_BROKER_LISTENER}:SSL",
@@ -144,16 +152,23 @@ class SecureCluster:
             "super.users": ";".join(filter(None, super_users)),
         }
 
-    def gateway(self, given: GatewayOptions) -> GatewayOptions:
+    def gateway(self, given: GatewayOptions, broker: Mapping[str, str]) -> GatewayOptions:
         """Return how the gateway serves HTTPS, with the first broker's certificate, and knows its users.
 
-        A keystore in `http.config` takes precedence.
+        Certificates of the CA authenticate clients, with the principals that the `broker` gives them. A
+        keystore in `http.config` takes precedence, without any of this.
         """
-        keystore = {
+        certificates = _certificates(self.directory)
+        tls = {
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(_certificates(self.directory).file(_broker_name(1))),
+            "ssl.keystore.location": str(certificates.file(_broker_name(1))),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(certificates.ca),
+            "ssl.client.auth": "requested",
         }
-        properties = given.properties if given.uses_tls else {**given.properties, **keystore}
+        if MAPPING_RULES in broker:
+            tls[MAPPING_RULES] = broker[MAPPING_RULES]
+        properties = given.properties if given.uses_tls else {**tls, **given.properties}
         return GatewayOptions(properties, given.client_config or self.client_file)
 
     def write_client_files(self, bootstrap: str) -> None:
@@ -185,7 +200,16 @@ class SecureCluster:
         if "http" in addresses:
             ca = _certificates(self.directory).ca
             yield f"  console     {addresses['http']}  (its certificate is trusted with {ca})"
+            yield f"  HTTP        curl --cacert {ca} --cert {ca.parent}/NAME.pem {addresses['http']}/topics"
+            yield f"              after `headrace certs client --name NAME --dir {ca.parent}`"
         yield "Other users: `headrace user add NAME` adds one, `headrace acl allow NAME` says what it may do."
+
+    def _ensure_token_key(self) -> str:
+        """Return the key in its file, which is made if there is none."""
+        path = self.directory.path / _TOKEN_KEY_FILE
+        if not path.exists():
+            write_private(path, generate_password())
+        return path.read_text("utf-8").strip()
 
     def _password_in_file(self) -> str | None:
         """Return the password in the administrator's file; None if there is no such file."""

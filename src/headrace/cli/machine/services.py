@@ -1,16 +1,21 @@
-"""The services of `headrace up`, each in a process of its own: broker, coordinator and HTTP gateway.
+"""The services of `headrace up` and of a node, each in a process: broker, coordinator and HTTP gateway.
 
 member.py runs one of them by its name until it is told to stop. Each imports only what it needs.
 """
 
 import asyncio
+import json
 import logging
 import socket
-from collections.abc import Mapping
+import sys
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from headrace.cli.machine.member import READY, report
 from headrace.cli.process import exempt_from_collections
+
+_LONGEST_SETTINGS: Final = 4 * 1024 * 1024  # bytes
 
 logger = logging.getLogger("headrace")
 
@@ -22,7 +27,7 @@ class _ToParent(logging.Handler):
         report(f"{record.levelname} {record.getMessage()}")
 
 
-def _log_warnings_to_parent() -> None:
+def log_warnings_to_parent() -> None:
     """Make the parent show warnings on its terminal; the log file has everything."""
     logging.getLogger().addHandler(_ToParent(logging.WARNING))
 
@@ -30,24 +35,40 @@ def _log_warnings_to_parent() -> None:
 async def broker(**settings: str) -> None:
     from headrace.broker.config import BrokerConfig  # noqa: PLC0415
     from headrace.broker.server import Broker  # noqa: PLC0415
+    from headrace.broker.settings import InvalidSetting  # noqa: PLC0415
 
-    _log_warnings_to_parent()
     served = Broker(BrokerConfig.of(settings))
     await served.start()
     exempt_from_collections()
     try:
         logger.info("broker %d serves at %s", served.broker_id, served.bootstrap)
         report(f"{READY}bootstrap={served.bootstrap}")
+        async for changed in _changed_settings():
+            try:
+                served.reload(BrokerConfig.of(changed))
+            except InvalidSetting as error:
+                logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
+            else:
+                logger.info("settings applied")
         await asyncio.get_running_loop().create_future()  # until it is cancelled
     finally:
         await served.stop()
+
+
+async def _changed_settings() -> AsyncIterator[dict[str, str]]:
+    """Yield the settings that the parent sends, one line of JSON each, until it closes the pipe."""
+    reader = asyncio.StreamReader(limit=_LONGEST_SETTINGS)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    async for line in reader:
+        yield json.loads(line)
 
 
 async def coordinator(*, data: str, port: int, credentials: str, first: bool) -> None:
     from headrace.coordination.embedded.authentication import Authentication  # noqa: PLC0415
     from headrace.coordination.embedded.server import Coordinator  # noqa: PLC0415
 
-    _log_warnings_to_parent()
     async with Coordinator(
         Path(data), port=port, authentication=Authentication.of_file(Path(credentials))
     ) as served:
@@ -67,7 +88,6 @@ async def gateway(
     from headrace.http.serving import STOP_S, serve  # noqa: PLC0415
     from headrace.http.sockets import url_of  # noqa: PLC0415
 
-    _log_warnings_to_parent()
     to = (
         ConnectionSettings.load(client_config).at(bootstrap)
         if client_config

@@ -48,6 +48,20 @@ class Supervisor:
             for start in starts:
                 start.cancel()
 
+    async def start_most(self, members: Sequence[Member]) -> None:
+        """Return when each member is ready or has failed, for example because of its disk.
+
+        Those that have failed are restarted by `watch`. Raise CommandFailed if one cannot run with its
+        settings, or if all have failed.
+        """
+        outcomes = await asyncio.gather(*(member.start() for member in members), return_exceptions=True)
+        failures = [each for each in outcomes if each is not None]
+        for each in failures:
+            if not isinstance(each, ProcessEnded):
+                raise each
+            if each.refused or len(failures) == len(members):
+                raise CommandFailed(str(each)) from each
+
     async def watch(self, *, dispensable: int | None = None) -> None:
         """Restart every process that ends, without end: one that fails does not stop the others.
 

@@ -41,6 +41,7 @@ from headrace.client.transactions.transaction import (
     TransactionSummary,
 )
 from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.requests import EARLIEST, LATEST
 from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.security.acls import AclBinding, AclFilter
@@ -75,9 +76,12 @@ class Admin(Hints):
         self, bootstrap: Bootstrap = None, options: Mapping[str, str] | None = None, **named: object
     ) -> None:
         """All but `bootstrap` are librdkafka's settings, dotted or as keywords: `sasl_username="me"`."""
-        given = gather(bootstrap, defaults={}, settings=options, named=named)
-        check_settings(given)
-        self._brokers = Brokers.configured(bootstrap_of(given), given)
+        if isinstance(bootstrap, ConnectionSettings) and bootstrap.bootstrap and not (options or named):
+            self._brokers = Brokers(bootstrap)  # a delegation token has no form in librdkafka's settings
+        else:
+            given = gather(bootstrap, defaults={}, settings=options, named=named)
+            check_settings(given)
+            self._brokers = Brokers.configured(bootstrap_of(given), given)
         self._brokers.settings.check()
         self._open_topics = TopicAdmin(self._brokers)
         self._open_groups = GroupAdmin(self._brokers)

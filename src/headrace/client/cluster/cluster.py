@@ -5,14 +5,20 @@ with Cluster("127.0.0.1:9092") as cluster:
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
 
+from headrace.client.cluster.balance import balance
 from headrace.client.cluster.drain import drain
 from headrace.client.cluster.moves import Move, Reassignment
-from headrace.client.cluster.reading import read_partitions, read_reassignments, read_status
+from headrace.client.cluster.reading import (
+    read_locations,
+    read_partitions,
+    read_reassignments,
+    read_status,
+)
 from headrace.client.cluster.status import ClusterStatus, PartitionState
 from headrace.client.errors import ClientError, NoSuchTopic, raise_for
 from headrace.client.wire.brokers import Brokers
@@ -141,20 +147,36 @@ class Cluster:
                 return f"{move.topic_partition} is on brokers {_listed(replicas)}"
         return None
 
-    def plan_drain(self, broker_id: int) -> list[Move]:
-        """Return the moves, those under way included, after which a broker has no replica."""
+    def brokers_of_node(self, name: str) -> list[int]:
+        """Return the live brokers of a node; ClientError if there is none."""
+        locations = read_locations(self._brokers, self._brokers.metadata())
+        found = [each for each, location in locations.items() if location.node == name]
+        if not found:
+            names = sorted({location.node for location in locations.values() if location.node})
+            there = f"only {', '.join(names)}" if names else "no broker has headrace.node"
+            raise ClientError(f"no live broker is on a node {name!r}: {there}")
+        return sorted(found)
+
+    def plan_drain(self, drained: Collection[int]) -> list[Move]:
+        """Return the moves, those under way included, after which these brokers have no replica."""
         found = self._brokers.metadata()
-        racks = {each.node_id: each.rack for each in found.brokers}
+        locations = read_locations(self._brokers, found)
         reassignments = self.reassignments()
-        under_way = {each.topic_partition: each.target for each in reassignments}
-        partitions = [
-            replace(each, replicas=under_way.get(each.topic_partition, each.replicas))
-            for each in read_partitions(found)
+        partitions = _after(reassignments, read_partitions(found))
+        for broker_id in drained:
+            if broker_id not in locations and not any(broker_id in each.replicas for each in partitions):
+                raise ClientError(_no_broker(broker_id, locations))
+        leaving = [
+            each.goes_on
+            for each in reassignments
+            if not set(drained).isdisjoint(each.removing) and set(drained).isdisjoint(each.target)
         ]
-        if broker_id not in racks and not any(broker_id in each.replicas for each in partitions):
-            raise ClientError(_no_broker(broker_id, racks))
-        leaving = [each.goes_on for each in reassignments if broker_id in each.removing]
-        return [*leaving, *drain(broker_id, partitions, racks)]
+        return [*leaving, *drain(drained, partitions, locations)]
+
+    def plan_balance(self, node: str) -> list[Move]:
+        """Return the moves after which the replicas of a node are spread over its brokers."""
+        brokers = self.brokers_of_node(node)
+        return balance(brokers, _after(self.reassignments(), self._partitions()))
 
     # -- elections -------------------------------------------------------------------------------
 
@@ -213,6 +235,14 @@ class Cluster:
         for topic in response.responses:
             for each in topic.partitions:
                 raise_for(each.error_code, each.error_message, f"{topic.name}-{each.partition_index}")
+
+
+def _after(
+    reassignments: Iterable[Reassignment], partitions: Iterable[PartitionState]
+) -> list[PartitionState]:
+    """Return the partitions with the replicas that they have when all reassignments are complete."""
+    under_way = {each.topic_partition: each.target for each in reassignments}
+    return [replace(each, replicas=under_way.get(each.topic_partition, each.replicas)) for each in partitions]
 
 
 def _refusal(code: int, message: str | None) -> str | None:

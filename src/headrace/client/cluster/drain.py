@@ -1,34 +1,32 @@
-"""Where the replicas of a broker move when it is drained. Pure."""
+"""Where the replicas of brokers move when these are drained. Pure."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from headrace.client.cluster.moves import Move
 from headrace.client.cluster.status import PartitionState
 from headrace.client.errors import ClientError
-
-Racks = Mapping[int, str | None]
-"""The rack of each live broker."""
+from headrace.locations import Locations, node_of
 
 
-def drain(broker_id: int, partitions: Sequence[PartitionState], brokers: Racks) -> list[Move]:
-    """Return moves after which no replica is on `broker_id`; other replicas stay where they are.
+def drain(drained: Collection[int], partitions: Sequence[PartitionState], brokers: Locations) -> list[Move]:
+    """Return moves after which no replica is on the `drained` brokers; other replicas stay where they are.
 
-    A rack without a replica of the partition is preferred, then the broker with the fewest replicas. The new
-    replica takes the old one's place in the list, so preferred leaders are spread as well. ClientError if a
-    partition has no leader to copy from, or no other broker is alive.
+    `brokers` are all live ones. A rack without a replica of the partition is preferred, then a node without
+    one, then the broker with the fewest replicas. A new replica takes the old one's place in the list, so
+    preferred leaders are spread as well. ClientError if a partition has no leader to copy from, or too few
+    other brokers are alive.
     """
-    loads = _Loads(partitions, {each: rack for each, rack in brokers.items() if each != broker_id})
+    loads = _Loads(partitions, brokers, [each for each in brokers if each not in drained])
     moves = []
     for partition in sorted(partitions, key=lambda each: each.topic_partition):
-        if broker_id in partition.replicas:
-            _check(broker_id, partition, loads.brokers)
-            chosen = loads.place(partition, instead_of=broker_id)
+        if not set(drained).isdisjoint(partition.replicas):
+            _check(drained, partition, loads.candidates)
             moves.append(
                 Move(
                     topic=partition.topic,
                     partition=partition.partition,
-                    replicas=tuple(chosen if each == broker_id else each for each in partition.replicas),
+                    replicas=loads.replace(partition.replicas, drained),
                 )
             )
     return moves
@@ -37,37 +35,54 @@ def drain(broker_id: int, partitions: Sequence[PartitionState], brokers: Racks) 
 class _Loads:
     """How many replicas each broker has, and of how many it is the preferred leader."""
 
-    def __init__(self, partitions: Sequence[PartitionState], brokers: Racks) -> None:
-        self.brokers = brokers
+    def __init__(
+        self, partitions: Sequence[PartitionState], brokers: Locations, candidates: Sequence[int]
+    ) -> None:
+        self.candidates = candidates
+        self._brokers = brokers
         self._holds = Counter(each for partition in partitions for each in partition.replicas)
         self._prefers = Counter(partition.replicas[0] for partition in partitions)
 
-    def place(self, partition: PartitionState, *, instead_of: int) -> int:
-        """Choose the broker for the replica, and count it there."""
-        stay = [each for each in partition.replicas if each != instead_of]
-        taken = {self.brokers.get(each) for each in stay} - {None}
-        leads = partition.replicas[0] == instead_of
+    def replace(self, replicas: Sequence[int], drained: Collection[int]) -> tuple[int, ...]:
+        """Return the replicas of a partition with others instead of the drained ones, and count those."""
+        stay = [each for each in replicas if each not in drained]
+        replaced = []
+        for position, each in enumerate(replicas):
+            if each in drained:
+                chosen = self._choose(stay, leads=position == 0)
+                stay.append(chosen)
+                replaced.append(chosen)
+            else:
+                replaced.append(each)
+        return tuple(replaced)
 
-        def cost(each: int) -> tuple[bool, int, int, int]:
+    def _choose(self, others: Sequence[int], *, leads: bool) -> int:
+        racks = {self._brokers[each].rack for each in others if each in self._brokers} - {None}
+        nodes = Counter(node_of(each, self._brokers) for each in others)
+
+        def cost(each: int) -> tuple[bool, int, int, int, int]:
             to_lead = self._prefers[each] if leads else 0
-            return self.brokers[each] in taken, to_lead, self._holds[each], each
+            on_node = nodes[node_of(each, self._brokers)]
+            return self._brokers[each].rack in racks, on_node, to_lead, self._holds[each], each
 
-        chosen = min((each for each in self.brokers if each not in stay), key=cost)
+        chosen = min((each for each in self.candidates if each not in others), key=cost)
         self._holds[chosen] += 1
         self._prefers[chosen] += leads
         return chosen
 
 
-def _check(broker_id: int, partition: PartitionState, others: Collection[int]) -> None:
+def _check(drained: Collection[int], partition: PartitionState, candidates: Collection[int]) -> None:
+    which = f"{'broker' if len(drained) == 1 else 'brokers'} {', '.join(map(str, sorted(drained)))}"
     if partition.leader is None:
         raise ClientError(
-            f"{partition.topic_partition} has no leader to copy its replica on broker {broker_id} from: "
+            f"{partition.topic_partition} has no leader to copy its replica on {which} from: "
             "`headrace cluster status` says what it waits for"
         )
-    if not set(others) - set(partition.replicas):
+    moving = len(set(drained).intersection(partition.replicas))
+    if len(set(candidates) - set(partition.replicas)) < moving:
         raise ClientError(
-            f"{partition.topic_partition} has {len(partition.replicas)} replicas, and besides broker "
-            f"{broker_id} only {len(others)} {'is' if len(others) == 1 else 'are'} alive: "
+            f"{partition.topic_partition} has {len(partition.replicas)} replicas, and besides {which} "
+            f"only {len(candidates)} {'is' if len(candidates) == 1 else 'are'} alive: "
             "start another broker first, or have fewer replicas "
             f"(`headrace cluster reassign --topic {partition.topic} --to ...`)"
         )

@@ -6,11 +6,20 @@ from functools import partial
 from typing import Final
 
 from headrace.client.cluster.moves import Reassignment
-from headrace.client.cluster.status import SILENT, UP, Broker, ClusterStatus, PartitionState, cluster_status
+from headrace.client.cluster.status import (
+    SILENT,
+    UP,
+    Broker,
+    ClusterStatus,
+    PartitionState,
+    cluster_status,
+    locations_of,
+)
 from headrace.client.wire.brokers import CONTROLLER_S, Brokers, NoController
 from headrace.client.wire.connection import Connection, NoAnswer, NotKnown
 from headrace.client.wire.connection_settings import Target
 from headrace.client.wire.requests import BROKER, NO_LEADER, TOPIC, Node, describe_configs_request
+from headrace.locations import Locations
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
 from headrace.protocol.schema.describe_topic_partitions import (
@@ -26,6 +35,7 @@ from headrace.protocol.schema.list_partition_reassignments import (
 from headrace.protocol.schema.metadata import MetadataResponse
 
 PID: Final = "headrace.pid"
+NODE: Final = "headrace.node"
 MIN_IN_SYNC: Final = "min.insync.replicas"
 SILENCE_S: Final = 5.0  # after which a registered broker counts as silent
 _MAX_TOPICS: Final = 500  # in one request
@@ -139,26 +149,33 @@ def _described(brokers: Brokers, topics: Sequence[str]) -> Iterator[DescribeTopi
 
 
 def _nodes(brokers: Brokers, found: MetadataResponse) -> list[Broker]:
-    """Return the registered brokers, with the process id of those that answer."""
+    """Return the registered brokers, with the process id and the node of those that answer."""
     registered = {Node(each.node_id, each.host, each.port): each for each in found.brokers}
-    answers = brokers.each({node: partial(_ask_pid, node) for node in registered}, SILENCE_S)
-    return [
-        Broker(
-            id=node.id,
-            host=node.host,
-            port=node.port,
-            rack=broker.rack,
-            state=SILENT if isinstance(answers[node], NoAnswer) else UP,
-            pid=None if isinstance(answer := answers[node], NoAnswer) else answer,
-        )
-        for node, broker in registered.items()
-    ]
+    answers = brokers.each({node: partial(_ask_process, node) for node in registered}, SILENCE_S)
+    return [_registered(node, broker.rack, answers[node]) for node, broker in registered.items()]
 
 
-def _ask_pid(node: Node, at: Connection) -> int | None:
-    answer: DescribeConfigsResponse = at.ask(describe_configs_request(BROKER, [str(node.id)], [PID]))
-    values = [each.value for result in answer.results for each in result.configs]
-    return next((int(value) for value in values if value), None)
+def _registered(node: Node, rack: str | None, answer: dict[str, str] | NoAnswer) -> Broker:
+    told = {} if isinstance(answer, NoAnswer) else answer
+    return Broker(
+        id=node.id,
+        host=node.host,
+        port=node.port,
+        rack=rack,
+        node=told.get(NODE),
+        state=SILENT if isinstance(answer, NoAnswer) else UP,
+        pid=int(told[PID]) if PID in told else None,
+    )
+
+
+def _ask_process(node: Node, at: Connection) -> dict[str, str]:
+    answer: DescribeConfigsResponse = at.ask(describe_configs_request(BROKER, [str(node.id)], [PID, NODE]))
+    return {each.name: each.value for result in answer.results for each in result.configs if each.value}
+
+
+def read_locations(brokers: Brokers, found: MetadataResponse) -> Locations:
+    """Return the racks and nodes of the registered brokers; every broker is asked for its node."""
+    return locations_of(_nodes(brokers, found))
 
 
 def _portions(names: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -1,10 +1,12 @@
 """The status of a cluster: its brokers, and the partitions that need attention. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.client.cluster.moves import Reassignment
+from headrace.locations import Location, Locations, node_of
+from headrace.locations import nodes as node_groups
 from headrace.protocol.ids import TopicPartition
 
 UP, SILENT, DOWN = "up", "silent", "down"
@@ -18,6 +20,7 @@ class Broker:
     host: str | None = None
     port: int | None = None
     rack: str | None = None
+    node: str | None = None  # the machine, if the broker has told and may share it with others
     state: str
     controller: bool = False
     pid: int | None = None  # None if it does not report it
@@ -66,6 +69,12 @@ class ClusterStatus:
     leaderless: tuple[PartitionState, ...]
     not_preferred: tuple[PartitionState, ...]  # whose first replica is in the ISR and does not lead
     reassignments: tuple[Reassignment, ...]
+    sharing_node: tuple[PartitionState, ...] = ()  # whose replicas could be on more nodes than they are
+
+    @property
+    def locations(self) -> Locations:
+        """The racks and nodes of the registered brokers."""
+        return locations_of(self.brokers)
 
     @property
     def is_healthy(self) -> bool:
@@ -91,6 +100,7 @@ def cluster_status(
         return set(partition.replicas) - there - adding.get(partition.topic_partition, set())
 
     unled = [each for each in partitions if each.leader is None]
+    locations = locations_of(nodes)
     return ClusterStatus(
         cluster_id=cluster_id,
         controller=controller,
@@ -107,7 +117,19 @@ def cluster_status(
             if each.leader not in {None, each.replicas[0]} and each.replicas[0] in live & set(each.in_sync)
         ),
         reassignments=tuple(reassignments),
+        sharing_node=tuple(each for each in partitions if _shares_node(each, locations)),
     )
+
+
+def locations_of(brokers: Iterable[Broker]) -> Locations:
+    """Return the racks and nodes of the brokers that are registered."""
+    return {each.id: Location(each.rack, each.node) for each in brokers if each.state != DOWN}
+
+
+def _shares_node(partition: PartitionState, locations: Locations) -> bool:
+    """Return whether replicas are on the same node while another node has none."""
+    used = {node_of(each, locations) for each in partition.replicas}
+    return len(used) < len(partition.replicas) and len(used) < len(node_groups(locations))
 
 
 def _brokers(

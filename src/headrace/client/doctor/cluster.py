@@ -8,6 +8,7 @@ from typing import Final
 from headrace.client.cluster.log_dirs import LogDir
 from headrace.client.cluster.status import DOWN, SILENT, ClusterStatus
 from headrace.client.doctor.diagnosis import Area, Finding, gibibytes, some
+from headrace.client.doctor.nodes import examine_nodes
 from headrace.client.doctor.security import SecurityFacts
 
 FULL_SHARE: Final = 0.05
@@ -64,6 +65,10 @@ def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
     yield from _partitions(area, facts.status)
     yield from _disks(area, facts.log_dirs)
     yield from _copies(area, len(facts.status.brokers), facts.topics)
+    if any(each.node for each in facts.status.brokers):
+        yield from examine_nodes(
+            area, facts.status, {name: each.replicas for name, each in facts.topics.items()}
+        )
     for each in facts.coordination:
         yield _service(
             area,

@@ -1,8 +1,10 @@
 """A connection to one broker: requests and responses of Kafka's protocol over one socket."""
 
+import math
 import select
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from itertools import count
 from struct import Struct
@@ -30,6 +32,7 @@ _HTTP: Final = int.from_bytes(b"HTTP", "big")  # the first bytes of a web server
 NEWEST: Final = 1 << 15  # no limit for the version of a request
 _SENT_ALONE_BYTES: Final = 64 * 1024
 _TRUSTED_BYTES: Final = 8 * 1024 * 1024  # allocated for a response before any of it has arrived
+_USED_OF_SESSION: Final = 0.85  # the part of a session's lifetime (KIP-368) in which requests are begun
 _SIZE: Final = Struct(">i")
 _HUNG_UP: Final = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
@@ -91,7 +94,8 @@ class Connection:
                 each.api_key: range(each.min_version, each.max_version + 1)
                 for each in self._ask(ApiVersionsRequest(), 0).api_keys
             }
-            security.authenticate(self.ask, str(address))
+            session_ms = security.authenticate(self.ask, str(address))
+            self._ends_s = time.monotonic() + _USED_OF_SESSION * session_ms / 1000 if session_ms else math.inf
         except NotKnown as error:
             self.close()
             raise no_sasl(str(address)) from error
@@ -113,8 +117,8 @@ class Connection:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the broker has closed this idle connection, as a restarted one has."""
-        if self._socket.fileno() < 0:
+        """Whether the broker has closed this idle connection, as a restarted one has, or soon will."""
+        if self._socket.fileno() < 0 or time.monotonic() > self._ends_s:
             return True
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)

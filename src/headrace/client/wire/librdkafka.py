@@ -6,7 +6,7 @@ librdkafka knows neither JKS nor sasl.jaas.config: stores become PEM, and JAAS o
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headrace.client.errors import BadSetting
+from headrace.client.errors import BadSetting, ClientError
 from headrace.client.wire.sasl import Sasl
 from headrace.client.wire.security import Security
 from headrace.client.wire.tls import Tls
@@ -21,6 +21,17 @@ _OF_SECURITY: Final = (
     "enable.ssl.certificate.verification",
     "oauth_cb",
 )
+
+
+class TokenNeedsExtension(ClientError):
+    """librdkafka cannot authenticate with a delegation token at brokers that require `tokenauth=true`."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "these brokers accept a delegation token only with the SCRAM extension tokenauth=true, which "
+            "librdkafka cannot send, so it cannot produce or consume for a client certificate: send Basic or "
+            "Bearer credentials as well"
+        )
 
 
 def with_librdkafka_security(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,6 +62,8 @@ def _sasl(sasl: Sasl) -> dict[str, Any]:
     if sasl.tokens is not None:
         config = {"sasl.oauthbearer.config": sasl.username} if sasl.username else {}
         return {"sasl.mechanism": sasl.mechanism, "oauth_cb": sasl.tokens, **config}
+    if sasl.is_token:
+        raise TokenNeedsExtension
     return {
         "sasl.mechanism": sasl.mechanism,
         "sasl.username": sasl.username,

@@ -23,12 +23,17 @@ TokenSource = Callable[[str], tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sasl:
-    """A user's credentials, or a source of tokens."""
+    """A user's credentials, or a source of tokens.
+
+    With `is_token`, the user name is the id of a delegation token, and the broker is told so
+    (`tokenauth=true`).
+    """
 
     mechanism: str
     username: str
     password: str = field(repr=False)
     tokens: TokenSource | None = field(default=None, repr=False)
+    is_token: bool = field(default=False, repr=False)
 
     @classmethod
     def of(cls, settings: Mapping[str, str], tokens: TokenSource | None = None) -> "Sasl":
@@ -52,8 +57,11 @@ class Sasl:
                 raise WrongSetting("sasl.jaas.config", f"has no {what}: expected {_JAAS_SYNTAX}")
         return cls(mechanism=mechanism, username=given["sasl.username"], password=given["sasl.password"])
 
-    def authenticate(self, ask: Ask, address: str) -> None:
-        """Authenticate, before the first other request; Refused if the broker does not accept it."""
+    def authenticate(self, ask: Ask, address: str) -> int:
+        """Authenticate, before the first other request; Refused if the broker does not accept it.
+
+        Return for how many milliseconds the session is valid; 0 means without limit.
+        """
         answer = ask(SaslHandshakeRequest(mechanism=self.mechanism))
         if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
             raise no_sasl(address)
@@ -61,34 +69,43 @@ class Sasl:
             others = f", only {', '.join(answer.mechanisms)}" if answer.mechanisms else ""
             raise Refused(f"{address} does not take {self.mechanism}{others}: change sasl.mechanism")
         if self.mechanism == "PLAIN":
-            self._say(ask, address, f"\0{self.username}\0{self.password}".encode())
+            said = self._say(ask, address, f"\0{self.username}\0{self.password}".encode())
         elif self.tokens is not None:
-            token, _expires, *more = self.tokens(self.username)
-            extensions = "".join(f"{key}={value}\x01" for key, value in (more[1] if more[1:] else {}).items())
-            refusal = self._say(ask, address, f"n,,\x01auth=Bearer {token}\x01{extensions}\x01".encode())
-            if refusal:  # the reason comes after an acknowledgement
-                self._say(ask, address, b"\x01")
-                raise AuthenticationFailed(f"{address} refuses the token: {refusal[:200]!r}")
+            said = self._bearer(ask, address, self.tokens)
         else:
-            self._scram(ask, address)
+            said = self._scram(ask, address)
+        return int(said.session_lifetime_ms)
 
-    def _scram(self, ask: Ask, address: str) -> None:
-        scram = ScramClient(self.mechanism, self.username, self.password)
+    def _bearer(self, ask: Ask, address: str, tokens: TokenSource) -> Any:
+        token, _expires, *more = tokens(self.username)
+        extensions = "".join(f"{key}={value}\x01" for key, value in (more[1] if more[1:] else {}).items())
+        answer = self._say(ask, address, f"n,,\x01auth=Bearer {token}\x01{extensions}\x01".encode())
+        refusal = bytes(answer.auth_bytes)
+        if refusal:  # the reason comes after an acknowledgement
+            self._say(ask, address, b"\x01")
+            raise AuthenticationFailed(f"{address} refuses the token: {refusal[:200]!r}")
+        return answer
+
+    def _scram(self, ask: Ask, address: str) -> Any:
+        scram = ScramClient(self.mechanism, self.username, self.password, is_token=self.is_token)
         try:
-            last = scram.prove(self._say(ask, address, scram.first().encode()).decode())
+            challenge = bytes(self._say(ask, address, scram.first().encode()).auth_bytes)
+            last = scram.prove(challenge.decode())
         except (ValueError, KeyError) as error:
             raise Refused(f"{address} sent an invalid {self.mechanism} challenge") from error
-        if not hmac.compare_digest(self._say(ask, address, last.encode()), scram.expected):
+        answer = self._say(ask, address, last.encode())
+        if not hmac.compare_digest(bytes(answer.auth_bytes), scram.expected):
             raise Refused(f"{address} does not know the password of {self.username}: do not trust it")
+        return answer
 
-    def _say(self, ask: Ask, address: str, said: bytes) -> bytes:
+    def _say(self, ask: Ask, address: str, said: bytes) -> Any:
         answer = ask(SaslAuthenticateRequest(auth_bytes=said))
         if answer.error_code:
             why = (answer.error_message or "authentication failed").rstrip(".")
             raise AuthenticationFailed(
                 f"{address} refuses {self.username}: {why}; are user name and password right?"
             )
-        return bytes(answer.auth_bytes)
+        return answer
 
 
 def no_sasl(address: str) -> Refused:

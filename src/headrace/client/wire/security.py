@@ -55,10 +55,12 @@ class Security:
         plain = socket.create_connection((host, port), timeout_s)
         return plain if context is None else wrap(plain, context, host)
 
-    def authenticate(self, ask: Ask, address: str) -> None:
-        """Authenticate, before the first other request; Refused if the broker does not accept it."""
-        if self.sasl is not None:
-            self.sasl.authenticate(ask, address)
+    def authenticate(self, ask: Ask, address: str) -> int:
+        """Authenticate, before the first other request; Refused if the broker does not accept it.
+
+        Return for how many milliseconds the session is valid; 0 means without limit.
+        """
+        return 0 if self.sasl is None else self.sasl.authenticate(ask, address)
 
     def refusal(self, error: OSError, address: str) -> Refused | None:
         """Return the error as Refused if a retry would fail in the same way, else None."""

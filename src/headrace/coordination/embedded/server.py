@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Final, Self
 
+from headrace.acceptor import Acceptor, PlainServer, bind_all
 from headrace.addresses import is_loopback
 from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.commit import GroupCommit
@@ -21,7 +22,7 @@ from headrace.coordination.embedded.service import Service
 from headrace.coordination.errors import CoordinationError
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.tls import ReloadingContext, TlsSettings
-from headrace.tls_server import TlsServer, bind_all
+from headrace.tls_server import TlsServer
 
 PORT: Final = 2181
 TICK_MS: Final = 2000
@@ -31,7 +32,6 @@ MAX_UNAUTHENTICATED: Final = 200  # connections that have not authenticated, if 
 TLS_REFRESH_TICKS: Final = 3  # about 6 seconds
 GOODBYE_S: Final = 10  # until a client has read the last messages
 CONTAINER_CHECK_TICKS: Final = 30  # a minute, as in ZooKeeper
-BACKLOG: Final = 1024
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Coordinator:
         )
         self.connections: dict[Connection, None] = {}
         self._journal: Journal
-        self._server: asyncio.Server | TlsServer
+        self._server: Acceptor
         self._reaper: asyncio.Task[None]
         self._failure: asyncio.Future[None]
         self.service: Service
@@ -117,14 +117,12 @@ class Coordinator:
         )
         self._journal.state.sessions.restart_clocks(_monotonic_ms())
         try:
+            sockets = await bind_all(self.host, self.port)
             if self._context is None:
-                self._server = await loop.create_server(
-                    lambda: Connection(self), self.host, self.port, backlog=BACKLOG
-                )
+                self._server = PlainServer(sockets, lambda: Connection(self))
             else:
-                sockets = await bind_all(self.host, self.port)
                 self._server = TlsServer(sockets, lambda: Connection(self), self._context)
-                await self._server.start_serving()
+            await self._server.start_serving()
         except BaseException:
             await self.commit.stop()
             self._journal.close()

@@ -10,7 +10,7 @@ from headrace.client.cluster.cluster import Cluster, Election
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.status import Broker, PartitionState
 from headrace.client.errors import ClientError
-from headrace.http.gateway.bodies import PARTITIONS, Body, BrokerId, Index, Name
+from headrace.http.gateway.bodies import PARTITIONS, Body, BrokerId, Index, Name, NodeName
 from headrace.http.problems import answers
 from headrace.http.reach import ReachDep
 from headrace.protocol.ids import TopicPartition
@@ -183,9 +183,17 @@ def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
 
 @router.post("/brokers/{broker_id}/drain", summary="Move all replicas off a broker")
 def drain(broker_id: BrokerId, reach: ReachDep, *, dry_run: bool = True) -> list[Moved]:
-    """Return the new replicas, on other racks if there are any. With `dry_run` nothing is reassigned."""
+    """Return the new replicas, on other racks and nodes if there are any; `dry_run` reassigns nothing."""
     with reach.cluster() as client:
-        moves = client.plan_drain(broker_id)
+        moves = client.plan_drain([broker_id])
+        return _moved(client, moves, dry_run=dry_run) if moves else []
+
+
+@router.post("/nodes/{node}/drain", summary="Move all replicas off the brokers of a node")
+def drain_node(node: NodeName, reach: ReachDep, *, dry_run: bool = True) -> list[Moved]:
+    """Return the new replicas, on other nodes. With `dry_run` nothing is reassigned."""
+    with reach.cluster() as client:
+        moves = client.plan_drain(client.brokers_of_node(node))
         return _moved(client, moves, dry_run=dry_run) if moves else []
 
 

@@ -34,6 +34,9 @@ GroupName = Annotated[
     str, Path(description="The group.", min_length=1, max_length=GROUP, pattern=NO_NUL, examples=["billing"])
 ]
 BrokerId = Annotated[int, Path(description="The broker's id.", ge=0, le=INT32, examples=[0])]
+NodeName = Annotated[
+    str, Path(description="The node's name, as in headrace.node.", max_length=249, examples=["node-1"])
+]
 PartitionId = Annotated[int, Path(description="The partition's number.", ge=0, le=INT32, examples=[0])]
 PartitionQuery = Annotated[int | None, Query(description="Only this partition.", ge=0, le=INT32)]
 

@@ -1,9 +1,10 @@
 """ASGI middleware that authenticates every request, and gives it the clients of its user.
 
 Credentials come from the Authorization header (Basic, Bearer), from the session of the console's cookie, or
-from the client's certificate; the brokers decide whether they are right. A request without credentials gets
-401, and a browser that opens a page the login page. A request with a cookie that changes something needs the
-session's CSRF token, and has to come from one of our own pages.
+from the client's certificate, for whose principal the gateway creates a delegation token; the brokers decide
+whether they are right. A request without credentials gets 401, and a browser that opens a page the login
+page. A request with a cookie that changes something needs the session's CSRF token, and has to come from one
+of our own pages.
 """
 
 import asyncio
@@ -27,9 +28,10 @@ from headrace.http.problems import Problem, code_of, refusal
 from headrace.http.users import cookies
 from headrace.http.users.attempts import FailedAttempts
 from headrace.http.users.credentials import BadCredentials, Certificate, Credentials, parse_authorization
+from headrace.http.users.logins import CannotActFor
 from headrace.http.users.pool import UserPool
 from headrace.http.users.sessions import Session, Sessions
-from headrace.http.users.verification import CannotActFor, Verifier
+from headrace.http.users.verification import Verifier
 from headrace.security.principals import Principal
 
 LOGIN: Final = "/ui/login"
@@ -48,6 +50,7 @@ _WRONG: Final = (
     "the brokers do not accept these credentials: the user name, the password or the token is wrong"
 )
 _EXPIRED: Final = "the session has ended: log in again"
+_OTHER_SITE: Final = "a page of another site may not use the client's certificate"
 _CSRF: Final = "the request has no valid X-CSRF-Token, or does not come from a page of this gateway"
 
 logger = logging.getLogger(__name__)
@@ -152,6 +155,8 @@ class Authentication:
             return self._with_cookie(scope, headers, session_id)
         principal: Principal | None = scope.get("state", {}).get(PRINCIPAL)
         if principal is not None:
+            if not cookies.may_read(headers):  # a browser sends a certificate for other sites' pages, too
+                raise Refused(DENIED, _OTHER_SITE)
             return _Identified(Certificate(principal))
         raise Refused(UNAUTHENTICATED, _MISSING)
 

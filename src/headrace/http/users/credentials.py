@@ -65,7 +65,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The principal of a client's certificate, which a gateway cannot pass on to a broker."""
+    """The principal of a client's certificate, for a delegation token: nobody can pass a certificate on."""
 
     principal: Principal
 

@@ -2,7 +2,7 @@
 
 All methods are for the event loop; what waits for brokers runs in threads. An entry is found by a keyed hash
 of the credentials. Brokers are asked about the credentials when a user comes for the first time, and again
-after VERIFIED_S: a changed password ends the entry with everything in it, tails and consumers included.
+after a minute: a changed password ends the entry with everything in it, tails and consumers included.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
@@ -22,33 +22,43 @@ from headrace.client.wire.security import Security
 from headrace.http.clients import Clients
 from headrace.http.problems import Problem
 from headrace.http.users.credentials import BadCredentials, Credentials, fingerprint
+from headrace.http.users.logins import BrokerLogin, LoginEnded
 
 MAX_USERS: Final = 64
 IDLE_S: Final = 600.0
-VERIFIED_S: Final = 60.0  # for which brokers are not asked about the same credentials again
 VERIFYING: Final = 8  # at a time, each in a thread
 WAITING: Final = 64  # verifications that wait for one of those
 SWEEP_S: Final = 30.0
+SHORTEST_SWEEP_S: Final = 0.5
 
 logger = logging.getLogger(__name__)
 
-Accept = Callable[[Credentials], Security]
+Accept = Callable[[Credentials], BrokerLogin]
 Make = Callable[[Security], Clients]
+Answer = TypeVar("Answer")
 
 
 class _Entry:
     """One user's clients."""
 
-    def __init__(self, clients: Clients, credentials: Credentials, now_s: float) -> None:
+    def __init__(self, clients: Clients, login: BrokerLogin, now_s: float) -> None:
         self.clients = clients
-        self.credentials = credentials
-        self.verified_s = self.used_s = now_s
+        self.login = login
+        self.used_s = now_s
+        self.due_s = now_s + login.verified_for_s  # when the login has to be verified again
         self.verifying = asyncio.Lock()
         self.requests = 0  # in flight
 
     @property
     def is_busy(self) -> bool:
         return self.requests > 0 or self.clients.hub.is_busy
+
+    def close(self) -> None:
+        """Close the clients, and then end the login. It blocks."""
+        try:
+            self.clients.close()
+        finally:
+            self.login.end()
 
 
 class UserPool:
@@ -74,10 +84,10 @@ class UserPool:
         """Yield the user's clients, which stay open meanwhile; the errors are those of Verifier.accept."""
         key = fingerprint(self._secret, credentials)
         entry = self._entries.get(key)
+        if entry is not None and not await self._verify_again(key, entry):
+            entry = self._entries.get(key)
         if entry is None:
             entry = await self._join(key, credentials)
-        else:
-            await self._verify_again(key, entry)
         entry.requests += 1
         entry.used_s = self._now_s()
         if key in self._entries:
@@ -89,15 +99,15 @@ class UserPool:
             entry.used_s = self._now_s()
 
     def is_known(self, credentials: Credentials) -> bool:
-        """Return whether brokers have accepted these credentials less than VERIFIED_S ago."""
+        """Return whether brokers have accepted these credentials lately."""
         entry = self._entries.get(fingerprint(self._secret, credentials))
-        return entry is not None and self._now_s() - entry.verified_s < VERIFIED_S
+        return entry is not None and self._now_s() < entry.due_s
 
     def doubt(self, credentials: Credentials) -> None:
         """Ask brokers again at the next request: one of them has just refused these credentials."""
         entry = self._entries.get(fingerprint(self._secret, credentials))
         if entry is not None:
-            entry.verified_s = -math.inf
+            entry.due_s = -math.inf
 
     def end_streams(self) -> None:
         """End tails and waiting reads of all users soon."""
@@ -124,34 +134,45 @@ class UserPool:
         return await asyncio.shield(joining)
 
     async def _add(self, key: bytes, credentials: Credentials) -> _Entry:
-        security = await self._ask(credentials)
-        self._make_room()
-        entry = self._entries[key] = _Entry(self._make(security), credentials, self._now_s())
+        login = await self._ask(lambda: self._accept(credentials))
+        try:
+            self._make_room()
+        except Problem:
+            self._in_thread(login.end)
+            raise
+        entry = self._entries[key] = _Entry(self._make(login.security), login, self._now_s())
         if self._sweeper is None:
             self._sweeper = asyncio.ensure_future(self._sweep())
         return entry
 
-    async def _verify_again(self, key: bytes, entry: _Entry) -> None:
-        if self._now_s() - entry.verified_s < VERIFIED_S:
-            return
+    async def _verify_again(self, key: bytes, entry: _Entry) -> bool:
+        """Verify the login if that is due; return False if the entry has ended, and another may take over."""
+        if self._now_s() < entry.due_s:
+            return True
         async with entry.verifying:
-            if self._now_s() - entry.verified_s < VERIFIED_S:
-                return
+            if self._entries.get(key) is not entry:  # dropped while this request waited
+                return False
+            if self._now_s() < entry.due_s:
+                return True
             try:
-                await self._ask(entry.credentials)
+                await self._ask(entry.login.verify)
             except Unreachable:
-                return  # the clients of the entry do not reach a broker either, and say so
+                return True  # the clients of the entry do not reach a broker either, and say so
+            except LoginEnded:
+                self._drop(key)
+                return False
             except (AuthenticationFailed, BadCredentials):
                 self._drop(key)
                 raise
-            entry.verified_s = self._now_s()
+            entry.due_s = self._now_s() + entry.login.verified_for_s
+            return True
 
-    async def _ask(self, credentials: Credentials) -> Security:
+    async def _ask(self, call: Callable[[], Answer]) -> Answer:
         if self._asking >= VERIFYING + WAITING:
             raise Problem(50303, "too many users authenticate at the same time: try again later")
         self._asking += 1
         try:
-            return await to_thread.run_sync(self._accept, credentials, limiter=self._threads)
+            return await to_thread.run_sync(call, limiter=self._threads)
         finally:
             self._asking -= 1
 
@@ -171,7 +192,10 @@ class UserPool:
         if entry is None:
             return
         entry.clients.end_streams()
-        closing = asyncio.ensure_future(to_thread.run_sync(entry.clients.close))
+        self._in_thread(entry.close)
+
+    def _in_thread(self, close: Callable[[], None]) -> None:
+        closing = asyncio.ensure_future(to_thread.run_sync(close))
         self._closing.add(closing)
         closing.add_done_callback(self._closed)
 
@@ -183,7 +207,7 @@ class UserPool:
     async def _sweep(self) -> None:
         """Drop entries that are idle for IDLE_S, and verify the users of those that are busy for long."""
         while True:
-            await asyncio.sleep(SWEEP_S)
+            await asyncio.sleep(self._sweep_after_s())
             since_s = self._now_s() - IDLE_S
             for key, entry in list(self._entries.items()):
                 if entry.is_busy:
@@ -191,3 +215,8 @@ class UserPool:
                         await self._verify_again(key, entry)
                 elif entry.used_s < since_s:
                     self._drop(key)
+
+    def _sweep_after_s(self) -> float:
+        """Return SWEEP_S, or less if a busy entry has to be verified before: its login ends otherwise."""
+        due_s = min((each.due_s for each in self._entries.values() if each.is_busy), default=math.inf)
+        return min(SWEEP_S, max(SHORTEST_SWEEP_S, due_s - self._now_s()))

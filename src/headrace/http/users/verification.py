@@ -13,40 +13,36 @@ from headrace.http.reach import CLIENT_ID, SILENCE_S
 from headrace.http.settings import GatewaySettings
 from headrace.http.users.connecting import PASSWORD_MECHANISMS, sasl_of
 from headrace.http.users.credentials import Certificate, Credentials
+from headrace.http.users.delegation import Delegation
+from headrace.http.users.logins import BrokerLogin, SaslLogin
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
-from headrace.security.principals import Principal
 
 OFFERED_S: Final = 60.0  # for which the mechanisms that brokers offer are remembered
 
 
-class CannotActFor(Exception):
-    """A certificate has authenticated a client, but the gateway cannot act for its principal."""
-
-    def __init__(self, principal: Principal) -> None:
-        super().__init__(
-            f"the certificate authenticates {principal}, but a gateway can act for a user only with "
-            "credentials that it can pass on to the brokers: send Basic or Bearer credentials as well"
-        )
-
-
 class Verifier:
-    """Makes the security of a user's connections, and tries it."""
+    """Makes the logins of users, and tries them."""
 
-    def __init__(self, settings: GatewaySettings) -> None:
+    def __init__(self, settings: GatewaySettings, own: Brokers) -> None:
+        """`own` has the connections of the gateway itself."""
         self._settings = settings
+        self._delegation = Delegation(own, settings.security, self._brokers, self.offered)
         self._lock = Lock()
         self._offered: tuple[float, tuple[str, ...]] | None = None
 
-    def accept(self, credentials: Credentials) -> Security:
-        """Return the security of connections that brokers accept for these credentials, tried just now.
+    def accept(self, credentials: Credentials) -> BrokerLogin:
+        """Return a login that brokers accept for these credentials, tried just now.
 
         AuthenticationFailed if they do not accept them, BadCredentials if they cannot, CannotActFor if a
-        certificate is all there is, Unreachable if no broker answers.
+        certificate is all there is and brokers do not let the gateway act for it, Unreachable if no broker
+        answers.
         """
-        security = self._security(credentials)
-        with self._brokers(security) as brokers:
-            brokers.any_metadata(within_s=SILENCE_S)
-        return security
+        if isinstance(credentials, Certificate):
+            return self._delegation.login(credentials.principal)
+        sasl = sasl_of(credentials, self.offered(), self._settings.password_mechanism)
+        login = SaslLogin(replace(self._settings.security, sasl=sasl), self._brokers)
+        login.verify()
+        return login
 
     def accepts_passwords(self) -> bool:
         """Return whether the brokers offer a mechanism for a user with a password."""
@@ -54,12 +50,6 @@ class Verifier:
 
     def accepts_tokens(self) -> bool:
         return OAUTHBEARER in self.offered()
-
-    def _security(self, credentials: Credentials) -> Security:
-        if isinstance(credentials, Certificate):
-            raise CannotActFor(credentials.principal)
-        sasl = sasl_of(credentials, self.offered(), self._settings.password_mechanism)
-        return replace(self._settings.security, sasl=sasl)
 
     def offered(self) -> tuple[str, ...]:
         """Return the SASL mechanisms of the brokers' listener."""

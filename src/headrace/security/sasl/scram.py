@@ -107,7 +107,8 @@ def _no_tokens(_token_id: str) -> TokenAccount | None:
 class ScramExchange:
     """`credential_of` returns the credential of a user, or None; `token_of` the account of a token.
 
-    A client that sends the extension `tokenauth=true` gives the id of a delegation token as its name.
+    The name is the id of a delegation token if the client sends the extension `tokenauth=true`, or if no user
+    has this name: librdkafka cannot send extensions. Either way the token's HMAC is what has to be proven.
 
     An unknown user gets a challenge as well, always the same one for a name, and fails with the proof, so
     nobody can find out which users exist: `fake_challenge` returns its salt and iterations.
@@ -165,11 +166,9 @@ class ScramExchange:
 
     def _look_up(self, *, is_token: bool) -> None:
         self._claimed = User(self._name)
-        if not is_token:
-            self._credential = self._credential_of(self._name)
-            return
-        account = self._token_of(self._name)
-        if account is not None:
+        self._credential = None if is_token else self._credential_of(self._name)
+        account = self._token_of(self._name)  # also for a name that has a credential: all take as long
+        if self._credential is None and account is not None:
             self._credential = account.credential
             self._claimed = User(account.owner.name, account.expires_ms, by_token=True)
 

@@ -92,3 +92,24 @@ def test_a_partition_is_preferably_led_by_its_first_replica() -> None:
     assert [each.topic_partition for each in found.not_preferred] == [TopicPartition("orders", 0)], (
         "the others cannot lead"
     )
+
+
+def test_replicas_share_a_node_if_another_node_has_none() -> None:
+    def on(broker_id: int, node: str | None) -> Broker:
+        return Broker(id=broker_id, state=UP, node=node)
+
+    def placed(index: int, *replicas: int) -> PartitionState:
+        return PartitionState(
+            topic="orders", partition=index, leader=replicas[0], replicas=replicas, in_sync=replicas
+        )
+
+    partitions = [placed(0, 1, 2), placed(1, 1, 11), placed(2, 1, 2, 11), placed(3, 1), placed(4, 1, 2, 9)]
+    two = [on(1, "m1"), on(2, "m1"), on(11, "m2")]
+
+    def sharing(*nodes: Broker) -> list[int]:
+        found = cluster_status(cluster_id=None, controller=1, nodes=nodes, partitions=partitions)
+        return [each.partition for each in found.sharing_node]
+
+    assert sharing(*two) == [0]
+    assert sharing(*two, on(21, None)) == [0, 2, 4], "a broker without a node is one of its own"
+    assert sharing(on(1, None), on(2, None), on(11, None)) == []

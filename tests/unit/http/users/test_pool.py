@@ -13,7 +13,8 @@ from headrace.http.clients import Clients
 from headrace.http.problems import Problem
 from headrace.http.users import pool as module
 from headrace.http.users.credentials import Credentials, Password
-from headrace.http.users.pool import VERIFIED_S, UserPool
+from headrace.http.users.logins import VERIFIED_S, BrokerLogin, LoginEnded
+from headrace.http.users.pool import UserPool
 
 ALICE, BOB = Password("alice", "wonderland"), Password("bob", "builder")
 
@@ -36,6 +37,26 @@ class FakeClients:
         self.closed = True
 
 
+class FakeLogin:
+    """A login that brokers accept for as long as its credentials are accepted, or until it has expired."""
+
+    security = PLAINTEXT
+
+    def __init__(self, world: "World", credentials: Credentials) -> None:
+        self.verified_for_s = VERIFIED_S
+        self.expired = self.ended = False
+        self._world = world
+        self._credentials = credentials
+
+    def verify(self) -> None:
+        self._world.ask(self._credentials)
+        if self.expired:
+            raise LoginEnded
+
+    def end(self) -> None:
+        self.ended = True
+
+
 class World:
     """A cluster that accepts some passwords, a clock, and the clients that were made."""
 
@@ -45,15 +66,20 @@ class World:
         self.accepted = {ALICE, BOB}
         self.reachable = True
         self.made: list[FakeClients] = []
+        self.logins: list[FakeLogin] = []
         self.pool = UserPool(self._accept, self._make, now_s=lambda: self.now_s)
 
-    def _accept(self, credentials: Credentials) -> Security:
+    def ask(self, credentials: Credentials) -> None:
         self.asked.append(credentials)
         if not self.reachable:
             raise Unreachable("no broker answers")
         if credentials not in self.accepted:
             raise AuthenticationFailed("refused")
-        return PLAINTEXT
+
+    def _accept(self, credentials: Credentials) -> BrokerLogin:
+        self.ask(credentials)
+        self.logins.append(FakeLogin(self, credentials))
+        return self.logins[-1]
 
     def _make(self, _security: Security) -> Clients:
         self.made.append(FakeClients())
@@ -118,6 +144,36 @@ def test_a_changed_password_ends_everything_of_the_old_one() -> None:
     assert world.made[0].closed
 
 
+def test_a_login_that_has_ended_is_replaced_with_new_clients() -> None:
+    world = World()
+
+    async def story() -> None:
+        first = await world.use(ALICE)
+        world.logins[0].expired, world.now_s = True, VERIFIED_S + 1
+        found = await asyncio.gather(*(world.use(ALICE) for _ in range(10)))
+        assert len(set(map(id, found))) == 1
+        assert found[0] is not first
+        assert world.made[0].ended
+
+    world.run(story())
+    assert [each.ended for each in world.logins] == [True, True]
+    assert [each.closed for each in world.made] == [True, True]
+
+
+def test_a_login_is_verified_when_it_says_so() -> None:
+    world = World()
+
+    async def story() -> None:
+        await world.use(ALICE)
+        world.logins[0].verified_for_s, world.now_s = 5.0, VERIFIED_S + 1
+        await world.use(ALICE)
+        world.now_s += 6
+        await world.use(ALICE)
+        assert len(world.asked) == 3
+
+    world.run(story())
+
+
 def test_a_doubt_asks_brokers_at_the_next_request() -> None:
     world = World()
 
@@ -167,12 +223,14 @@ def test_there_is_room_for_so_many_users(monkeypatch: pytest.MonkeyPatch) -> Non
         world.made[1].hub.is_busy = True
         with pytest.raises(Problem, match="the most at a time"):
             await world.use(ALICE)
+        assert len(world.logins) == 3  # alice's second one ends without clients
         world.made[1].hub.is_busy = False
         async with world.pool.clients(BOB):
             with pytest.raises(Problem, match="the most at a time"):
                 await world.use(ALICE)
 
     world.run(story())
+    assert all(each.ended for each in world.logins)
 
 
 def test_idle_users_are_forgotten_and_busy_ones_verified(monkeypatch: pytest.MonkeyPatch) -> None:

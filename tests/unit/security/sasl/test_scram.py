@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.security.principals import Principal
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512, AuthenticationFailed, User
-from headrace.security.sasl.scram import FakeChallenge, ScramCredential, ScramExchange
+from headrace.security.sasl.scram import FakeChallenge, ScramCredential, ScramExchange, TokenAccount
 from headrace.security.sasl.scram_client import ScramClient
 
 SALT: Final = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -22,6 +23,7 @@ FINAL: Final = (
 )
 SIGNATURE: Final = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 MECHANISMS: Final = (SCRAM_SHA_256, SCRAM_SHA_512)
+OWNER: Final = Principal("CN=carol")
 
 
 def fake_challenge(name: str) -> FakeChallenge:
@@ -29,13 +31,30 @@ def fake_challenge(name: str) -> FakeChallenge:
 
 
 def exchange(
-    mechanism: str = SCRAM_SHA_256, users: dict[str, str] | None = None, nonce: str | None = SERVER_NONCE
+    mechanism: str = SCRAM_SHA_256,
+    users: dict[str, str] | None = None,
+    nonce: str | None = SERVER_NONCE,
+    tokens: dict[str, str] | None = None,
 ) -> ScramExchange:
     known = {
         name: ScramCredential.of_password(mechanism, password, salt=SALT)
         for name, password in ({"user": "pencil"} if users is None else users).items()
     }
-    return ScramExchange(mechanism, known.get, fake_challenge=fake_challenge, nonce=nonce)
+    accounts = {
+        token_id: TokenAccount(ScramCredential.of_password(mechanism, password, salt=SALT), OWNER, 5000)
+        for token_id, password in (tokens or {}).items()
+    }
+    return ScramExchange(
+        mechanism, known.get, fake_challenge=fake_challenge, token_of=accounts.get, nonce=nonce
+    )
+
+
+def authenticate(server: ScramExchange, name: str, password: str, *, is_token: bool) -> User | None:
+    """Authenticate with our client; return who it is then."""
+    client = ScramClient(SCRAM_SHA_256, name, password, is_token=is_token)
+    proof = client.prove(server.respond(client.first().encode()).decode())
+    assert server.respond(proof.encode()) == client.expected
+    return server.user
 
 
 def test_the_example_of_rfc_7677() -> None:
@@ -77,6 +96,45 @@ def test_an_unknown_user_is_refused_as_late_and_in_the_same_words_as_a_wrong_pas
     ) as error:
         server.respond(proof.encode())
     assert error.value.user == name
+    assert server.user is None
+
+
+@pytest.mark.parametrize("is_token", [True, False])
+def test_a_token_is_accepted_with_the_extension_and_without(is_token: bool) -> None:
+    server = exchange(nonce=None, tokens={"id": "hmac"})
+
+    assert authenticate(server, "id", "hmac", is_token=is_token) == User("CN=carol", 5000, by_token=True)
+
+
+@pytest.mark.parametrize("is_token", [True, False])
+def test_a_token_needs_its_hmac(is_token: bool) -> None:
+    server = exchange(nonce=None, tokens={"id": "hmac"})
+
+    with pytest.raises(AuthenticationFailed, match="invalid credentials"):
+        authenticate(server, "id", "another", is_token=is_token)
+    assert server.user is None
+
+
+def test_a_user_of_the_same_name_is_not_a_token_without_the_extension() -> None:
+    def server() -> ScramExchange:
+        return exchange(nonce=None, users={"id": "password"}, tokens={"id": "hmac"})
+
+    assert authenticate(server(), "id", "password", is_token=False) == User("id")
+    assert authenticate(server(), "id", "hmac", is_token=True) == User("CN=carol", 5000, by_token=True)
+    for password, is_token in (("hmac", False), ("password", True)):
+        with pytest.raises(AuthenticationFailed, match="invalid credentials"):
+            authenticate(server(), "id", password, is_token=is_token)
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200), st.booleans())
+def test_no_bytes_authenticate_as_a_token_without_its_hmac(
+    first: bytes, second: bytes, extension: bool
+) -> None:
+    server = exchange(tokens={"id": "hmac"})
+    begin = b"n,,n=id,r=abc" + (b",tokenauth=true" if extension else b"")
+    for message in (first, begin, second):
+        with suppress(AuthenticationFailed):
+            server.respond(message)
     assert server.user is None
 
 

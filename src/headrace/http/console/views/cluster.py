@@ -64,6 +64,7 @@ def cluster(request: Request, reach: ReachDep) -> Response:
         title="Cluster",
         status=status,
         up=len(up),
+        has_nodes=any(each.node for each in status.brokers),
         troubles=list(troubles(status)),
         care=care,
         disk=clients_of(request).console.disk.aged(DISK_S, lambda: _disk(reach, up)),
@@ -85,6 +86,10 @@ def troubles(status: ClusterStatus) -> Iterator[Trouble]:
         yield Trouble("bad", f"{plural(len(status.under_min_isr), 'partition')} below min.insync.replicas")
     if status.under_replicated:
         yield Trouble("warn", f"{plural(len(status.under_replicated), 'partition')} under-replicated")
+    if status.sharing_node:
+        yield Trouble(
+            "warn", f"{plural(len(status.sharing_node), 'partition')} with replicas that share a node"
+        )
 
 
 def needing_care(status: ClusterStatus) -> list[Care]:

@@ -1,0 +1,116 @@
+"""A node: brokers of one machine, each a process, under one supervisor with one gateway and one log."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from headrace.broker.config import BrokerConfig
+from headrace.broker.settings import InvalidSetting
+from headrace.cli.machine.gateway import GatewayOptions, http_socket, on_demand
+from headrace.cli.machine.node_settings import broker_settings, node_configs
+from headrace.cli.machine.process import Service
+from headrace.cli.machine.supervisor import Supervisor
+from headrace.cli.process import CommandFailed, Readiness
+from headrace.storage.directory import BROKERS
+from headrace.storage.identity import read_identity
+
+STOP_S: Final = 100.0  # for leaders to move and logs to be flushed; service managers should allow more
+
+logger = logging.getLogger("headrace")
+
+
+class _Broker(Service):
+    stop_s = STOP_S
+
+
+class Node:
+    """The brokers of a node from their start to their stop; HUP reloads the settings of all."""
+
+    def __init__(
+        self, config: BrokerConfig, count: int, read_config: Callable[[], BrokerConfig], ready: Readiness
+    ) -> None:
+        self._config = config
+        self._configs = node_configs(config, count)
+        self._read_config = read_config
+        self._ready = ready
+        self._brokers = [
+            _Broker(f"broker-{each.broker_id}", None, (), service="broker", settings=each.given)
+            for each in self._configs
+        ]
+
+    async def serve(self) -> None:
+        """Start everything, report when clients can connect, and supervise it until it is cancelled."""
+        check_directories(self._config.items("log.dirs"), self._configs)
+        supervisor = Supervisor([self._brokers])
+        with http_socket(self._config) as http:
+            try:
+                await supervisor.start_most(self._brokers)
+                ready = [each for each in self._brokers if each.running]
+                bootstrap = ",".join(each.addresses["bootstrap"] for each in ready)
+                options = GatewayOptions.of(self._config)
+                async with on_demand(http, bootstrap, log=None, options=options) as addresses:
+                    self._ready.say(**addresses)
+                    await supervisor.watch()
+            finally:
+                await supervisor.stop()
+
+    def reload(self) -> None:
+        """Send the dynamic settings of the file to all brokers, and log which others need a restart.
+
+        A file with an error changes nothing. A broker that is restarted later gets the same settings.
+        """
+        try:
+            self._configs, waiting = self._reloaded(self._read_config())
+        except (InvalidSetting, OSError, UnicodeDecodeError) as error:
+            logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
+            return
+        for broker, config in zip(self._brokers, self._configs, strict=True):
+            broker.change(config.given)
+        logger.info("settings read again")
+        if waiting:
+            logger.warning("these settings need a restart: %s", ", ".join(sorted(waiting)))
+
+    def _reloaded(self, changed: BrokerConfig) -> tuple[list[BrokerConfig], set[str]]:
+        count = len(self._configs)
+        configs, waiting = [], set()
+        for index, config in enumerate(self._configs):
+            reloaded, fixed = config.reloaded(BrokerConfig.of(broker_settings(changed, index, count)))
+            configs.append(reloaded)
+            waiting.update(fixed)
+        return configs, waiting
+
+
+def check_directories(log_dirs: Iterable[str], brokers: Iterable[BrokerConfig]) -> None:
+    """Raise CommandFailed if a broker of the node has its logs in another directory than it would use now.
+
+    Otherwise it would start without its records after a change of log.dirs. A directory of a broker that is
+    not started is logged.
+    """
+    expected = {each.broker_id: each.log_dir for each in brokers}
+    for path, broker_id in _owners(log_dirs):
+        if broker_id not in expected:
+            logger.warning(
+                "%s has the logs of broker %d, which this node does not run: raise headrace.brokers, or "
+                "delete the directory if its partitions have other replicas (`headrace cluster status`)",
+                path,
+                broker_id,
+            )
+        elif expected[broker_id] != path:
+            raise CommandFailed(
+                f"broker {broker_id} has its logs in {path}, and with these log.dirs it would use "
+                f"{expected[broker_id]}: move them there, or use the log.dirs of its last start"
+            )
+
+
+def _owners(log_dirs: Iterable[str]) -> Iterator[tuple[Path, int]]:
+    """Yield every log directory in `log_dirs` that belongs to a broker, and the broker's id."""
+    for each in map(Path, log_dirs):
+        try:
+            others = sorted((each / BROKERS).iterdir()) if (each / BROKERS).is_dir() else ()
+            for path in (each, *others):
+                owner = read_identity(path)
+                if owner is not None:
+                    yield path, owner.broker_id
+        except OSError as error:  # the brokers on this disk cannot start, and say why
+            logger.warning("%s cannot be read: %s", each, error)
