@@ -47,11 +47,7 @@ class NotCached(Exception):
 
 
 def _read_into_cache(descriptor: int, position: int, size: int) -> None:
-    """Read a part of a file, a piece at a time into the same memory.
-
-    The data is copied, as sendfile to /dev/null would not: the first to touch pages that the disk has just
-    written pays for it, up to 1.5 ms for a megabyte in a virtual machine. That should not be the event loop.
-    """
+    """Read a part of a file, a piece at a time into the same memory."""
     piece, end = bytearray(_PIECE_BYTES), position + size
     while position < end and (count := os.preadv(descriptor, [piece], position)):
         position += count
