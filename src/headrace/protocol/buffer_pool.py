@@ -1,9 +1,10 @@
-"""A pool of receive buffers: a new megabyte costs a millisecond of page faults, a reused one nothing.
+"""Pools of large buffers: a new megabyte costs a millisecond of page faults, a reused one nothing.
 
 The buffers are memory maps, not bytearrays: a freed map is returned to the system at once. The C library
 would keep freed blocks for fragmentation, and with them the memory of thousands of closed connections.
 """
 
+from collections import deque
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Final
 
@@ -12,6 +13,10 @@ SMALLEST: Final = 64 * 1024
 
 POOL_BYTES: Final = 32 * 1024 * 1024
 """The most that a pool keeps, for all connections that share it."""
+
+
+MAX_SHARED: Final = 64
+_CONSIDERED: Final = 4
 
 
 class BufferPool:
@@ -37,6 +42,31 @@ class BufferPool:
             return
         self._kept += len(buffer)
         self._spares.setdefault(len(buffer), []).append(buffer)
+
+
+class SharedBuffers:
+    """Buffers that many may hold views of; one is used again when nobody holds a view. Not thread-safe."""
+
+    def __init__(self, pool: BufferPool) -> None:
+        self._pool = pool
+        self._shared: deque[mmap] = deque()  # at most MAX_SHARED; others are freed with their last view
+
+    def take(self, size: int) -> memoryview:
+        """Return a buffer of `size` bytes, with arbitrary content."""
+        self._reclaim()
+        buffer = self._pool.take(size)
+        if len(self._shared) < MAX_SHARED:
+            self._shared.append(buffer)
+        return memoryview(buffer)[:size]
+
+    def _reclaim(self) -> None:
+        """Return buffers without views to the pool; consider only a few."""
+        for _ in range(min(len(self._shared), _CONSIDERED)):
+            buffer = self._shared.popleft()
+            if is_held(buffer):
+                self._shared.append(buffer)
+            else:
+                self._pool.give(buffer)
 
 
 def is_held(buffer: mmap) -> bool:

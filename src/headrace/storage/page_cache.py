@@ -14,14 +14,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from headrace.protocol.buffer_pool import BufferPool, SharedBuffers
+from headrace.protocol.fields import Buffer
+
 READAHEAD_BYTES: Final = 1024 * 1024  # that `load` reads at least
 _PIECE_BYTES: Final = 128 * 1024
+_LARGE_BYTES: Final = 64 * 1024  # from which a read uses memory that was used before
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # Linux
 _UNSUPPORTED: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
 class _Mode(threading.local):
     cached_only = False
+
+    def __init__(self) -> None:
+        self.buffers = SharedBuffers(BufferPool())
 
 
 _mode = _Mode()
@@ -81,11 +88,11 @@ def waiting() -> Iterator[None]:
         _mode.cached_only = before
 
 
-def pread(path: Path, descriptor: int, size: int, position: int) -> bytes | bytearray:
+def pread(path: Path, descriptor: int, size: int, position: int) -> Buffer:
     """Return up to `size` bytes of an open file; raise NotCached within `cached_only` if they are on disk."""
     if not _mode.cached_only or not _NOWAIT or not size:
         return os.pread(descriptor, size, position)
-    data = bytearray(size)
+    data = bytearray(size) if size < _LARGE_BYTES else _mode.buffers.take(size)
     try:
         count = os.preadv(descriptor, [data], position, _NOWAIT)
     except BlockingIOError:

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 from crc32c import crc32c
 
 from headrace.protocol.batch import CRC_START, HEADER_SIZE, MAGIC, BatchHeader, read_header
+from headrace.protocol.fields import Buffer
 from headrace.storage import page_cache
 from headrace.storage.errors import CorruptLog
 
@@ -54,7 +55,7 @@ class Scanner:
         self._end = end
         self._chunk = chunk
         self._start = 0
-        self._data: bytes | bytearray = b""
+        self._data: Buffer = b""
 
     def headers(self, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Yield the position and header of every batch from `start` on."""

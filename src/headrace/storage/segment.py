@@ -326,7 +326,7 @@ class Segment:
             raise CorruptIndex(f"{self.time_index.path} has {entry}, which is not in the log")
         return position
 
-    def _pread(self, size: int, position: int) -> bytes | bytearray:
+    def _pread(self, size: int, position: int) -> Buffer:
         data = page_cache.pread(self.file.path, self.file.descriptor, size, position)
         if len(data) < size:
             raise CorruptLog(self.path, position + len(data), f"{size - len(data)} bytes are missing")
