@@ -1,5 +1,6 @@
 """One broker of a cluster: a process that is stopped, killed, paused and started again on its data."""
 
+import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,12 @@ from headrace.testing.process import ServerProcess
 from ports import free_port
 
 STARTUP: Final = Path(__file__).parent / "startup"
+
+
+def _python_path() -> str:
+    """Return the directories that processes of this test import from, `startup` first."""
+    inherited = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join([str(STARTUP), *filter(None, [inherited])])
 
 
 class BrokerProcess(ServerProcess):
@@ -42,7 +49,7 @@ class BrokerProcess(ServerProcess):
         super().__init__(
             ["broker", *sets],
             root / f"broker-{broker_id}.log",
-            {"PYTHONPATH": str(STARTUP), "TEST_RELEASE_FILE": str(self._release)},
+            {"PYTHONPATH": _python_path(), "TEST_RELEASE_FILE": str(self._release)},
             inside=place.inside,
         )
         self.paused = False
