@@ -9,6 +9,7 @@ from typing import Final
 
 from confluent_kafka import Producer
 
+from compare import process
 from compare.servers import Server
 from compare.wire import ask, make_batch, produce_request, topic_id
 from headrace.client.wire.connection import Address
@@ -65,6 +66,7 @@ def measure(server: Server, partitions: int) -> dict[str, float]:
         _write_once(server, names)
         time.sleep(SETTLED_S)
         figures["idle CPU %"] = _idle_percent(server)
+        figures["descriptors/partition"] = process.descriptors(server.pid) / (len(names) * PER_TOPIC)
     with server:
         figures["restart s"] = server.seconds_to_metadata
         began = time.perf_counter()
