@@ -13,12 +13,14 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from capacity.cluster import Broker, SimulatedCluster, Size, Traffic
 from capacity.session import Counts
 from compare import process
 from headrace.cli.process import exempt_from_collections
+from scale import metadata
 
 FULL_SIZE: Final = Size(brokers=300, partitions=200_000, per_topic=20)
 KIB, MIB = 1024, 1024 * 1024
@@ -132,7 +134,7 @@ def main(size: Size = FULL_SIZE) -> None:
     for event in events:
         print("\n" + "\n".join(event.lines()))
     print("\nconstants for docs/scale.md")
-    for name, value in constants(size, events):
+    for name, value in chain(constants(size, events), metadata.constants()):
         print(f"  {name:<62} {value}")
 
 
