@@ -130,7 +130,7 @@ compare: install  ## the same load on Headrace and on Apache Kafka: a table of r
 attacks: install  ## what a second client notices of a greedy producer, floods and slow loris (ARGS="--only flood --seconds 4")
 	PYTHONPATH=bench:tests $(BIN)/python -m attacks $(ARGS)
 
-scale: install  ## thousands of partitions on one broker, next to Apache Kafka: 15 minutes (ARGS="--partitions 1000")
+scale: install  ## thousands of partitions and failovers, next to Apache Kafka: half an hour (ARGS="--partitions 1000", ARGS=--simulated)
 	PYTHONPATH=bench:tests $(BIN)/python -m scale $(ARGS)
 
 spark-compare: install  ## format("headrace") beside Spark's own connector (ARGS=--quick, ARGS=--kafka)
