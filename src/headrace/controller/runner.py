@@ -47,6 +47,7 @@ _RETRY_S = 0.2
 UPDATE_WAIT_S = 5.0  # how long a change waits for every broker to acknowledge it
 _CONSENT_RETRY_S = 1.0  # after which a leader that has not stepped down is asked again
 _WRITTEN_TOGETHER = 1000  # changed partitions
+_APPLIED_TOGETHER = 256
 _SURVEYED_TOGETHER = 2000  # partitions of one ListOffsets
 _LOGGED = 5  # partitions of one write that are logged, each in a line of its own
 
@@ -202,8 +203,10 @@ class Controller:
             self.model.unreachable.discard(broker_id)
             self.model.shutting_down.discard(broker_id)
             self._close_channel(broker_id)
+            await asyncio.sleep(0)
         self._updates.use_brokers(self._registrations)
         await self._settle(await self._partitions_on(gone))
+        await asyncio.sleep(0)
         new = self._take_members(registrations, epochs)
         for member in new:
             await self._write_in_batches(self.model.returned(member))
@@ -388,7 +391,9 @@ class Controller:
             logger.warning("a later controller has written: %s", error)
             self.resign()
             raise NotController("another broker is the controller (NOT_CONTROLLER)") from error
-        self.model.apply(written)
+        for some in _batched(written, _APPLIED_TOGETHER):
+            self.model.apply(some)
+            await asyncio.sleep(0)
         self._stale = False
         self._handover.unconfirmed.difference_update(written)
         self._queue_for_all(tuple(written))
@@ -397,8 +402,7 @@ class Controller:
 
     async def _write_in_batches(self, changes: Changes) -> None:
         """Write changes that the leaders' consent is not needed for."""
-        left = iter(changes.items())
-        while batch := dict(islice(left, _WRITTEN_TOGETHER)):
+        for batch in _batched(changes, _WRITTEN_TOGETHER):
             await self._write(batch)
 
     def _queue_for_all(self, batch: Batch) -> None:
@@ -565,6 +569,13 @@ class Controller:
         keys = self.model.use_rules(name, configs, self._rules(configs))
         if keys:
             self._settle_soon(keys)
+
+
+def _batched(changes: Changes, size: int) -> Iterator[Changes]:
+    """Split changes into parts of this size."""
+    left = iter(changes.items())
+    while batch := dict(islice(left, size)):
+        yield batch
 
 
 def _log(written: Changes) -> None:

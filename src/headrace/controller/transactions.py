@@ -199,10 +199,11 @@ async def write_changes(
             operations.append(Set(assignment.path, assignment.encode(), version))
             model.topics[name].version = version + 1
     await _commit(session, elected, operations)
-    return {
-        key: replace(partition, version=partition.version + 1, is_written=True)
-        for key, partition in changes.items()
-    }
+    written: Changes = {}
+    for key, partition in changes.items():
+        await pauses.next()
+        written[key] = replace(partition, version=partition.version + 1, is_written=True)
+    return written
 
 
 def state_of(
