@@ -107,6 +107,7 @@ class Controller:
         self._resigned = False
         self._settling: asyncio.Task[None] | None = None
         self._unsettled = Unsettled()
+        self._changed_brokers: set[int] = set()  # whose partitions are to be settled
         self._handover = Handover(self.model, elected.epoch, self._channels)
         self._updates = Updates(self.model, controller_id=broker_id, controller_epoch=elected.epoch)
         self._configured: dict[str, Mapping[str, str]] | None = None  # since `_read` has begun
@@ -153,13 +154,13 @@ class Controller:
         self._updates.forget()
         for channel in self._channels.values():
             channel.queue_everything()
-        unwritten: list[TopicPartition] = []
-        for some in self.model.parts(None):
-            unwritten += self.model.unwritten(some)
-            await asyncio.sleep(0)
-        if unwritten:
-            self._settle_soon(unwritten)
         self._stale = False
+
+    async def _ensure_current(self) -> None:
+        """Read all topics again if a write has failed, and settle them: its event may not be handled."""
+        if self._stale:
+            self._settle_soon(None)
+            await self._read()
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
@@ -167,8 +168,7 @@ class Controller:
         async with self._lock:
             if self._resigned:
                 raise NotController("this broker has resigned as the controller (NOT_CONTROLLER)")
-            if self._stale:
-                await self._read()
+            await self._ensure_current()
             self._stale = True
             try:
                 yield
@@ -187,7 +187,7 @@ class Controller:
             try:
                 await self._replace_members(registrations, epochs)
             except BaseException:
-                self._stale = True  # what is left to do is found by reading and settling everything
+                self._stale = True  # the model may not have what was written
                 raise
         self._open_channels()
         self._queue_for_all(())
@@ -198,6 +198,7 @@ class Controller:
         before = dict(self.model.members)
         back = {each for each, epoch in epochs.items() if each in before and before[each].epoch != epoch}
         gone = sorted((before.keys() - registrations.keys()) | back)
+        self._changed_brokers.update(gone)  # until their partitions are settled, perhaps by a retry
         for broker_id in gone:
             del self.model.members[broker_id]
             self.model.unreachable.discard(broker_id)
@@ -205,12 +206,15 @@ class Controller:
             self._close_channel(broker_id)
             await asyncio.sleep(0)
         self._updates.use_brokers(self._registrations)
-        await self._settle(await self._partitions_on(gone))
+        await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
+        self._changed_brokers.clear()
         await asyncio.sleep(0)
         new = self._take_members(registrations, epochs)
+        self._changed_brokers.update(member.broker_id for member in new)
         for member in new:
             await self._write_in_batches(self.model.returned(member))
-        await self._settle(await self._partitions_on([member.broker_id for member in new]))
+        await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
+        self._changed_brokers.clear()
 
     async def _partitions_on(self, broker_ids: Collection[int]) -> Collection[TopicPartition]:
         """Return the partitions with a replica on any of these brokers, first those that the brokers lead."""
@@ -427,8 +431,7 @@ class Controller:
     async def change(self, decide: Callable[[ClusterModel], Changes]) -> Changes:
         """Write the changes that `decide` returns for the current model; KafkaError if one is refused."""
         async with self._lock:
-            if self._stale:
-                await self._read()
+            await self._ensure_current()
             changes = decide(self.model)
             refused = await self._write(changes)
         if refused:
@@ -446,8 +449,7 @@ class Controller:
     async def balance(self, tolerated_percent: int) -> None:
         """Elect the preferred leaders of brokers that lead too few of the partitions that prefer them."""
         async with self._lock:
-            if self._stale:
-                await self._read()
+            await self._ensure_current()
             preferred: Counter[int] = Counter()
             astray: dict[int, list[TopicPartition]] = {}
             for some in self.model.parts(None):
