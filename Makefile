@@ -136,7 +136,7 @@ attacks: install  ## what a second client notices of a greedy producer, floods a
 background: install  ## a producer's latency next to compaction, cold reads and retention (ARGS="--gigabytes 0.5")
 	PYTHONPATH=bench:tests $(BIN)/python -m background $(ARGS)
 
-scale: install  ## thousands of partitions on one broker, next to Apache Kafka: 15 minutes (ARGS="--partitions 1000")
+scale: install  ## thousands of partitions and failovers, next to Apache Kafka: half an hour (ARGS="--partitions 1000", ARGS=--simulated)
 	PYTHONPATH=bench:tests $(BIN)/python -m scale $(ARGS)
 
 spark-compare: install  ## format("headrace") beside Spark's own connector (ARGS=--quick, ARGS=--kafka)

@@ -29,6 +29,11 @@ def resident_bytes(pid: int) -> int:
     return sum(_resident_kb(each) for each in tree(pid)) * 1024
 
 
+def descriptors(pid: int) -> int:
+    """How many files the process and its children have open."""
+    return sum(len(list(Path(f"/proc/{each}/fd").iterdir())) for each in tree(pid))
+
+
 def _ticks(pid: int) -> int:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

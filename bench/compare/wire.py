@@ -70,7 +70,7 @@ def answers_metadata(address: Address) -> bool:
         return False
 
 
-def topic_id(address: Address, name: str) -> bytes:
+def topic_id(address: Address, name: str, *, timeout_s: float = TIMEOUT_S) -> bytes:
     """Return the id of a topic, created if it is new, once the leaders of all its partitions answer."""
 
     def look() -> bytes:
@@ -79,7 +79,7 @@ def topic_id(address: Address, name: str) -> bytes:
             raise Retriable(f"{name} has no leader")
         return bytes(topic.topic_id)
 
-    return retry(look, Backoff(TIMEOUT_S))
+    return retry(look, Backoff(timeout_s))
 
 
 def leaders_answer(address: Address, name: str, partitions: Iterable[int]) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compare import clusters, process, servers
-from scale import failover, simulated, zookeeper
+from scale import failover, load, simulated, zookeeper
 from scale.partitions import measure
 
 EXPECTED: Mapping[str, str] = {
@@ -44,6 +44,8 @@ def main() -> None:
         for partitions in arguments.partitions:
             ours = measure(servers.headrace(root)(), partitions)
             _show(partitions, ours, {} if is_alone else measure(servers.kafka(root)(), partitions))
+        if arguments.load:
+            _show(load.PARTITIONS, load.measure(clusters.headrace(root)), {})
         for partitions in arguments.cluster_partitions:
             ours = failover.measure(clusters.headrace(root), partitions)
             _show(partitions, ours, {} if is_alone else failover.measure(clusters.kafka(root), partitions))
@@ -66,6 +68,7 @@ def _arguments() -> argparse.Namespace:
         "--cluster-partitions", type=int, nargs="*", default=[3000], help="of three brokers, for failovers"
     )
     parser.add_argument("--headrace-only", action="store_true", help="measure no Kafka")
+    parser.add_argument("--load", action="store_true", help="CPU time per megabyte of three brokers as well")
     parser.add_argument("--simulated", action="store_true", help="only the controller of a large cluster")
     parser.add_argument("--directory", type=Path, help="where both keep their data")
     return parser.parse_args()

@@ -9,6 +9,7 @@ from typing import Final
 
 from confluent_kafka import Producer
 
+from compare import process
 from compare.servers import Server
 from compare.wire import ask, make_batch, produce_request, topic_id
 from headrace.client.wire.connection import Address
@@ -17,6 +18,7 @@ from headrace.client.wire.requests import metadata_request
 PER_TOPIC: Final = 1000
 IDLE_S: Final = 10.0
 SETTLED_S: Final = 3.0
+RESTART_S: Final = 180.0
 _PAUSE_S: Final = 0.001  # between two requests of the client whose delays are measured
 
 
@@ -65,11 +67,12 @@ def measure(server: Server, partitions: int) -> dict[str, float]:
         _write_once(server, names)
         time.sleep(SETTLED_S)
         figures["idle CPU %"] = _idle_percent(server)
+        figures["descriptors/partition"] = process.descriptors(server.pid) / (len(names) * PER_TOPIC)
     with server:
         figures["restart s"] = server.seconds_to_metadata
         began = time.perf_counter()
         for name in names:
-            topic_id(server.address, name)  # waits for leaders
+            topic_id(server.address, name, timeout_s=RESTART_S)  # waits for leaders
         figures["restart s"] += time.perf_counter() - began
         figures["Metadata s"] = _seconds_of_metadata(server.address)
         began = time.perf_counter()

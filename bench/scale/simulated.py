@@ -2,7 +2,8 @@
 
 `tests/capacity` runs the controller's own code without network, disk and ZooKeeper. Times are CPU time of
 the controller's event loop, the work of the simulated ZooKeeper and the encoding of every message included;
-*hold* is the longest time for which the loop served nobody else.
+*hold* is the longest time for which the loop served nobody else, without garbage collections, which traverse
+the objects of the simulated ZooKeeper as well.
 """
 
 import asyncio
@@ -10,24 +11,45 @@ import contextvars
 import gc
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from capacity.cluster import Broker, SimulatedCluster, Size, Traffic
 from capacity.session import Counts
 from compare import process
 from headrace.cli.process import exempt_from_collections
+from scale import metadata
 
 FULL_SIZE: Final = Size(brokers=300, partitions=200_000, per_topic=20)
 KIB, MIB = 1024, 1024 * 1024
 
 
+class Collections:
+    """A callback of the garbage collector that adds up its CPU time."""
+
+    def __init__(self) -> None:
+        self.total_s = self.longest_s = self._began = 0.0
+
+    def __call__(self, phase: str, _info: Mapping[str, int]) -> None:
+        if phase == "start":
+            self._began = time.thread_time()
+            return
+        took = time.thread_time() - self._began
+        self.total_s += took
+        self.longest_s = max(self.longest_s, took)
+
+
 class TimedLoop(asyncio.SelectorEventLoop):
     """An event loop that knows the CPU time of its longest callback."""
 
-    longest_s = 0.0
+    def __init__(self) -> None:
+        super().__init__()
+        self.longest_s = 0.0
+        self.collections = Collections()
+        gc.callbacks.append(self.collections)
 
     def call_soon(  # type: ignore[override]  # the type of `args` depends on that of `callback`
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
@@ -35,9 +57,15 @@ class TimedLoop(asyncio.SelectorEventLoop):
         return super().call_soon(self._timed, callback, *args, context=context)
 
     def _timed(self, callback: Callable[..., Any], *args: Any) -> None:
-        began = time.thread_time()
+        began, collected = time.thread_time(), self.collections.total_s
         callback(*args)
-        self.longest_s = max(self.longest_s, time.thread_time() - began)
+        took = time.thread_time() - began - (self.collections.total_s - collected)
+        self.longest_s = max(self.longest_s, took)
+
+    def begin(self) -> float:
+        """Forget the longest callback; return the current CPU time."""
+        self.longest_s = self.collections.longest_s = 0.0
+        return time.thread_time()
 
 
 @dataclass(slots=True)
@@ -47,6 +75,7 @@ class Event:
     name: str
     cpu_s: float
     hold_s: float
+    collection_s: float  # the longest
     memory_bytes: int
     zookeeper: Counts  # of the controller's session
     traffic: Traffic
@@ -54,7 +83,10 @@ class Event:
     def lines(self) -> Iterator[str]:
         zk, sent = self.zookeeper, self.traffic
         yield self.name
-        yield f"  CPU {self.cpu_s:.2f} s, hold {self.hold_s * 1000:.0f} ms"
+        yield (
+            f"  CPU {self.cpu_s:.2f} s, hold {self.hold_s * 1000:.0f} ms, longest garbage collection "
+            f"{self.collection_s * 1000:.0f} ms"
+        )
         yield (
             f"  ZooKeeper: {zk.znodes_read:,} znodes ({zk.bytes_read / MIB:.1f} MiB) read with "
             f"{zk.read_requests:,} requests, {zk.watches_set:,} watches set"
@@ -80,36 +112,38 @@ class Measured:
     async def run(self) -> None:
         cluster, size = self.cluster, self.cluster.size
         first, second = cluster.broker(1), cluster.broker(2)
-        with self._event("the first controller begins", first):
+        async with self._event("the first controller begins", first):
             await cluster.join(first)
         one = size.brokers // 2 + 3
         await self._lose("one broker is lost", first, [one])
         await self._lose("a node of three brokers is lost", first, [4, 5, 6])
         cluster.resign(first)
-        with self._event("the controller fails, and another broker is elected", second):
+        async with self._event("the controller fails, and another broker is elected", second):
             await cluster.join(second)
         rack = [each for each in size.in_rack("c") if each != one]
         await self._lose(f"a rack of {len(rack)} brokers is lost", second, rack)
         cluster.stop()
 
     async def _lose(self, name: str, controller: Broker, gone: Collection[int]) -> None:
-        with self._event(name, controller):
+        async with self._event(name, controller):
             await self.cluster.lose(controller, gone)
 
-    @contextmanager
-    def _event(self, name: str, broker: Broker) -> Iterator[None]:
+    @asynccontextmanager
+    async def _event(self, name: str, broker: Broker) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, TimedLoop)
         gc.collect()
         counts = broker.session.counts.copy()
         self.cluster.take_traffic()
         memory = process.resident_bytes(os.getpid())
-        loop.longest_s, began = 0.0, time.thread_time()
+        await asyncio.sleep(0)
+        began = loop.begin()
         yield
         event = Event(
             name,
             time.thread_time() - began,
             loop.longest_s,
+            loop.collections.longest_s,
             process.resident_bytes(os.getpid()) - memory,
             broker.session.counts.since(counts),
             self.cluster.take_traffic(),
@@ -132,7 +166,7 @@ def main(size: Size = FULL_SIZE) -> None:
     for event in events:
         print("\n" + "\n".join(event.lines()))
     print("\nconstants for docs/scale.md")
-    for name, value in constants(size, events):
+    for name, value in chain(constants(size, events), metadata.constants()):
         print(f"  {name:<62} {value}")
 
 

@@ -13,6 +13,7 @@ from headrace.coordination.session import (
     Check,
     Create,
     Delete,
+    NotConnected,
     Operation,
     Set,
     Watcher,
@@ -84,6 +85,7 @@ class CountingSession:
     def __init__(self, zookeeper: CountedTree, session_id: int) -> None:
         self.session_id = session_id
         self.counts = Counts()
+        self.refuses_writes = False  # as a session without a connection
         self._zookeeper = zookeeper
 
     @property
@@ -133,6 +135,8 @@ class CountingSession:
         await self.multi([Delete(path, version)])
 
     async def multi(self, operations: Sequence[Operation]) -> None:
+        if self.refuses_writes:
+            raise NotConnected("there is no connection")
         changes = [each for each in operations if not isinstance(each, Check)]
         size = sum(
             len(each.path) + len(each.data) if isinstance(each, Create | Set) else len(each.path)

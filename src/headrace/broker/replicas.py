@@ -34,6 +34,8 @@ from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import StorageError
 
+_NO_EPOCHS: Mapping[int, int] = {}
+
 logger = logging.getLogger(__name__)
 
 
@@ -292,7 +294,8 @@ class Replicas:
             if old is not None and _is_stale(state, old):
                 taken.replicas[index], taken.states[index] = old.replicas[index], old.states[index]
             elif old is None or not _is_known(state, old):
-                taken.replicas[index], taken.states[index] = tuple(state.replicas), _state(name, state)
+                replicas = tuple(state.replicas)
+                taken.replicas[index], taken.states[index] = replicas, _state(name, state, replicas)
             elif TopicPartition(name, index) in self.partitions or self._broker_id not in state.replicas:
                 taken.replicas[index], taken.states[index] = old.replicas[index], old.states[index]
                 continue
@@ -493,16 +496,19 @@ def _image_to_change(old: TopicImage | None, update: UpdateMetadataTopicState, *
     return TopicImage(update.topic_name, update.topic_id, replicas, states)
 
 
-def _state(topic: str, state: UpdateMetadataPartitionState) -> PartitionState:
+def _state(topic: str, state: UpdateMetadataPartitionState, replicas: tuple[int, ...]) -> PartitionState:
+    """Return the state of a partition; a broker has one of every partition of the cluster."""
+    isr = tuple(state.isr)
     return PartitionState(
         topic=topic,
         partition=state.partition_index,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
-        isr=tuple(state.isr),
+        isr=replicas if isr == replicas else isr,
         controller_epoch=state.controller_epoch,
         elr=tuple(state.eligible_leader_replicas),
         last_leader=state.last_known_leader,
+        broker_epochs=_NO_EPOCHS,
         version=state.zk_version,
     )
 

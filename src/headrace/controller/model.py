@@ -262,10 +262,6 @@ class ClusterModel:
                 changes[key] = wanted
         return changes
 
-    def unwritten(self, keys: Collection[TopicPartition]) -> list[TopicPartition]:
-        """Return those of `keys` whose state has to be written."""
-        return [key for key, partition in self.select(keys) if not partition.is_written]
-
     def returned(self, member: Member) -> Changes:
         """Return the changes for a broker that has restarted: it leaves ISRs if it may have lost records."""
         if member.trusted:

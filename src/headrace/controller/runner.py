@@ -48,6 +48,7 @@ _RETRY_S = 0.2
 UPDATE_WAIT_S = 5.0  # how long a change waits for every broker to acknowledge it
 _CONSENT_RETRY_S = 1.0  # after which a leader that has not stepped down is asked again
 _WRITTEN_TOGETHER = 1000  # changed partitions
+_APPLIED_TOGETHER = 256
 _SURVEYED_TOGETHER = 2000  # partitions of one ListOffsets
 _LOGGED = 5  # partitions of one write that are logged, each in a line of its own
 
@@ -107,6 +108,7 @@ class Controller:
         self._resigned = False
         self._settling: asyncio.Task[None] | None = None
         self._unsettled = Unsettled()
+        self._changed_brokers: set[int] = set()  # whose partitions are to be settled
         self._handover = Handover(self.model, elected.epoch, self._channels)
         self._updates = Updates(self.model, controller_id=broker_id, controller_epoch=elected.epoch)
         self._configured: dict[str, Mapping[str, str]] | None = None  # since `_read` has begun
@@ -153,13 +155,13 @@ class Controller:
         self._updates.forget()
         for channel in self._channels.values():
             channel.queue_everything()
-        unwritten: list[TopicPartition] = []
-        for some in self.model.parts(None):
-            unwritten += self.model.unwritten(some)
-            await asyncio.sleep(0)
-        if unwritten:
-            self._settle_soon(unwritten)
         self._stale = False
+
+    async def _ensure_current(self) -> None:
+        """Read all topics again if a write has failed, and settle them: its event may not be handled."""
+        if self._stale:
+            self._settle_soon(None)
+            await self._read()
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
@@ -167,8 +169,7 @@ class Controller:
         async with self._lock:
             if self._resigned:
                 raise NotController("this broker has resigned as the controller (NOT_CONTROLLER)")
-            if self._stale:
-                await self._read()
+            await self._ensure_current()
             self._stale = True
             try:
                 yield
@@ -187,7 +188,7 @@ class Controller:
             try:
                 await self._replace_members(registrations, epochs)
             except BaseException:
-                self._stale = True  # what is left to do is found by reading and settling everything
+                self._stale = True  # the model may not have what was written
                 raise
         self._open_channels()
         self._queue_for_all(())
@@ -198,17 +199,23 @@ class Controller:
         before = dict(self.model.members)
         back = {each for each, epoch in epochs.items() if each in before and before[each].epoch != epoch}
         gone = sorted((before.keys() - registrations.keys()) | back)
+        self._changed_brokers.update(gone)  # until their partitions are settled, perhaps by a retry
         for broker_id in gone:
             del self.model.members[broker_id]
             self.model.unreachable.discard(broker_id)
             self.model.shutting_down.discard(broker_id)
             self._close_channel(broker_id)
+            await asyncio.sleep(0)
         self._updates.use_brokers(self._registrations)
-        await self._settle(await self._partitions_on(gone))
+        await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
+        self._changed_brokers.clear()
+        await asyncio.sleep(0)
         new = self._take_members(registrations, epochs)
+        self._changed_brokers.update(member.broker_id for member in new)
         for member in new:
             await self._write_in_batches(self.model.returned(member))
-        await self._settle(await self._partitions_on([member.broker_id for member in new]))
+        await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
+        self._changed_brokers.clear()
 
     async def _partitions_on(self, broker_ids: Collection[int]) -> Collection[TopicPartition]:
         """Return the partitions with a replica on any of these brokers, first those that the brokers lead."""
@@ -389,7 +396,9 @@ class Controller:
             logger.warning("a later controller has written: %s", error)
             self.resign()
             raise NotController("another broker is the controller (NOT_CONTROLLER)") from error
-        self.model.apply(written)
+        for some in _batched(written, _APPLIED_TOGETHER):
+            self.model.apply(some)
+            await asyncio.sleep(0)
         self._stale = False
         self._handover.unconfirmed.difference_update(written)
         self._queue_for_all(tuple(written))
@@ -398,8 +407,7 @@ class Controller:
 
     async def _write_in_batches(self, changes: Changes) -> None:
         """Write changes that the leaders' consent is not needed for."""
-        left = iter(changes.items())
-        while batch := dict(islice(left, _WRITTEN_TOGETHER)):
+        for batch in _batched(changes, _WRITTEN_TOGETHER):
             await self._write(batch)
 
     def _queue_for_all(self, batch: Batch) -> None:
@@ -424,8 +432,7 @@ class Controller:
     async def change(self, decide: Callable[[ClusterModel], Changes]) -> Changes:
         """Write the changes that `decide` returns for the current model; KafkaError if one is refused."""
         async with self._lock:
-            if self._stale:
-                await self._read()
+            await self._ensure_current()
             changes = decide(self.model)
             refused = await self._write(changes)
         if refused:
@@ -443,8 +450,7 @@ class Controller:
     async def balance(self, tolerated_percent: int) -> None:
         """Elect the preferred leaders of brokers that lead too few of the partitions that prefer them."""
         async with self._lock:
-            if self._stale:
-                await self._read()
+            await self._ensure_current()
             preferred: Counter[int] = Counter()
             astray: dict[int, list[TopicPartition]] = {}
             for some in self.model.parts(None):
@@ -564,6 +570,13 @@ class Controller:
         keys = self.model.use_rules(name, configs, self._rules(configs))
         if keys:
             self._settle_soon(keys)
+
+
+def _batched(changes: Changes, size: int) -> Iterator[Changes]:
+    """Split changes into parts of this size."""
+    left = iter(changes.items())
+    while batch := dict(islice(left, size)):
+        yield batch
 
 
 def _log(written: Changes) -> None:

@@ -6,7 +6,7 @@ Configs are written by any broker, at the version that it has read.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -156,8 +156,9 @@ async def delete_topic(session: ZooKeeperSession, elected: ElectedEpoch, name: s
 
 
 async def _delete(session: ZooKeeperSession, elected: ElectedEpoch, paths: Sequence[str]) -> None:
-    for first in range(0, len(paths), MAX_OPERATIONS):
-        await session.multi([elected.check, *map(Delete, paths[first : first + MAX_OPERATIONS])])
+    """Delete znodes, children before their parents, in transactions that are sent together."""
+    parts = [paths[first : first + MAX_OPERATIONS] for first in range(0, len(paths), MAX_OPERATIONS)]
+    await _all_of(session.multi([elected.check, *map(Delete, part)]) for part in parts)
 
 
 async def _tree(session: ZooKeeperSession, path: str) -> AsyncIterator[str]:
@@ -198,10 +199,11 @@ async def write_changes(
             operations.append(Set(assignment.path, assignment.encode(), version))
             model.topics[name].version = version + 1
     await _commit(session, elected, operations)
-    return {
-        key: replace(partition, version=partition.version + 1, is_written=True)
-        for key, partition in changes.items()
-    }
+    written: Changes = {}
+    for key, partition in changes.items():
+        await pauses.next()
+        written[key] = replace(partition, version=partition.version + 1, is_written=True)
+    return written
 
 
 def state_of(
@@ -261,8 +263,12 @@ async def _commit(session: ZooKeeperSession, elected: ElectedEpoch, operations: 
     """
     first, *others = _split(elected, operations)
     await session.multi(first)
-    results = await asyncio.gather(*(session.multi(each) for each in others), return_exceptions=True)
-    for result in results:
+    await _all_of(session.multi(each) for each in others)
+
+
+async def _all_of(calls: Iterable[Awaitable[None]]) -> None:
+    """Return when all calls have ended; raise the first error of any of them."""
+    for result in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
 

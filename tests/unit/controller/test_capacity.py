@@ -6,9 +6,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from capacity.cluster import REPLICAS, Broker, SimulatedCluster, Size
 from headrace.controller.channel import PARTITIONS_PER_UPDATE
 from headrace.controller.transactions import MAX_OPERATIONS
+from headrace.coordination.session import NotConnected
 
 SIZE = Size(brokers=12, partitions=2000, per_topic=20)
 Story = Callable[[SimulatedCluster, Broker], Awaitable[None]]
@@ -125,5 +128,27 @@ def test_a_new_topic_is_sent_to_every_broker_in_one_message() -> None:
         assert counts.znodes_read == 1  # whether an earlier topic of this name has left a config
         assert {each.states for each in cluster.traffic.values()} == {300}
         assert max(each.updates for each in cluster.traffic.values()) <= 2
+
+    run(story)
+
+
+def test_a_broker_that_returns_after_a_failed_write_leads_only_in_new_leader_epochs() -> None:
+    """It was lost while ZooKeeper could not be written to, and the model was read again meanwhile."""
+
+    async def story(_cluster: SimulatedCluster, broker: Broker) -> None:
+        controller = broker.controller
+        registrations, epochs = broker.view.brokers
+        led = controller.model.led_by(12)
+        left = {each: found for each, found in registrations.items() if each != 12}
+        broker.session.refuses_writes = True
+        with pytest.raises(NotConnected):
+            await controller.brokers_changed(left, {each: epochs[each] for each in left})
+        broker.session.refuses_writes = False
+        await controller.change(lambda _model: {})
+
+        await controller.brokers_changed(registrations, {**epochs, 12: epochs[12] + 1000})
+
+        assert led
+        assert all(controller.model.find(key).leader_epoch == 1 for key in led)
 
     run(story)
