@@ -58,25 +58,32 @@ class Ledger:
             if batch is None:
                 raise self._wrong(f"{who} counts {offset} as committed and does not have it")
             if offset == len(self.committed):
-                self._promise(who, batch)
+                self._promise(who, batch, log)
             elif offset > len(self.committed):
                 raise self._wrong(f"{who} counts {offset} as committed, and {len(self.committed)} is not")
             elif self.committed[offset] != batch:
                 raise self._wrong(f"{who} has {batch} below its high watermark; {self.committed[offset]} was")
 
-    def _promise(self, who: str, batch: Batch) -> None:
-        if batch.value in self._offsets:
-            raise self._wrong(f"{who} commits {batch}, which is at {self._offsets[batch.value]} already")
-        if self.leaders:
-            newest = max(self.leaders)
-            log = self._log_of(self.leaders[newest].broker_id)
-            if log is None or (
-                log.log_start_offset <= batch.base_offset and log.at(batch.base_offset) != batch
-            ):
-                raise self._wrong(f"{who} commits {batch}, which the leader of epoch {newest} does not have")
+    def _promise(self, who: str, batch: Batch, log: SimLog) -> None:
+        earlier = self._offsets.get(batch.value)
+        # As in Kafka, a replica that began after an earlier copy was deleted does not know of that copy.
+        if earlier is not None and earlier >= log.log_start_offset:
+            raise self._wrong(f"{who} commits {batch}, which is at {earlier} already")
+        newest = max(self.leaders, default=None)
+        if newest is not None and not self._has(self.leaders[newest].broker_id, batch):
+            raise self._wrong(f"{who} commits {batch}, which the leader of epoch {newest} does not have")
         self._offsets[batch.value] = batch.base_offset
         self.committed.append(batch)
         self._check_eligible(len(self.committed) - 1)
+
+    def _has(self, broker_id: int, batch: Batch) -> bool:
+        """Whether a leader has a batch, or has had it before it deleted it or lost power."""
+        log = self._log_of(broker_id)
+        if broker_id in self.suspects:
+            return True
+        return log is not None and (
+            batch.base_offset < log.log_start_offset or log.at(batch.base_offset) == batch
+        )
 
     def check_acknowledged(self, value: int, offset: int) -> None:
         """A producer has been told that `value` is at `offset`, in all that are in sync."""
