@@ -98,7 +98,7 @@ class SimLogs:
     def flush_oldest_files(self) -> None:
         """Do nothing: there are no files."""
 
-    def unflushed(self) -> list[TopicPartition]:
+    def to_flush(self) -> list[TopicPartition]:
         """Nothing is flushed in the background here: a power cut loses as much as it can."""
         return []
 

@@ -135,7 +135,7 @@ class Housekeeping:
         return [part for part in self._partitions.values() if part.log.offline is None]
 
     async def _flush(self) -> None:
-        for id_ in self._logs().unflushed():
+        for id_ in self._logs().to_flush():
             partition = self._partitions.get(id_)
             if partition is None or partition.log.offline is not None:
                 continue

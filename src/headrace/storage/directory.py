@@ -157,11 +157,16 @@ class LogDirectory:
         if log.recovery_point < log.log_end_offset:
             self._unflushed.add(log)
 
-    def unflushed(self) -> list[TopicPartition]:
-        """Return the partitions whose logs have records that may not be on disk."""
-        flushed = [log for log in self._unflushed if log.recovery_point >= log.log_end_offset]
+    def to_flush(self) -> list[TopicPartition]:
+        """Return the logs that have closed segments to flush, or whose flush is due."""
+        due, flushed = [], []
+        for log in self._unflushed:
+            if log.recovery_point >= log.log_end_offset:
+                flushed.append(log)
+            elif log.has_unflushed_segments or log.flush_is_due:
+                due.append(log)
         self._unflushed.difference_update(flushed)
-        names = (parse_directory(log.directory.name) for log in self._unflushed)
+        names = (parse_directory(log.directory.name) for log in due)
         return [partition for partition in names if partition in self.logs]
 
     def flush_oldest_files(self) -> None:

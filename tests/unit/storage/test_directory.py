@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -323,19 +324,32 @@ def test_a_checkpoint_is_written_only_if_it_has_changed(open_directory: OpenDire
     assert (path / RECOVERY_POINTS).stat().st_ino != before
 
 
-def test_a_log_is_unflushed_from_an_append_to_the_next_flush(open_directory: OpenDirectory) -> None:
+def test_a_log_is_to_be_flushed_when_its_flush_is_due_and_it_has_new_records(
+    open_directory: OpenDirectory,
+) -> None:
+    directory = open_directory()
+    log = directory.create(ORDERS, TOPIC_ID, replace(CONFIG, flush_ms=0))
+    assert directory.to_flush() == []
+    fill(log, 1)
+    assert directory.to_flush() == [ORDERS]
+    log.flush()
+    assert directory.to_flush() == []
+    fill(log, 1)
+    assert directory.to_flush() == [ORDERS]
+    directory.delete(ORDERS)
+    assert directory.to_flush() == []
+
+
+def test_a_log_is_to_be_flushed_when_it_has_closed_a_segment(open_directory: OpenDirectory) -> None:
     directory = open_directory()
     log = directory.create(ORDERS, TOPIC_ID, CONFIG)
-    assert directory.unflushed() == []
     fill(log, 1)
-    assert directory.unflushed() == [ORDERS]
-    log.flush()
-    assert directory.unflushed() == []
-    fill(log, 1)
-    assert directory.unflushed() == [ORDERS]
+    assert directory.to_flush() == []
+    log.roll()
+    assert directory.to_flush() == [ORDERS]
     crash(directory)
 
     again = open_directory()
-    assert again.unflushed() == [ORDERS]
-    again.delete(ORDERS)
-    assert again.unflushed() == []
+    assert again.to_flush() == [ORDERS]
+    again.logs[ORDERS].flush()
+    assert again.to_flush() == []
