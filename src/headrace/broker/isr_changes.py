@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from headrace.broker.partition import Partition, monotonic_ms
 from headrace.broker.peer import AskController
+from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES
 from headrace.controller.channel import PeerGone
 from headrace.protocol.errors import ErrorCode
@@ -58,9 +59,11 @@ class IsrChanges:
             if self._task is None or self._task.done():
                 self._task = asyncio.get_running_loop().create_task(self._propose_all())
 
-    def look_at_all(self) -> None:
-        """Propose to remove followers that have lagged for replica.lag.time.max.ms."""
-        for partition in self._partitions.values():
+    def look_at_all(self) -> Steps[None]:
+        """Propose, in steps, to remove followers that have lagged for replica.lag.time.max.ms."""
+        for number, partition in enumerate(tuple(self._partitions.values())):
+            if not number % STEP:
+                yield
             if partition.leadership is not None and len(partition.replicas) > 1:
                 self.consider(partition)
 

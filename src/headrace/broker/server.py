@@ -46,7 +46,7 @@ from headrace.broker.schema_view import SchemaView
 from headrace.broker.schemas import Schemas
 from headrace.broker.services import BrokerServices
 from headrace.broker.settings import InvalidSetting
-from headrace.broker.slices import completed
+from headrace.broker.slices import completed, in_slices
 from headrace.broker.tls import BrokerTls
 from headrace.broker.token_store import TokenStore
 from headrace.broker.transaction_verification import TransactionVerifier
@@ -340,7 +340,7 @@ class Broker(BrokerServices):
             Job(self.connections.rest_quiet, _QUIET_INTERVAL_S),
             Job(self.tls.refresh, _CERTIFICATES_INTERVAL_S),
             Job(self.authentication.refresh, _CERTIFICATES_INTERVAL_S),
-            Job(self.replicas.isr_changes.look_at_all, config.integer("replica.lag.time.max.ms") / 2000),
+            Job(self._look_for_lagging_replicas, config.integer("replica.lag.time.max.ms") / 2000),
             Job(
                 self._delete_expired_tokens,
                 config.integer("delegation.token.expiry.check.interval.ms") / 1000,
@@ -352,6 +352,9 @@ class Broker(BrokerServices):
                 config.integer("transaction.remove.expired.transaction.cleanup.interval.ms") / 1000,
             ),
         ]
+
+    async def _look_for_lagging_replicas(self) -> None:
+        await in_slices(self.replicas.isr_changes.look_at_all())
 
     async def _balance_leaders(self) -> None:
         if self.controller is not None and self.config.flag("auto.leader.rebalance.enable"):

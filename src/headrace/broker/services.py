@@ -27,6 +27,7 @@ from headrace.broker.partition import Partition
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.replicas import Replicas
 from headrace.broker.schemas import Schemas
+from headrace.broker.slices import at_once
 from headrace.broker.tls import BrokerTls
 from headrace.broker.token_store import TokenStore
 from headrace.broker.transaction_verification import TransactionVerifier
@@ -162,4 +163,4 @@ class BrokerServices:
 
     def disk_failed(self) -> None:
         """Propose other leaders for the partitions whose logs have failed."""
-        self.replicas.isr_changes.look_at_all()
+        at_once(self.replicas.isr_changes.look_at_all())

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.broker.isr_changes import VERSIONS, IsrChanges
 from headrace.broker.partition import Partition, monotonic_ms
+from headrace.broker.slices import at_once
 from headrace.controller.channel import PeerGone
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
@@ -91,7 +92,7 @@ def propose(controller: FakeController, live: Collection[int] = REPLICAS) -> Non
             live_brokers=lambda: live,
             ask_controller=controller.ask,
         )
-        changes.look_at_all()
+        at_once(changes.look_at_all())
         if changes._task is not None:
             await changes._task
 
