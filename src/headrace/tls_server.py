@@ -8,6 +8,7 @@ a socket, for a limited time.
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -146,11 +147,22 @@ class TlsServer(Acceptor):
                 ssl=self._context,
                 ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
             )
+            _acknowledge(connection)
         except OSError as error:  # of TLS as well: its errors are OSErrors
             self.failures += 1
             if self._log_limit.has_room():
                 logger.info("the TLS handshake with %s has failed: %s", client, reason(error))
             connection.close()
+
+
+def _acknowledge(connection: socket.socket) -> None:
+    """Acknowledge the client's last message of the handshake at once.
+
+    A client without TCP_NODELAY would wait for that with its first request, 40 ms.
+    """
+    if hasattr(socket, "TCP_QUICKACK"):  # Linux
+        with contextlib.suppress(OSError):  # not TCP, or closed already
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
 
 def reason(error: OSError) -> str:
