@@ -33,9 +33,8 @@ class _EndOfInput:
 
     def __call__(self) -> bool:
         self._steps += 1
-        return self._steps % _STEPS == 0 and bool(
-            self._poll.poll(0)
-        )  # no task is sent before the last is done
+        # No task is sent before the last one is done, so only the end of stdin makes it readable.
+        return self._steps % _STEPS == 0 and bool(self._poll.poll(0))
 
 
 def _end_with(parent: int) -> None:
@@ -60,9 +59,7 @@ def serve(tasks: BinaryIO, outcomes: BinaryIO) -> None:
 
 def main() -> None:
     _end_with(int(sys.argv[1]))
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C in a terminal is for the broker, which ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the broker, which ends this process
     os.nice(_NICE)
     with os.fdopen(0, "rb", buffering=0) as tasks, os.fdopen(1, "wb") as outcomes:
         serve(tasks, outcomes)
