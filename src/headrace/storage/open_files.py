@@ -18,6 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from headrace.storage import page_cache
+
 _EXAMINED: Final = 64  # files that are considered before one is flushed to be closed
 _CLOSED_TOGETHER: Final = 1000  # which takes about a millisecond
 
@@ -97,6 +99,7 @@ class OpenFiles:
             pass
         with self.lock:
             descriptor = os.open(file.path, os.O_RDWR | flags, 0o644)
+            page_cache.disable_readahead(descriptor)
             file.opened = descriptor
             self._open[file] = None
         if self.on_crowded is not None and self.is_crowded:

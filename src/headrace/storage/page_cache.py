@@ -17,7 +17,8 @@ from typing import Final
 from headrace.protocol.buffer_pool import BufferPool, SharedBuffers
 from headrace.protocol.fields import Buffer
 
-READAHEAD_BYTES: Final = 1024 * 1024  # that `load` reads at least
+LOADED_BYTES: Final = 1024 * 1024  # that `load` reads at least
+AHEAD_BYTES: Final = 2 * 1024 * 1024  # that the disk reads next, while the loaded bytes are used
 _PIECE_BYTES: Final = 128 * 1024
 _LARGE_BYTES: Final = 64 * 1024  # from which a read uses memory that was used before
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # Linux
@@ -48,16 +49,27 @@ class NotCached(Exception):
         except FileNotFoundError:
             return
         try:
-            _read_into_cache(descriptor, self._position, max(self._size, READAHEAD_BYTES))
+            _read_into_cache(descriptor, self._position, max(self._size, LOADED_BYTES))
         finally:
             os.close(descriptor)
 
 
 def _read_into_cache(descriptor: int, position: int, size: int) -> None:
-    """Read a part of a file, a piece at a time into the same memory."""
+    """Read a part of a file, a piece at a time into the same memory; have the disk continue after it."""
+    disable_readahead(descriptor)
+    os.posix_fadvise(descriptor, position, size + AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
     piece, end = bytearray(_PIECE_BYTES), position + size
     while position < end and (count := os.preadv(descriptor, [piece], position)):
         position += count
+
+
+def disable_readahead(descriptor: int) -> None:
+    """Have the kernel read only what is asked for, from the first read of an open file on.
+
+    Linux also reads ahead for a read that must not wait, which takes the event loop milliseconds to submit.
+    It marks pages that it has read ahead: whoever reads one of them submits the next ones.
+    """
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
 
 
 class _CachedOnly:

@@ -126,10 +126,11 @@ def _recover_segment(segment: Segment, recovery_point: int, limit: int) -> bool:
     segment.start_indexes_over()
     end, next_offset = 0, segment.base_offset
     try:
-        for position, header in segment.scanner().checked_headers():
-            _ensure_offsets_fit(segment, position, header, next_offset, limit)
-            segment.index(position, header)
-            end, next_offset = position + header.size, header.next_offset
+        with segment.private_scanner() as scanner:
+            for position, header in scanner.checked_headers():
+                _ensure_offsets_fit(segment, position, header, next_offset, limit)
+                segment.index(position, header)
+                end, next_offset = position + header.size, header.next_offset
     except CorruptLog as damage:
         if next_offset < recovery_point:
             segment.release()
@@ -163,12 +164,12 @@ def _drop(segments: list[Segment], start: int) -> None:
 
 def _rebuild_txn_index(segment: Segment, derived: Derived) -> None:
     aborted = []
-    scanner = segment.scanner()
-    for position, header in scanner.headers():
-        marker = read_end_marker(scanner.batch(position, header), header) if header.is_control else None
-        txn = take_in(derived, header, marker)
-        if txn is not None:
-            aborted.append(txn)
+    with segment.private_scanner() as scanner:
+        for position, header in scanner.headers():
+            marker = read_end_marker(scanner.batch(position, header), header) if header.is_control else None
+            txn = take_in(derived, header, marker)
+            if txn is not None:
+                aborted.append(txn)
     segment.txn_index.replace(aborted)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.storage.log import Log
+from headrace.storage.open_files import OpenFiles, SegmentFile
 from headrace.storage.page_cache import NotCached, cached_only, pread
 from support.logs import open_test_log
 from support.records import make_batch
@@ -59,6 +60,20 @@ def test_what_is_on_disk_is_not_waited_for_and_read_after_it_was_loaded(file: tu
 
     with cached_only():
         assert len(pread(path, descriptor, 50_000, 0)) == 50_000
+
+
+def test_the_kernel_does_not_read_ahead_in_the_file_of_a_segment(file: tuple[Path, int]) -> None:
+    path, descriptor = file
+    if not can_forget(path, descriptor):
+        pytest.skip("this file system cannot read without waiting")
+    segment = SegmentFile(path, OpenFiles())
+    forget(path)
+
+    os.pread(segment.descriptor, 16_384, 0)
+
+    with cached_only(), pytest.raises(NotCached):
+        pread(path, segment.descriptor, 10, 40_000)
+    segment.close()
 
 
 def test_other_reads_wait(file: tuple[Path, int]) -> None:
