@@ -29,13 +29,14 @@ demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: n
 	$(BIN)/headrace demo
 
 # Long suites come first, and those that mostly wait (for timeouts, elections, a browser) between those that work.
-SUITES := lint spark unit compat cluster wire console cli http kazoo coordination
+# The last two take about as long as each other, so that no core is left without work.
+SUITES := lint spark unit kazoo compat cluster wire console cli http coordination
 # How many of them run at a time: with two, a third of two cores is idle. JOBS=1 shows the progress of each.
 JOBS ?= 3
 
 test: install  ## everything CI runs, three suites at a time
 	@echo "$(words $(SUITES)) suites, $(JOBS) at a time; each prints its output when it is done (JOBS=1: as it runs)"
-	+$(MAKE) --no-print-directory --jobs=$(JOBS) $(if $(filter-out 1,$(JOBS)),--output-sync=target) $(SUITES)
+	+$(MAKE) --no-print-directory --jobs=$(JOBS) $(if $(filter-out 1,$(JOBS)),--output-sync=target UNIT_WORKERS=0) $(SUITES)
 
 test-long: install simulate transactions-long  ## what `make test` leaves out: tests marked `long`, longer searches, 2,000 simulated clusters
 	HEADRACE_EXAMPLES=$(or $(EXAMPLES),20) $(BIN)/pytest -q -n 2 tests/property tests/http/test_openapi.py
@@ -51,8 +52,11 @@ format: install  ## rewrite the code the way `make lint` wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-unit: install  ## unit and property tests, and 800 simulated clusters
-	$(BIN)/pytest -q -n 2 -m "not long" tests/unit tests/property tests/simulation tests/scenarios
+# Next to other suites unit tests run in one process: what xdist needs for each of 11,000 short tests is a tenth of the suite.
+UNIT_WORKERS ?= 2
+
+unit: install  ## unit and property tests, and 300 simulated clusters
+	$(BIN)/pytest -q -n $(UNIT_WORKERS) -m "not long" tests/unit tests/property tests/simulation tests/scenarios
 
 fuzz: install  ## coverage-guided fuzzing of every parser of strangers' bytes, a minute each (ARGS="--target sasl --seconds 600")
 	PYTHONPATH=tests $(BIN)/python -m fuzzing $(ARGS)
@@ -97,8 +101,9 @@ upgrades: install  ## rolling upgrades and downgrades under load, against the pr
 cluster-matrix: install  ## every such story, with the embedded coordinator and with ZooKeeper: a table (ARGS=--only kill)
 	PYTHONPATH=tests $(BIN)/python -m cluster $(ARGS)
 
+# One process: a second one would start, and warm up, another Spark session and the processes that belong to it.
 spark: install  ## a real Spark session: format("headrace") beside Spark's own Kafka connector
-	$(PYTEST) -n 2 --dist loadfile tests/spark
+	$(PYTEST) tests/spark
 
 spark-long: install  ## the same, and what takes long: clusters of Spark's, triggered runs, every table
 	$(PYTEST_ALL) tests/spark tests/cli/test_pipeline_run.py

@@ -40,7 +40,7 @@ def test_a_group_from_its_first_record_to_its_end(headrace: Command, protocol: s
     assert group not in [each["name"] for each in headrace.ok("group", "list", "--json").json]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", ["consumer", pytest.param("classic", marks=pytest.mark.long)])
 def test_members_beyond_the_partitions_are_idle_and_described_so(
     headrace: Command, tmp_path: Path, protocol: str
 ) -> None:

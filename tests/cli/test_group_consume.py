@@ -12,6 +12,9 @@ from cli.members import Running, committed, describe, settled, wait_until
 from headrace.testing.process import UpProcess
 
 PROTOCOLS = ["classic", "consumer"]
+NEWEST_OFTEN = pytest.mark.parametrize(
+    "protocol", ["consumer", pytest.param("classic", marks=pytest.mark.long)]
+)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -139,7 +142,7 @@ def test_a_second_process_of_the_same_instance_id_replaces_the_first(
             assert first.complaint() == "another consumer is instance till of group fenced"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@NEWEST_OFTEN
 def test_members_share_the_partitions_and_take_over_from_one_another(
     headrace: Command, tmp_path: Path, protocol: str
 ) -> None:
@@ -208,7 +211,7 @@ def test_a_reader_that_leaves_makes_the_member_leave_too(headrace: Command) -> N
     assert describe(headrace, "pipes")["state"] == "Empty"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@NEWEST_OFTEN
 def test_a_member_outlives_its_broker(tmp_path: Path, protocol: str) -> None:
     with UpProcess(tmp_path / "up") as up:
         headrace = Command(up.bootstrap)

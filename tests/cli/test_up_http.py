@@ -25,6 +25,9 @@ def get(url: str) -> str:
         return str(answer.read().decode())
 
 
+KINDS = pytest.mark.parametrize("kind", [UpProcess, pytest.param(ClusterProcess, marks=pytest.mark.long)])
+
+
 def gateways(up: UpProcess) -> list[int]:
     """The gateway processes that `up` has."""
     found = []
@@ -57,7 +60,7 @@ def test_the_gateway_starts_when_somebody_asks_and_again_after_it_was_killed(
         assert up.returncode == 0
 
 
-@pytest.mark.parametrize("kind", [UpProcess, ClusterProcess])
+@KINDS
 def test_the_gateway_answers_to_a_name_that_a_setting_allows(tmp_path: Path, kind: type[UpProcess]) -> None:
     with kind(tmp_path, settings={"http.hosts": "kafka.example"}) as up:
         statuses = {name: asked_as(name, up.http) for name in ("kafka.example", "other.example")}
@@ -102,7 +105,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_said(tmp_path: Path) -> None:
     assert f"cannot serve HTTP on 127.0.0.1:{port}: address already in use" in refused.complaint
 
 
-@pytest.mark.parametrize("kind", [UpProcess, ClusterProcess])
+@KINDS
 def test_on_every_address_of_ipv6_it_is_found_where_it_says(tmp_path: Path, kind: type[UpProcess]) -> None:
     if not Path("/proc/net/if_inet6").exists():
         pytest.skip("there is no IPv6 here")
@@ -123,7 +126,7 @@ def test_http_is_not_open_to_other_machines_unless_somebody_says_so(tmp_path: Pa
     assert "http.allow.unauthenticated=true" in refused.complaint
 
 
-@pytest.mark.parametrize("brokers", [1, 3])
+@pytest.mark.parametrize("brokers", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_http_leaves_the_usual_port_to_a_broker_that_has_it(tmp_path: Path, brokers: int) -> None:
     ports = free_ports(brokers)
     # Tests that run at the same time may have the port that is really the usual one.

@@ -20,7 +20,7 @@ from wire.confluent import TIMEOUT_S, settings
 from wire.raw import RawClient
 
 WORKERS: Final = 6
-RECORDS: Final = 3000
+RECORDS: Final = 1800
 SOURCE, TARGET, GROUP = "exactly-once-in", "exactly-once-out", "exactly-once"
 _WORKER: Final = Path(__file__).with_name("exactly_once_worker.py")
 _TRANSACTION: Final = 1  # a type of coordinator

@@ -11,9 +11,9 @@ from cluster.ledger import Ledger, Record, Slot
 from wire.confluent import settings
 
 KEYS: Final = 24
-PER_SECOND: Final = 300
+PER_SECOND: Final = 150
 FLUSH_S: Final = 90
-STEP_S: Final = 0.02
+STEP_S: Final = 0.05
 
 
 class Writer:

@@ -374,6 +374,7 @@ def test_kafka_dump_log_reads_what_java_wrote_through_us(
     assert shell.consume(name, 3) == ["a", "b", "c"]
 
 
+@pytest.mark.long  # ten tools one after the other; tests/wire and tests/cli set quotas by the same requests
 def test_kafka_configs_sets_describes_and_deletes_quotas_next_to_credentials(shell: Shell) -> None:
     user = ("--entity-type", "users", "--entity-name", "alice")
     app = ("--entity-type", "clients", "--entity-name", "app")

@@ -63,7 +63,7 @@ def test_the_console_consumer_goes_on_where_its_group_stopped(
     assert tools.console(group, 18, *options) == [str(number) for number in range(12, 30)]
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["consumer", pytest.param("classic", marks=pytest.mark.long)])
 def test_the_console_consumer_reads_what_a_pattern_matches(
     tools: GroupTools, group: str, protocol: str
 ) -> None:
@@ -140,7 +140,7 @@ def test_java_and_librdkafka_share_a_group(tools: GroupTools, group: str, tmp_pa
         java.close()
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["consumer", pytest.param("classic", marks=pytest.mark.long)])
 def test_kafka_consumer_groups_describes_a_group_at_work(
     tools: GroupTools, group: str, protocol: str, tmp_path: Path
 ) -> None:

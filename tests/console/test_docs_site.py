@@ -43,15 +43,18 @@ def test_the_search_works_without_a_server(site: Path, context: BrowserContext, 
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
 
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
 def test_every_page_asks_nobody_and_fits_a_phone(
-    site: Path, context: BrowserContext, asked: list[str]
+    site: Path, context: BrowserContext, asked: list[str], step: int
 ) -> None:
+    """Of `step` pages one is looked at: they have one theme, and a unit test reads what each asks for."""
     page = context.new_page()
     page.set_viewport_size({"width": 360, "height": 740})
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    for file in sorted({*site.glob("*.html")} - {site / "404.html"}):  # that is a server's
+    pages = sorted({*site.glob("*.html")} - {site / "404.html"})  # that is a server's
+    for file in pages[::step]:
         page.goto(file.as_uri())
         expect(page.locator("h1").first).to_be_visible()
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), file.name

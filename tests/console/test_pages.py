@@ -54,13 +54,19 @@ WITH_DIALOGS: Final = (
 )
 
 
-@pytest.fixture(params=["light", "dark", "phone", "tablet"])
+# Colours do not depend on the width: both themes and the widest and the narrowest page are in the first two.
+@pytest.fixture(
+    params=[
+        pytest.param(("light", 1280), id="light"),
+        pytest.param(("dark", 375), id="dark phone"),
+        pytest.param(("dark", 1280), id="dark", marks=pytest.mark.long),
+        pytest.param(("light", 375), id="phone", marks=pytest.mark.long),
+        pytest.param(("light", 768), id="tablet", marks=pytest.mark.long),
+    ]
+)
 def looked_at(request: pytest.FixtureRequest, browser: Browser, url: str) -> Iterator[Reader]:
-    kind = request.param
-    context = browser.new_context(
-        color_scheme="dark" if kind == "dark" else "light",
-        viewport={"width": {"phone": 375, "tablet": 768}.get(kind, 1280), "height": 800},
-    )
+    theme, width = request.param
+    context = browser.new_context(color_scheme=theme, viewport={"width": width, "height": 800})
     reader = Reader(context.new_page(), url)
     yield reader
     reader.check()

@@ -1,8 +1,9 @@
-"""Seeds in CI: thousands of stories end well, each the same every time, and a broken rule is noticed.
+"""Seeds in CI: hundreds of stories end well, each the same every time, and a broken rule is noticed.
 
 They are played by processes of their own: what the stories leave behind ends with them.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-SEEDS = 800
+SEEDS = 300
 SEEDS_UNTIL_NOTICED = 400
 REPRESENTATIVE = (  # soon noticed; `make simulate ARGS=--mutations` takes longer, and has them all
     "the_high_watermark_ignores_what_is_proposed",
@@ -26,17 +27,19 @@ REPRESENTATIVE = (  # soon noticed; `make simulate ARGS=--mutations` takes longe
     "a_leader_does_not_notice_that_a_log_has_parted",
     "a_producer_that_repeats_itself_is_not_noticed",
     "a_batch_is_accepted_without_its_transaction_coordinator",
-    "a_coordinator_forgets_what_was_prepared_before_it_was_loaded",
     "readers_see_records_of_open_transactions",
 )
+LATE = "a_coordinator_forgets_what_was_prepared_before_it_was_loaded"  # noticed after many more seeds
 
 
-def simulate(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def simulate(*arguments: str, hash_seed: int = 0) -> "subprocess.CompletedProcess[str]":
+    """Play seeds in a process; with another hash seed than 0 it begins by starting itself anew with that."""
     command = [sys.executable, "-m", "simulation", *arguments]
-    return subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONHASHSEED": str(hash_seed)}
+    return subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_thousands_of_stories_end_well() -> None:
+def test_hundreds_of_stories_end_well() -> None:
     played = simulate("--seeds", str(SEEDS))
 
     assert played.returncode == 0, played.stdout + played.stderr
@@ -45,7 +48,7 @@ def test_thousands_of_stories_end_well() -> None:
 
 @pytest.mark.parametrize("seed", ["3", "22", "17", "1371"])
 def test_a_seed_tells_the_same_story_every_time(seed: str) -> None:
-    first, second = (simulate("--seed", seed) for _ in range(2))
+    first, second = (simulate("--seed", seed, hash_seed=each) for each in (1, 2))
 
     assert first.stdout.count("\n") > 100, first.stdout + first.stderr
     assert first.stdout == second.stdout
@@ -65,7 +68,7 @@ def test_a_seed_that_fails_is_printed_and_fails_again() -> None:
     assert problem[1] in again.stdout
 
 
-@pytest.mark.parametrize("mutation", REPRESENTATIVE)
+@pytest.mark.parametrize("mutation", [*REPRESENTATIVE, pytest.param(LATE, marks=pytest.mark.long)])
 def test_a_rule_that_is_not_in_force_is_noticed(mutation: str) -> None:
     played = simulate("--mutation", mutation, "--seeds", str(SEEDS_UNTIL_NOTICED))
 

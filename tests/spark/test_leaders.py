@@ -80,6 +80,7 @@ def test_a_leader_killed_in_the_middle_of_a_read_costs_no_row(
     assert found == list(range(ROWS))
 
 
+@pytest.mark.long  # the test above has a leader that is gone, which costs more
 def test_a_leader_moved_in_the_middle_of_a_read_costs_no_row(
     spark: SparkSession, cluster: ClusterProcess, tmp_path: Path
 ) -> None:

@@ -235,6 +235,7 @@ def test_a_second_run_goes_on_exactly_where_the_first_has_ended(plant: Plant) ->
     assert ids([row.asDict() for row in stored]) == everything
 
 
+@pytest.mark.long  # test_exactly_once_streams.py repeats batches without a pipeline
 def test_a_batch_that_is_repeated_is_in_its_topic_once(plant: Plant) -> None:
     """In every mode; Spark lets sinks in Python only append, so the others are written by foreachBatch."""
     make_topic(plant.bootstrap, "repeated")
@@ -301,7 +302,7 @@ def test_a_replay_reads_what_came_since_and_a_reset_everything(plant: Plant) -> 
 def test_a_pipeline_that_is_stopped_ends_after_its_batch_and_nothing_is_written_twice(plant: Plant) -> None:
     make_topic(plant.bootstrap, "stopped")
     pipeline = orders("stopped", bad_rows="drop", options={"maxOffsetsPerTrigger": "20"})
-    plant.feed("stopped", [order(number) for number in range(400)])
+    plant.feed("stopped", [order(number) for number in range(160)])
     runner = plant.runner(pipeline)
 
     def stop() -> None:
@@ -316,7 +317,7 @@ def test_a_pipeline_that_is_stopped_ends_after_its_batch_and_nothing_is_written_
     assert plant.told[-1].event == "ended"
 
     plant.run(pipeline)
-    assert ids(plant.rows("stopped-out")) == [str(number) for number in range(400)]
+    assert ids(plant.rows("stopped-out")) == [str(number) for number in range(160)]
 
 
 def test_what_fails_in_a_function_is_told_in_a_sentence(plant: Plant) -> None:

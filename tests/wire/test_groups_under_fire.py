@@ -17,13 +17,13 @@ CLASSIC: Final = [Kind(client, HASTY) for client in ("confluent", "kafka-python"
 CONSUMER: Final = [Kind("confluent", {"group_protocol": "consumer"})]
 
 
-@pytest.mark.parametrize(("seed", "steps"), [(11, 8), pytest.param(11, 14, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("seed", "steps"), [(11, 5), pytest.param(11, 14, marks=pytest.mark.long)])
 def test_three_clients_in_one_classic_group_read_every_record(tmp_path: Path, seed: int, steps: int) -> None:
     with quick_broker(tmp_path / "broker") as broker:
         nothing_is_lost_under_fire(broker, CLASSIC, tmp_path, seed, steps)
 
 
-@pytest.mark.parametrize(("seed", "steps"), [(12, 8), pytest.param(12, 14, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("seed", "steps"), [(12, 5), pytest.param(12, 14, marks=pytest.mark.long)])
 def test_a_group_of_the_new_protocol_reads_every_record(tmp_path: Path, seed: int, steps: int) -> None:
     with quick_broker(tmp_path / "broker", group_consumer_session_timeout_ms="3000") as broker:
         nothing_is_lost_under_fire(broker, CONSUMER, tmp_path, seed, steps)

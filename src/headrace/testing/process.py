@@ -14,7 +14,7 @@ from typing import IO, Final, Self
 
 from headrace.ports import reserved
 
-START_TIMEOUT_S: Final = 30.0
+START_TIMEOUT_S: Final = 90.0
 STOP_TIMEOUT_S: Final = 20.0
 
 _MEMBER: Final = "headrace.cli.machine.member"
