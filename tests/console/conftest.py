@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from cli.secure_up import administrator
-from console.reading import Reader
+from console.reading import TIMEOUT_MS, Reader
 from console.seed import open_transactions, register_schemas, seed
 from headrace.http.serving import serve_in_thread
 from headrace.testing.process import UpProcess
@@ -44,6 +44,7 @@ def secure_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as playwright:
         found = next((path for name in _CHROMIUMS if (path := shutil.which(name))), None)
         if found is None and not Path(playwright.chromium.executable_path).exists():
@@ -56,7 +57,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(TIMEOUT_MS)
     yield context
     context.close()
 
@@ -65,7 +66,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 def page(browser: Browser) -> Iterator[Page]:
     """One for all tests: a page of its own for each would take longer than what they test."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(TIMEOUT_MS)
     yield context.new_page()
     context.close()
 

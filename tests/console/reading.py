@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import ConsoleMessage, Error, Locator, Page, Request, expect
 
+TIMEOUT_MS: Final = 60_000  # for a machine that others use as well
 _CHECKS: Final = Path(__file__).with_name("checks.js")
 
 

@@ -105,7 +105,7 @@ def test_the_focus_stays_on_a_topic_when_others_come_before_it(reader: Reader) -
     page.get_by_role("link", name="payments", exact=True).focus()
     assert page.request.post(f"{reader.url}/api/v1/topics", data={"name": "a-new-one"}).ok
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    expect(page.get_by_role("link", name="a-new-one")).to_be_visible(timeout=15_000)
+    expect(page.get_by_role("link", name="a-new-one")).to_be_visible()
     expect(page.get_by_role("link", name="payments", exact=True)).to_be_focused()
     expect(page.locator("#count")).to_have_text(re.compile(r"\d+ topics"))
     assert page.request.delete(f"{reader.url}/api/v1/topics/a-new-one").ok

@@ -13,7 +13,7 @@ from headrace.pipeline.progress import TOPIC, Progress
 
 def test_throughput_is_drawn_as_it_happens(reader: Reader) -> None:
     page = reader.open("/ui/")
-    expect(page.locator("#bytes .line").first).to_be_attached(timeout=20_000)
+    expect(page.locator("#bytes .line").first).to_be_attached()
     expect(page.locator("#bytes .key")).to_have_count(2)
     expect(page.locator("#bytes svg")).to_have_attribute(
         "aria-label", re.compile(r"Bytes per second, now: in \S+ \w+")
@@ -37,7 +37,7 @@ def test_a_page_renews_itself_when_something_changes(reader: Reader) -> None:
     answer = page.request.post(f"{reader.url}/api/v1/topics", data={"name": "came-by-itself"})
     assert answer.ok
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # as if one had looked away
-    expect(page.get_by_role("link", name="came-by-itself")).to_be_visible(timeout=15_000)
+    expect(page.get_by_role("link", name="came-by-itself")).to_be_visible()
     assert page.request.delete(f"{reader.url}/api/v1/topics/came-by-itself").ok
 
 

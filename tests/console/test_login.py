@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from console.logging_in import log_in, password_of
+from console.reading import TIMEOUT_MS
 from headrace.testing.process import UpProcess
 
 
@@ -13,7 +14,7 @@ from headrace.testing.process import UpProcess
 def visitor(browser: Browser, secure_up: UpProcess) -> Iterator[Page]:
     """Somebody who has not logged in yet, at the topics page."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, ignore_https_errors=True)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(TIMEOUT_MS)
     page = context.new_page()
     page.goto(f"{secure_up.http}/ui/topics")
     yield page

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, StorageS
 
 from cli.secure_up import Secured, administrator
 from console.logging_in import log_in, password_of
-from console.reading import Reader
+from console.reading import TIMEOUT_MS, Reader
 from headrace.client.admin.admin import Admin
 from headrace.security.acls import AclFilter
 from headrace.testing.process import UpProcess
@@ -56,7 +56,7 @@ def as_user(browser: Browser, secure_up: UpProcess, session: StorageState) -> It
             context = _logged_in(browser, secure_up, user, password)
         else:
             context = browser.new_context(storage_state=session, ignore_https_errors=True)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(TIMEOUT_MS)
         page = context.pages[0] if context.pages else context.new_page()
         page.set_viewport_size({"width": width, "height": 800})
         readers.append(Reader(page, secure_up.http))
