@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from capacity.session import CountedTree, CountingSession
 from headrace.broker.cluster import ClusterView
 from headrace.broker.controller_election import ControllerElection
+from headrace.broker.slices import at_once
 from headrace.controller.channel import Link
 from headrace.controller.model import Member, TopicRules
 from headrace.controller.placement import MAX_PARTITIONS, spread
@@ -198,7 +199,9 @@ class SimulatedCluster:
 
     def _create_topics(self) -> None:
         members = {each: Member(broker_id=each, epoch=self._epoch(each)) for each in self.traffic}
-        layout = spread(min(self.size.partitions, MAX_PARTITIONS), REPLICAS, self._locations, start=0)
+        layout = at_once(
+            spread(min(self.size.partitions, MAX_PARTITIONS), REPLICAS, self._locations, start=0)
+        )
         for number in range(self.size.topics):
             first = number * self.size.per_topic
             replicas = {index: layout[(first + index) % len(layout)] for index in range(self.size.per_topic)}
@@ -224,7 +227,7 @@ class SimulatedCluster:
         return TopicAssignment(
             topic=name,
             topic_id=name.encode().ljust(16),
-            replicas=spread(partitions, REPLICAS, self._locations, start=0),
+            replicas=at_once(spread(partitions, REPLICAS, self._locations, start=0)),
         )
 
     def _epoch(self, broker_id: int) -> int:

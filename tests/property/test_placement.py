@@ -5,6 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.broker.slices import at_once
 from headrace.controller.placement import spread
 from headrace.locations import Location, Locations, node_of, nodes
 
@@ -29,7 +30,7 @@ def test_replicas_are_in_as_many_racks_and_nodes_as_there_are(
     replicas = min(replicas, len(brokers))
     racks = {location.rack for location in brokers.values()}
 
-    for chosen in spread(partitions, replicas, brokers, start=start).values():
+    for chosen in at_once(spread(partitions, replicas, brokers, start=start)).values():
         assert len(set(chosen)) == replicas
         assert len({brokers[each].rack for each in chosen}) == min(replicas, len(racks))
         assert len({node_of(each, brokers) for each in chosen}) == min(replicas, len(nodes(brokers)))
@@ -39,7 +40,7 @@ def test_replicas_are_in_as_many_racks_and_nodes_as_there_are(
 def test_every_broker_leads_as_many_partitions_as_any_other_give_or_take_one(
     brokers: Locations, replicas: int, partitions: int, start: int
 ) -> None:
-    placed = spread(partitions, min(replicas, len(brokers)), brokers, start=start)
+    placed = at_once(spread(partitions, min(replicas, len(brokers)), brokers, start=start))
 
     leads = Counter(chosen[0] for chosen in placed.values())
     assert max(leads.values()) - min(leads[each] for each in brokers) <= 1
@@ -54,7 +55,7 @@ def test_nodes_of_the_same_size_get_the_same_number_of_followers(
         for machine in range(machines)
         for each in range(size)
     }
-    placed = spread(2 * len(brokers), min(replicas, machines), brokers, start=start)
+    placed = at_once(spread(2 * len(brokers), min(replicas, machines), brokers, start=start))
 
     holds = Counter(each for chosen in placed.values() for each in chosen)
     assert set(holds.values()) == {2 * min(replicas, machines)}

@@ -5,7 +5,7 @@ loses what was not brought to the disk yet. The small files (epochs, checkpoints
 when they are written, as `headrace.storage` does it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -97,6 +97,10 @@ class SimLogs:
 
     def flush_oldest_files(self) -> None:
         """Do nothing: there are no files."""
+
+    def take_changes(self) -> Iterator[None]:
+        """Do nothing: a checkpoint here has only high watermarks."""
+        return iter(())
 
     def to_flush(self) -> list[TopicPartition]:
         """Nothing is flushed in the background here: a power cut loses as much as it can."""

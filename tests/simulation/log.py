@@ -107,6 +107,9 @@ class SimLog:
 
     # -- as Log does it ------------------------------------------------------------------------
 
+    def use_config(self, config: Any) -> None:
+        self.config = config
+
     def begin_epoch(self, epoch: int) -> None:
         self.epochs.begin(epoch, self.log_end_offset)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from headrace.broker.cleaner_process import CleanerProcess
 from headrace.broker.config import BrokerConfig
 from headrace.broker.partition import Partition
-from headrace.broker.slices import in_slices
+from headrace.broker.slices import STEP, Steps, Turns, in_slices
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.cleaner import (
@@ -54,12 +54,17 @@ class Housekeeping:
         *,
         config: Callable[[], BrokerConfig],
         partitions: Mapping[TopicPartition, Partition],
+        moved: set[Partition],
         logs: Callable[[], LogDirectory],
         jobs: Callable[[], Iterable[Job]],
     ) -> None:
-        """Take the jobs of other components from `jobs` when it starts."""
+        """Take the jobs of other components from `jobs` when it starts.
+
+        `moved` are partitions whose high watermark has moved since the last checkpoint.
+        """
         self._config = config
         self._partitions = partitions
+        self._moved = moved
         self._logs = logs
         self._jobs = jobs
         self._tasks: list[asyncio.Task[None]] = []
@@ -135,7 +140,9 @@ class Housekeeping:
         return [part for part in self._partitions.values() if part.log.offline is None]
 
     async def _flush(self) -> None:
-        for id_ in self._logs().to_flush():
+        logs = self._logs()
+        await in_slices(logs.take_changes())
+        for id_ in logs.to_flush():
             partition = self._partitions.get(id_)
             if partition is None or partition.log.offline is not None:
                 continue
@@ -188,16 +195,31 @@ class Housekeeping:
 
     async def _checkpoint(self) -> None:
         logs = self._logs()
-        logs.high_watermarks = {part.id: part.high_watermark for part in self._partitions.values()}
+        await in_slices(self._take_high_watermarks())
+        await in_slices(logs.take_changes())
         await self._in_thread(logs.prepare_checkpoint())
+
+    def _take_high_watermarks(self) -> Steps[None]:
+        """Pass the high watermarks that have moved to the checkpoint; a log without files needs none."""
+        offsets = self._logs().high_watermarks
+        for number in range(len(self._moved)):
+            if not number % STEP:
+                yield
+            if not self._moved:
+                return
+            partition = self._moved.pop()
+            if partition.log.has_files and self._partitions.get(partition.id) is partition:
+                offsets[partition.id] = partition.high_watermark
 
     async def compact(self) -> None:
         """Compact every log that has enough dirty records, unless log.cleaner.threads is 0."""
         if self._config().integer("log.cleaner.threads") == 0:
             return
+        turns = Turns()
         try:
-            for partition in self._online():
-                if partition.log.config.compact:
+            for partition in tuple(self._partitions.values()):
+                await turns.next()
+                if partition.log.config.compact and partition.log.offline is None:
                     with logged("compaction", partition, self._partitions):
                         await self._compact_one(partition)
         finally:

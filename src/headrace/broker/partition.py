@@ -133,12 +133,16 @@ class Partition:
         *,
         high_watermark: int = 0,
         meter: TopicMeter | None = None,
+        moved: "set[Partition] | None" = None,
     ) -> None:
+        """The partition adds itself to `moved` when its high watermark has moved."""
         self.id = id_
         self.meter = meter or TopicMeter()
         self.topic_id = topic_id
         self.log = log
         self.high_watermark = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
+        self._moved: set[Partition] = set() if moved is None else moved
+        self._moved.add(self)
         self.min_insync_replicas = 1
         self.throttled_for_followers = False  # that are not in the ISR
         self.throttled_as_follower = False
@@ -417,6 +421,7 @@ class Partition:
         if committed == self.high_watermark:
             return
         self.high_watermark = committed
+        self._moved.add(self)
         for waiting in tuple(self._readers):
             if size is not None and committed == end:
                 waiting.arrived(size)
@@ -498,6 +503,7 @@ class Partition:
         reached = max(self.high_watermark, min(high_watermark, self.log.log_end_offset))
         if reached != self.high_watermark:
             self.high_watermark = reached
+            self._moved.add(self)
             for waiting in tuple(self._readers):
                 waiting.look_again()
 
@@ -505,11 +511,13 @@ class Partition:
         """Truncate the log to where it diverges from the leader's."""
         self.log.truncate_to(offset)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        self._moved.add(self)
 
     def start_over_at(self, offset: int) -> None:
         """Restart with an empty log at `offset`: the leader has nothing before it any more."""
         self.log.truncate_fully(offset)
         self.high_watermark = offset
+        self._moved.add(self)
 
     # -- reading -------------------------------------------------------------------------------
 

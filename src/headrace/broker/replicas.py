@@ -87,6 +87,7 @@ class Replicas:
         ask_controller: AskController,
     ) -> None:
         self.partitions: dict[TopicPartition, Partition] = {}
+        self.moved: set[Partition] = set()  # whose high watermark is to be written to a checkpoint
         self.rate_to_followers = Rate(_rate(config(), "leader"))
         self.rate_as_follower = Rate(_rate(config(), "follower"))
         self._broker_id = broker_id
@@ -358,7 +359,7 @@ class Replicas:
         partition = self._try_to_ensure(id_, topic.topic_id, settings.log_config)
         if partition is None:
             return
-        partition.log.config = settings.log_config
+        partition.log.use_config(settings.log_config)
         partition.use_min_insync_replicas(settings.min_insync_replicas)
         partition.throttled_for_followers = is_throttled(settings.throttled_leaders, index, self._broker_id)
         partition.throttled_as_follower = is_throttled(settings.throttled_followers, index, self._broker_id)
@@ -395,6 +396,7 @@ class Replicas:
             self._broker_id,
             high_watermark=logs.high_watermarks.get(id_, 0),
             meter=self._meters.topic(id_.topic),
+            moved=self.moved,
         )
         self.partitions[id_] = partition
         return partition

@@ -188,6 +188,7 @@ class Broker(BrokerServices):
         self._housekeeping = Housekeeping(
             config=lambda: self.config,
             partitions=self.partitions,
+            moved=self.replicas.moved,
             logs=lambda: self.logs,
             jobs=self._periodic_jobs,
         )

@@ -1,10 +1,13 @@
 """Pauses of long loops of the controller, in which its broker serves requests."""
 
 import asyncio
-from typing import Final
+from collections.abc import Generator
+from typing import Final, TypeVar
 
-_UNPAUSED: Final = 256
-"""Elements, each of which takes some ten microseconds at most."""
+T = TypeVar("T")
+
+_UNPAUSED: Final = 64
+"""Elements, each of which takes some ten microseconds: together about a millisecond."""
 
 
 class Pauses:
@@ -16,8 +19,20 @@ class Pauses:
         self._left = _UNPAUSED
 
     async def next(self, elements: int = 1) -> None:
-        """Count elements of the loop, and pause after every 256 of them."""
+        """Count elements of the loop, and pause after every 64 of them."""
         self._left -= elements
         if self._left <= 0:
             self._left = _UNPAUSED
             await asyncio.sleep(0)
+
+
+async def with_pauses(steps: Generator[None, None, T], *, elements: int = 1) -> T:
+    """Return the result of `steps`, each of which handles some elements."""
+    pauses = Pauses()
+    try:
+        while True:
+            next(steps)
+            await pauses.next(elements)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result

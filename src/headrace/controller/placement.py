@@ -1,7 +1,7 @@
 """Assigns the replicas of new partitions to brokers. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from headrace.controller.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidReplicationFactor
@@ -11,8 +11,14 @@ MAX_PARTITIONS = 10_000  # of one topic: more of them in one request are taken f
 _RACK_STEPS = 2  # of choosing replicas: new nodes in new racks, then new racks
 
 
-def spread(partitions: int, replicas: int, brokers: Locations, *, start: int) -> dict[int, tuple[int, ...]]:
-    """Return the replicas of each partition, its leader first, on the live brokers.
+Placed = dict[int, tuple[int, ...]]
+"""The replicas of each partition, its leader first."""
+
+
+def spread(
+    partitions: int, replicas: int, brokers: Locations, *, start: int
+) -> Generator[None, None, Placed]:
+    """Return the replicas of each partition on the live brokers; yield before each partition.
 
     Three partitions with two replicas on brokers 1, 2, 3, starting with the first: 0: (1, 2), 1: (2, 3),
     2: (3, 1). In the next round the followers shift by one, so that no two brokers share all their
@@ -24,12 +30,12 @@ def spread(partitions: int, replicas: int, brokers: Locations, *, start: int) ->
         raise InvalidReplicationFactor(f"replication factor {replicas} with {len(brokers)} brokers alive")
     order = _alternate(brokers)
     racks = len({location.rack for location in brokers.values()})
-    return {
-        partition: _replicas(
-            replicas, order, brokers, racks, first=start + partition, shift=partition // len(order)
-        )
-        for partition in range(partitions)
-    }
+    placed = {}
+    for partition in range(partitions):
+        yield
+        first, shift = start + partition, partition // len(order)
+        placed[partition] = _replicas(replicas, order, brokers, racks, first=first, shift=shift)
+    return placed
 
 
 def _alternate(brokers: Locations) -> list[int]:

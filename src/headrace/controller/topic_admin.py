@@ -15,6 +15,7 @@ from headrace.controller.errors import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
+from headrace.controller.pauses import with_pauses
 from headrace.controller.placement import check_assignment, spread
 from headrace.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.controller.transactions import mark_deleted
@@ -108,7 +109,7 @@ class TopicAdmin:
             topic = TopicAssignment(
                 topic=name,
                 topic_id=_new_topic_id(),
-                replicas=self._replicas(name, partitions, replicas, assignment),
+                replicas=await self._replicas(name, partitions, replicas, assignment),
             )
             if not validate_only:
                 charge(len(topic.replicas))
@@ -120,7 +121,7 @@ class TopicAdmin:
             await self._finish_deletion(topic.topic)  # or the new topic would count as marked
         await self._controller.create_topic(topic, configs)
 
-    def _replicas(
+    async def _replicas(
         self, name: str, partitions: int, replicas: int, assignment: Mapping[int, Sequence[int]] | None
     ) -> Mapping[int, Sequence[int]]:
         check_topic_name(name)
@@ -139,7 +140,8 @@ class TopicAdmin:
             partitions = defaults.partitions
         if replicas == BROKER_DEFAULT:
             replicas = defaults.replicas
-        return spread(partitions, replicas, brokers, start=secrets.randbelow(max(1, len(brokers))))
+        start = secrets.randbelow(max(1, len(brokers)))
+        return await with_pauses(spread(partitions, replicas, brokers, start=start))
 
     # -- growing -------------------------------------------------------------------------------
 
@@ -170,7 +172,7 @@ class TopicAdmin:
                     f"{name} has {len(old.replicas)} partitions already, which cannot become {count} "
                     "(INVALID_PARTITIONS)"
                 )
-            added = self._added(old, count, assignment)
+            added = await self._added(old, count, assignment)
             topic = TopicAssignment(
                 topic=name,
                 topic_id=old.topic_id,
@@ -187,7 +189,7 @@ class TopicAdmin:
         await controller.add_partitions(topic, version, added)
         await controller.propagated(UPDATE_WAIT_S)
 
-    def _added(
+    async def _added(
         self, old: TopicAssignment, count: int, assignment: Sequence[Sequence[int]] | None
     ) -> dict[int, Sequence[int]]:
         """Return the replicas of the new partitions."""
@@ -201,7 +203,8 @@ class TopicAdmin:
             added = dict(enumerate(assignment, start=had))
             check_assignment(added, brokers, first=had)
             return added
-        placed = spread(count - had, len(old.replicas[0]), brokers, start=had % max(1, len(brokers)))
+        start = had % max(1, len(brokers))
+        placed = await with_pauses(spread(count - had, len(old.replicas[0]), brokers, start=start))
         return {had + partition: replicas for partition, replicas in placed.items()}
 
     # -- deleting ------------------------------------------------------------------------------

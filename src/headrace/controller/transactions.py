@@ -6,7 +6,7 @@ Configs are written by any broker, at the version that it has read.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import Partition
 
 MAX_TRANSACTION_BYTES = 512 * 1024  # ZooKeeper's limit is a megabyte
-MAX_OPERATIONS = 200  # of one transaction, so that none keeps the embedded coordinator from other clients
+MAX_OPERATIONS = 50  # of one transaction: the embedded coordinator handles it in one step, of about 3 ms
 CHANGE_RETENTION_MS = 15 * 60 * 1000  # Kafka's
 _UNREGISTERED = -1  # instead of a broker epoch: any later registration of the broker differs from it
 
@@ -261,7 +261,7 @@ async def _commit(session: ZooKeeperSession, elected: ElectedEpoch, operations: 
     For a new topic the first transaction contains its assignment; a controller that is elected before the
     last one creates the states that are missing. The others are sent together after the first one.
     """
-    first, *others = _split(elected, operations)
+    first, *others = [transaction async for transaction in _split(elected, operations)]
     await session.multi(first)
     await _all_of(session.multi(each) for each in others)
 
@@ -273,8 +273,9 @@ async def _all_of(calls: Iterable[Awaitable[None]]) -> None:
             raise result
 
 
-def _split(elected: ElectedEpoch, operations: Iterable[Operation]) -> Iterator[list[Operation]]:
-    """Yield the transactions: at least one, each with a check of the controller epoch."""
+async def _split(elected: ElectedEpoch, operations: Iterable[Operation]) -> AsyncIterator[list[Operation]]:
+    """Iterate over the transactions: at least one, each with a check of the controller epoch."""
+    pauses = Pauses()
     transaction: list[Operation] = [elected.check]
     room = MAX_TRANSACTION_BYTES
     for operation in operations:
@@ -285,6 +286,7 @@ def _split(elected: ElectedEpoch, operations: Iterable[Operation]) -> Iterator[l
         is_full = size > room or len(transaction) > MAX_OPERATIONS
         if is_full and not follows_directory:
             yield transaction
+            await pauses.next(len(transaction))
             transaction, room = [elected.check], MAX_TRANSACTION_BYTES
         transaction.append(operation)
         room -= size

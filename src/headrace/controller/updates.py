@@ -9,17 +9,16 @@ from collections import OrderedDict
 from collections.abc import (
     AsyncIterator,
     Collection,
-    Generator,
     Hashable,
     Iterator,
     Mapping,
     Sequence,
 )
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from headrace.controller.model import ClusterModel
-from headrace.controller.pauses import Pauses
+from headrace.controller.pauses import Pauses, with_pauses
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.fields import ZERO_UUID
 from headrace.protocol.ids import TopicPartition
@@ -38,8 +37,6 @@ from headrace.protocol.update_metadata import (
     UpdateMetadataTopicState,
     after_broker_epoch,
 )
-
-T = TypeVar("T")
 
 VERSIONS: Final = range(8, 9)
 PARTITIONS_PER_PART: Final = 10_000  # of the whole state; a broker refuses a message with far more
@@ -182,7 +179,9 @@ class Updates:
         for name, indexes in content.topics.items():
             states.append(self._topic(name, indexes))
             await pauses.next(1 + len(states[-1].partition_states))
-        body = await _with_pauses(self._request(content, list(states), -1).encode_in_slices(VERSIONS[-1]))
+        body = await with_pauses(
+            self._request(content, list(states), -1).encode_in_slices(VERSIONS[-1]), elements=STEP
+        )
         states.rest = after_broker_epoch(body)
         return _Shared(content, batches, revision, revisions, states)
 
@@ -218,18 +217,6 @@ class Updates:
                 UpdateMetadataTopicConfig(name=name, value=value) for name, value in topic.configs.items()
             ],
         )
-
-
-async def _with_pauses(steps: Generator[None, None, T]) -> T:
-    """Return the result of `steps`."""
-    pauses = Pauses()
-    try:
-        while True:
-            next(steps)
-            await pauses.next(STEP)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
 
 
 def _content_of(batches: Sequence[Batch]) -> _Content:

@@ -9,7 +9,7 @@ A checkpoint is replaced as a whole, by rename. `LogDirectory` and `LeaderEpochs
 one in their own way.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 
 from headrace.protocol.ids import TopicPartition
@@ -21,6 +21,50 @@ _VERSION = 0
 
 class CorruptCheckpoint(StorageError):
     """The file is not a checkpoint, or is incomplete."""
+
+
+class OffsetCheckpoint(MutableMapping[TopicPartition, int]):
+    """An offset of each partition, and the file that stores them, which is written only after a change."""
+
+    def __init__(self, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+        """`offsets` were read from `path`, as far as it could be read."""
+        self._path = path
+        self._offsets = dict(offsets)
+        self._changes = 1  # the first write replaces a file that could not be read
+        self._stored = 0  # how many of the changes are in the file
+
+    def __getitem__(self, partition: TopicPartition) -> int:
+        return self._offsets[partition]
+
+    def __setitem__(self, partition: TopicPartition, offset: int) -> None:
+        if self._offsets.get(partition) != offset:
+            self._offsets[partition] = offset
+            self._changes += 1
+
+    def __delitem__(self, partition: TopicPartition) -> None:
+        del self._offsets[partition]
+        self._changes += 1
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._offsets)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def prepare(self) -> Callable[[], None]:
+        """Copy the offsets if they have changed; return a function that writes the copy, in any thread.
+
+        It writes nothing if later changes are in the file already. Two of them must not run at once.
+        """
+        changes = self._changes
+        offsets = dict(self._offsets) if changes > self._stored else {}
+
+        def write() -> None:
+            if changes > self._stored:
+                write_offsets(self._path, offsets)
+                self._stored = changes
+
+        return write
 
 
 def read_offsets(path: Path) -> dict[TopicPartition, int]:

@@ -6,17 +6,18 @@ import shutil
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
-from headrace.storage import checkpoints
+from headrace.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_offsets
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import ForeignDirectory, LogOffline, StorageError
 from headrace.storage.files import sync_directory, write_atomically
+from headrace.storage.flushes import FlushSchedule
 from headrace.storage.identity import (
     DirectoryLock,
     Identity,
@@ -50,6 +51,7 @@ _NO_PARTITIONS = {_KRAFT_METADATA, BROKERS}
 _LONGEST_FILE_NAME = 255
 _CLOSING_THREADS = 8
 _FLUSHING_THREADS = 8
+_STEP = 16  # logs between two pauses, each of which takes some microseconds
 
 logger = logging.getLogger(__name__)
 
@@ -64,16 +66,15 @@ class LogDirectory:
         self.files = OpenFiles(max_open_files, flush=self._flush_file)
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, bytes] = {}
-        self.high_watermarks = _read_checkpoint(path / HIGH_WATERMARKS)
-        self.cleaner_offsets = _read_checkpoint(path / CLEANER_OFFSETS)
+        self.high_watermarks = _open_checkpoint(path / HIGH_WATERMARKS)
+        self.cleaner_offsets = _open_checkpoint(path / CLEANER_OFFSETS)
         self.failed: dict[TopicPartition, str] = {}  # logs that could not be opened, and the reason
-        self._recovery_points = _read_checkpoint(path / RECOVERY_POINTS)
-        self._start_offsets = _read_checkpoint(path / LOG_START_OFFSETS)
+        self._recovery_points = _open_checkpoint(path / RECOVERY_POINTS)
+        self._start_offsets = _open_checkpoint(path / LOG_START_OFFSETS)
         self._writing = threading.Lock()
-        self._prepared = self._written = 0  # checkpoints, by number
         self._deleted: deque[Path] = deque()  # directories that are still to be removed
-        self._stored: dict[str, dict[TopicPartition, int]] = {}  # the checkpoints that were written last
-        self._unflushed: set[Log] = set()
+        self._changed: set[Log] = set()  # logs to look at, see `take_changes`
+        self._flushes = FlushSchedule()
         self._forgotten: set[TopicPartition] = set()  # deleted, but the checkpoints may still have them
         self.may_have_lost = False  # records: it was not closed, and the machine has been rebooted since
         self._lock = lock
@@ -153,21 +154,40 @@ class LogDirectory:
 
     def _add(self, partition: TopicPartition, log: Log) -> None:
         self.logs[partition] = log
-        log.unflushed = self._unflushed
-        if log.recovery_point < log.log_end_offset:
-            self._unflushed.add(log)
+        log.changed = self._changed
+        if log.has_files:
+            self._changed.add(log)
+
+    def take_changes(self) -> Generator[None, None, None]:
+        """Take note of what has changed in the logs, in steps: offsets for checkpoints, flushes that are due.
+
+        Only logs that have changed since the last call are visited.
+        """
+        for number in range(1, len(self._changed) + 1):
+            if not self._changed:
+                return
+            self._take_change(self._changed.pop())
+            if not number % _STEP:
+                yield
+
+    def _take_change(self, log: Log) -> None:
+        partition = parse_directory(log.directory.name)
+        if partition is None or self.logs.get(partition) is not log:
+            return  # it was deleted
+        if log.has_files:
+            self._recovery_points[partition] = log.recovery_point
+        if log.segments and log.log_start_offset > log.segments[0].base_offset:
+            self._start_offsets[partition] = log.log_start_offset
+        else:
+            self._start_offsets.pop(partition, None)
+        self._flushes.put(log)
 
     def to_flush(self) -> list[TopicPartition]:
-        """Return the logs that have closed segments to flush, or whose flush is due."""
-        due, flushed = [], []
-        for log in self._unflushed:
-            if log.recovery_point >= log.log_end_offset:
-                flushed.append(log)
-            elif log.has_unflushed_segments or log.flush_is_due:
-                due.append(log)
-        self._unflushed.difference_update(flushed)
+        """Return the logs that have closed segments to flush, or whose flush is due, after `take_changes`."""
+        due = list(self._flushes.take_due(self._now_ms()))
+        self._changed.update(due)  # a flush may fail: then it is due again
         names = (parse_directory(log.directory.name) for log in due)
-        return [partition for partition in names if partition in self.logs]
+        return [partition for partition in names if partition is not None]
 
     def flush_oldest_files(self) -> None:
         """Flush files of segments so that they can be closed, if many are open. May run in another thread."""
@@ -219,10 +239,6 @@ class LogDirectory:
         write_topic_id(self.path / str(partition), topic_id)
         self.topic_ids[partition] = topic_id
 
-    def _has_files(self, partition: TopicPartition) -> bool:
-        log = self.logs.get(partition)
-        return log is None or log.has_files
-
     def delete(self, *partitions: TopicPartition) -> None:
         """Remove logs from the directory; a crash after this returns does not bring them back.
 
@@ -232,7 +248,8 @@ class LogDirectory:
             log = self.logs.pop(partition, None)
             if log is not None:
                 log.retire()
-                self._unflushed.discard(log)
+                self._changed.discard(log)
+                self._flushes.remove(log)
             self._forget(partition)
             if log is None or log.has_files:
                 self._rename(partition)
@@ -306,35 +323,16 @@ class LogDirectory:
 
         Of two prepared checkpoints the later one wins, whichever is written last.
         """
-        self._recovery_points = self._of_failed(self._recovery_points) | {
-            partition: log.recovery_point for partition, log in self.logs.items() if log.has_files
-        }
-        self._start_offsets = self._of_failed(self._start_offsets) | {
-            partition: log.log_start_offset
-            for partition, log in self.logs.items()
-            if log.segments and log.log_start_offset > log.segments[0].base_offset
-        }
-        offsets = {
-            RECOVERY_POINTS: dict(self._recovery_points),
-            LOG_START_OFFSETS: dict(self._start_offsets),
-            HIGH_WATERMARKS: {
-                key: each for key, each in self.high_watermarks.items() if self._has_files(key)
-            },
-            CLEANER_OFFSETS: dict(self.cleaner_offsets),
-        }
+        for _ in self.take_changes():
+            pass
+        writes = [offsets.prepare() for offsets in self._checkpoints]
         forgotten = set(self._forgotten)
-        self._prepared += 1
-        number = self._prepared
 
         def write() -> None:
             with self._writing:
-                if number > self._written:
-                    for name, content in offsets.items():
-                        if content != self._stored.get(name):
-                            checkpoints.write_offsets(self.path / name, content)
-                            self._stored[name] = content
-                    self._written = number
-                    self._forgotten -= forgotten
+                for write_one in writes:
+                    write_one()
+                self._forgotten -= forgotten
 
         return write
 
@@ -358,7 +356,7 @@ class LogDirectory:
         self._lock.release()
 
     @property
-    def _checkpoints(self) -> list[dict[TopicPartition, int]]:
+    def _checkpoints(self) -> list[OffsetCheckpoint]:
         return [self._recovery_points, self._start_offsets, self.high_watermarks, self.cleaner_offsets]
 
     def _forget(self, partition: TopicPartition) -> None:
@@ -367,9 +365,6 @@ class LogDirectory:
         for offsets in self._checkpoints:
             offsets.pop(partition, None)
         self._forgotten.add(partition)
-
-    def _of_failed(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        return {partition: offset for partition, offset in offsets.items() if partition in self.failed}
 
 
 def _name_of_deleted(partition: TopicPartition) -> str:
@@ -422,10 +417,10 @@ def _partition_directories(path: Path) -> Iterator[tuple[TopicPartition, Path]]:
         yield partition, child
 
 
-def _read_checkpoint(path: Path) -> dict[TopicPartition, int]:
+def _open_checkpoint(path: Path) -> OffsetCheckpoint:
     """Return the offsets in `path`; none if it is damaged: 0 is always safe, only slower."""
     try:
-        return checkpoints.read_offsets(path)
-    except checkpoints.CorruptCheckpoint as error:
+        return OffsetCheckpoint(path, read_offsets(path))
+    except CorruptCheckpoint as error:
         logger.warning("starting without a checkpoint: %s", error)
-        return {}
+        return OffsetCheckpoint(path, {})

@@ -23,7 +23,7 @@ from headrace.protocol.batch import (
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
 from headrace.storage.batches import Batch, read_batches, writable
-from headrace.storage.config import MAX_INT32, LogConfig
+from headrace.storage.config import MAX_INT32, NEVER, LogConfig
 from headrace.storage.errors import LogOffline, OffsetOutOfRange, RecordListTooLarge
 from headrace.storage.files import DELETED, sync_directory
 from headrace.storage.inspection import PreparedBatch, prepare
@@ -88,7 +88,7 @@ class Log:
         self.last_unreadable_offset = -1  # the last one that compaction has logged
         self.cuts = 0  # how often bytes were removed from the log, for work in other threads
         self._deleted: list[Path] = []  # files that are still to be unlinked
-        self.unflushed: set[Log] | None = None  # where the log adds itself when it has records to flush
+        self.changed: set[Log] | None = None  # where the log adds itself after a change
         self._create_files = create_files
         self._has_durable_name = create_files is None
 
@@ -101,6 +101,21 @@ class Log:
         if self._create_files is not None:
             self._create_files()
             self._create_files = None
+
+    def use_config(self, config: LogConfig) -> None:
+        """Apply changed settings, from the next append, flush or retention on."""
+        has_other_flush_ms = config.flush_ms != self.config.flush_ms
+        self.config = config
+        if has_other_flush_ms:
+            self._note_change()
+
+    def _note_change(self) -> None:
+        """Report that the log has something to flush, or offsets that a checkpoint has to store.
+
+        Called after the change, in any thread: whoever takes the log out of the set must see the change.
+        """
+        if self.changed is not None:
+            self.changed.add(self)
 
     @property
     def active(self) -> Segment:
@@ -218,8 +233,7 @@ class Log:
                 if aborted is not None:
                     self.active.txn_index.append(aborted)
             self.log_end_offset = last.next_offset
-            if self.unflushed is not None:
-                self.unflushed.add(self)
+            self._note_change()
             if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
                 self.flush()
         except OSError as error:
@@ -252,6 +266,7 @@ class Log:
         if not closing.size:
             self.segments.remove(closing)
             closing.delete()  # it is empty: this does not block
+        self._note_change()
 
     def _new_segment(self, base_offset: int) -> Segment:
         now_ms = self.now_ms()
@@ -436,6 +451,7 @@ class Log:
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
+        self._note_change()
         self.epochs.truncate_from_end(offset)
 
     def delete_records_before(self, offset: int) -> None:
@@ -445,6 +461,7 @@ class Log:
             raise OffsetOutOfRange(offset, start=self.log_start_offset, end=self.log_end_offset)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
+            self._note_change()
             try:
                 self.epochs.truncate_from_start(offset)
             except OSError as error:
@@ -460,6 +477,7 @@ class Log:
             self._forget_positions()
             deleted = self.segments[:count]
             del self.segments[:count]
+            self._note_change()
             for segment in deleted:
                 segment.delete(self.discard)
             self.delete_records_before(self.segments[0].base_offset)
@@ -475,6 +493,7 @@ class Log:
             start = self.segments.index(sources[0])
             del self.segments[start : start + len(sources)]  # before their files: a flush may be running
             self.segments.insert(start, put_in_place())
+            self._note_change()
         except OSError as error:
             raise self._fail("compact", error) from error
 
@@ -530,6 +549,7 @@ class Log:
             raise self._fail("flush the epochs of", error, harmless=True) from error
         if cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, end)
+            self._note_change()
 
     def _sync_name(self) -> None:
         """Make the name of the log's directory durable, once."""
@@ -553,6 +573,19 @@ class Log:
         """Return whether `flush.ms` has passed since the last flush and there is something to flush."""
         waited = self.now_ms() - self.flushed_ms
         return waited >= self.config.flush_ms and self.recovery_point < self.log_end_offset
+
+    @property
+    def flush_due_ms(self) -> int | None:
+        """Return when the log is to be flushed: at once (0) if it has closed segments to flush.
+
+        None if everything is flushed, if only the system decides when to write it to disk, or if the log is
+        offline.
+        """
+        if self.recovery_point >= self.log_end_offset or self.offline is not None:
+            return None
+        if self.has_unflushed_segments:
+            return 0
+        return None if self.config.flush_ms == NEVER else self.flushed_ms + self.config.flush_ms
 
     def close(self) -> None:
         """Close cleanly: everything is flushed, and opening the log again needs no scan."""

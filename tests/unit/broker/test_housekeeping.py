@@ -11,8 +11,9 @@ from headrace.broker.config import BrokerConfig
 from headrace.broker.housekeeping import Housekeeping, logged
 from headrace.broker.partition import Partition
 from headrace.protocol.ids import TopicPartition
+from headrace.storage.checkpoints import read_offsets
 from headrace.storage.config import LogConfig
-from headrace.storage.directory import LogDirectory
+from headrace.storage.directory import HIGH_WATERMARKS, LogDirectory
 from headrace.storage.identity import Identity
 
 ID, TOPIC_ID = TopicPartition("orders", 0), bytes(16)
@@ -80,9 +81,33 @@ class CountedPartitions(dict[TopicPartition, Partition]):
 def test_the_cleaner_rests_while_it_has_no_threads(logs: LogDirectory, threads: str, looks: int) -> None:
     config, partitions = BrokerConfig.of({"log.cleaner.threads": threads}), CountedPartitions()
     housekeeping = Housekeeping(
-        config=lambda: config, partitions=partitions, logs=lambda: logs, jobs=lambda: ()
+        config=lambda: config, partitions=partitions, moved=set(), logs=lambda: logs, jobs=lambda: ()
     )
 
     asyncio.run(housekeeping.compact())
 
     assert partitions.looks == looks
+
+
+def test_a_checkpoint_has_the_high_watermarks_that_have_moved(logs: LogDirectory, tmp_path: Path) -> None:
+    moved: set[Partition] = set()
+    log = logs.create(ID, TOPIC_ID, LogConfig())
+    partition = Partition(ID, TOPIC_ID, log, broker_id=1, moved=moved)
+    partitions = {ID: partition}
+    housekeeping = Housekeeping(
+        config=lambda: BrokerConfig.of({}), partitions=partitions, moved=moved, logs=lambda: logs, jobs=tuple
+    )
+
+    asyncio.run(housekeeping._checkpoint())
+    assert (moved, dict(logs.high_watermarks)) == (set(), {})  # the log has no files
+
+    partition.start_over_at(5)
+    asyncio.run(housekeeping._checkpoint())
+    assert moved == set()
+    assert read_offsets(tmp_path / HIGH_WATERMARKS) == {ID: 5}
+
+    partition.start_over_at(7)
+    del partitions[ID]
+    logs.delete(ID)
+    asyncio.run(housekeeping._checkpoint())
+    assert read_offsets(tmp_path / HIGH_WATERMARKS) == {}

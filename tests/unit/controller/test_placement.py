@@ -3,18 +3,27 @@ from collections.abc import Mapping
 
 import pytest
 
+from headrace.broker.slices import at_once
 from headrace.controller.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidReplicationFactor
-from headrace.controller.placement import MAX_PARTITIONS, check_assignment, extended, spread
+from headrace.controller.placement import MAX_PARTITIONS, Placed, check_assignment, extended, spread
 from headrace.locations import Location, Locations
 
 
+def placed_on(partitions: int, replicas: int, brokers: Locations, *, start: int) -> Placed:
+    return at_once(spread(partitions, replicas, brokers, start=start))
+
+
+def test_placement_can_be_interrupted_before_each_partition() -> None:
+    assert len(list(spread(5, 2, alone(1, 2, 3), start=0))) == 5
+
+
 def test_replicas_go_round_the_brokers() -> None:
-    assert spread(3, 2, alone(1, 2, 3), start=0) == {0: (1, 2), 1: (2, 3), 2: (3, 1)}
+    assert placed_on(3, 2, alone(1, 2, 3), start=0) == {0: (1, 2), 1: (2, 3), 2: (3, 1)}
 
 
 def test_no_broker_gets_two_replicas_of_a_partition_and_leaders_are_spread_evenly() -> None:
     for start in range(5):
-        placed = spread(10, 3, alone(1, 2, 3, 4, 5), start=start)
+        placed = placed_on(10, 3, alone(1, 2, 3, 4, 5), start=start)
 
         assert all(len(set(replicas)) == 3 for replicas in placed.values())
         leaders = [replicas[0] for replicas in placed.values()]
@@ -24,13 +33,13 @@ def test_no_broker_gets_two_replicas_of_a_partition_and_leaders_are_spread_evenl
 @pytest.mark.parametrize("count", [0, -2, MAX_PARTITIONS + 1])
 def test_a_number_of_partitions_that_makes_no_sense_is_refused(count: int) -> None:
     with pytest.raises(InvalidPartitions):
-        spread(count, 1, alone(1), start=0)
+        placed_on(count, 1, alone(1), start=0)
 
 
 @pytest.mark.parametrize("replicas", [0, -2, 3])
 def test_more_replicas_than_brokers_are_refused(replicas: int) -> None:
     with pytest.raises(InvalidReplicationFactor):
-        spread(1, replicas, alone(1, 2), start=0)
+        placed_on(1, replicas, alone(1, 2), start=0)
 
 
 @pytest.mark.parametrize(
@@ -134,4 +143,4 @@ def in_racks(racks: Mapping[int, str]) -> dict[int, Location]:
 
 
 def placed(brokers: Locations, *, partitions: int, replicas: int) -> list[tuple[int, ...]]:
-    return list(spread(partitions, replicas, brokers, start=0).values())
+    return list(placed_on(partitions, replicas, brokers, start=0).values())

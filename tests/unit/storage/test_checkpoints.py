@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.checkpoints import (
     CorruptCheckpoint,
+    OffsetCheckpoint,
     read_lines,
     read_offsets,
     write_lines,
     write_offsets,
 )
 
+ORDERS = TopicPartition("orders", 0)
 OFFSETS = {
     TopicPartition("orders", 0): 1204,
     TopicPartition("orders", 1): 998,
@@ -86,3 +88,46 @@ def test_any_bytes_are_a_checkpoint_or_a_corrupt_one(
         read_offsets(path)
     except CorruptCheckpoint as error:
         assert str(path) in str(error)  # noqa: PT017  either outcome is right
+
+
+class TestOffsetCheckpoint:
+    def test_it_is_written_after_a_change_and_not_before_another(self, tmp_path: Path) -> None:
+        path = tmp_path / "offsets"
+        offsets = OffsetCheckpoint(path, {})
+        offsets[ORDERS] = 5
+        offsets.prepare()()
+        assert read_offsets(path) == {ORDERS: 5}
+
+        path.unlink()
+        offsets[ORDERS] = 5
+        offsets.prepare()()
+        assert not path.exists()
+
+        del offsets[ORDERS]
+        offsets.prepare()()
+        assert read_offsets(path) == {}
+        assert path.exists()
+
+    def test_a_file_that_could_not_be_read_is_replaced(self, tmp_path: Path) -> None:
+        path = tmp_path / "offsets"
+        path.write_text("garbage")
+        OffsetCheckpoint(path, {}).prepare()()
+        assert read_offsets(path) == {}
+
+    def test_of_two_prepared_writes_the_later_one_wins(self, tmp_path: Path) -> None:
+        offsets = OffsetCheckpoint(tmp_path / "offsets", {})
+        offsets[ORDERS] = 5
+        earlier = offsets.prepare()
+        offsets[ORDERS] = 6
+        later = offsets.prepare()
+        later()
+        earlier()
+        assert read_offsets(tmp_path / "offsets") == {ORDERS: 6}
+
+    def test_a_write_that_has_failed_is_repeated(self, tmp_path: Path) -> None:
+        offsets = OffsetCheckpoint(tmp_path / "missing" / "offsets", {ORDERS: 5})
+        with pytest.raises(FileNotFoundError):
+            offsets.prepare()()
+        (tmp_path / "missing").mkdir()
+        offsets.prepare()()
+        assert read_offsets(tmp_path / "missing" / "offsets") == {ORDERS: 5}

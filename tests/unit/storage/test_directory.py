@@ -4,15 +4,19 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headrace.protocol.batch import read_batch
+from headrace.protocol.ids import TopicPartition
+from headrace.storage.checkpoints import read_offsets
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import (
     CLEAN_SHUTDOWN,
+    LOG_START_OFFSETS,
     RECOVERY_POINTS,
     LogDirectory,
 )
@@ -60,7 +64,8 @@ def test_offsets_survive_a_restart(open_directory: OpenDirectory) -> None:
     again = open_directory()
     assert again.logs[ORDERS].log_start_offset == 7
     assert again.logs[ORDERS].recovery_point == 10
-    assert (again.high_watermarks, again.cleaner_offsets) == ({ORDERS: 9}, {ORDERS: 4})
+    assert dict(again.high_watermarks) == {ORDERS: 9}
+    assert dict(again.cleaner_offsets) == {ORDERS: 4}
 
 
 def test_offsets_survive_a_crash_as_of_the_last_checkpoint(open_directory: OpenDirectory) -> None:
@@ -324,32 +329,98 @@ def test_a_checkpoint_is_written_only_if_it_has_changed(open_directory: OpenDire
     assert (path / RECOVERY_POINTS).stat().st_ino != before
 
 
+def due(directory: LogDirectory) -> list[TopicPartition]:
+    for _ in directory.take_changes():
+        pass
+    return directory.to_flush()
+
+
 def test_a_log_is_to_be_flushed_when_its_flush_is_due_and_it_has_new_records(
     open_directory: OpenDirectory,
 ) -> None:
     directory = open_directory()
     log = directory.create(ORDERS, TOPIC_ID, replace(CONFIG, flush_ms=0))
-    assert directory.to_flush() == []
+    assert due(directory) == []
     fill(log, 1)
-    assert directory.to_flush() == [ORDERS]
+    assert due(directory) == [ORDERS]
     log.flush()
-    assert directory.to_flush() == []
+    assert due(directory) == []
     fill(log, 1)
-    assert directory.to_flush() == [ORDERS]
+    assert due(directory) == [ORDERS]
     directory.delete(ORDERS)
-    assert directory.to_flush() == []
+    assert due(directory) == []
 
 
 def test_a_log_is_to_be_flushed_when_it_has_closed_a_segment(open_directory: OpenDirectory) -> None:
     directory = open_directory()
     log = directory.create(ORDERS, TOPIC_ID, CONFIG)
     fill(log, 1)
-    assert directory.to_flush() == []
+    assert due(directory) == []
     log.roll()
-    assert directory.to_flush() == [ORDERS]
+    assert due(directory) == [ORDERS]
     crash(directory)
 
     again = open_directory()
-    assert again.to_flush() == [ORDERS]
+    assert due(again) == [ORDERS]
     again.logs[ORDERS].flush()
-    assert again.to_flush() == []
+    assert due(again) == []
+
+
+def test_a_log_that_was_not_flushed_when_it_was_due_is_due_again(open_directory: OpenDirectory) -> None:
+    directory = open_directory()
+    log = directory.create(ORDERS, TOPIC_ID, CONFIG)
+    fill(log, 1)
+    log.roll()
+    assert due(directory) == [ORDERS]
+    assert due(directory) == [ORDERS]
+    log.offline = "its disk is gone"
+    assert due(directory) == []
+
+
+def test_a_changed_flush_ms_counts_for_records_that_are_in_the_log(open_directory: OpenDirectory) -> None:
+    directory = open_directory()
+    log = directory.create(ORDERS, TOPIC_ID, CONFIG)
+    fill(log, 1)
+    assert due(directory) == []
+    log.use_config(replace(CONFIG, flush_ms=0))
+    assert due(directory) == [ORDERS]
+
+
+def test_only_logs_that_have_changed_are_looked_at(open_directory: OpenDirectory) -> None:
+    directory = open_directory()
+    written = directory.create(ORDERS, TOPIC_ID, CONFIG)
+    directory.create(PAYMENTS, TOPIC_ID, CONFIG)
+    fill(written, 1)
+    fill(directory.logs[PAYMENTS], 1)
+    assert directory._changed == {written, directory.logs[PAYMENTS]}
+    directory.checkpoint()
+    assert directory._changed == set()
+
+    changes: list[Callable[[], object]] = [
+        lambda: fill(written, 2),
+        written.roll,
+        written.flush,
+        lambda: written.delete_records_before(1),
+        lambda: written.truncate_to(2),
+        lambda: written.truncate_fully(7),
+    ]
+    for change in changes:
+        change()
+        assert directory._changed == {written}
+        directory.checkpoint()
+
+
+def test_a_checkpoint_has_the_offsets_of_truncated_logs(open_directory: OpenDirectory, path: Path) -> None:
+    directory = open_directory()
+    log = directory.create(ORDERS, TOPIC_ID, CONFIG)
+    fill(log)
+    log.delete_records_before(3)
+    log.flush()
+    directory.checkpoint()
+    assert read_offsets(path / LOG_START_OFFSETS) == {ORDERS: 3}
+
+    log.truncate_fully(1)
+    directory.checkpoint()
+
+    assert read_offsets(path / RECOVERY_POINTS) == {ORDERS: 1}
+    assert read_offsets(path / LOG_START_OFFSETS) == {}

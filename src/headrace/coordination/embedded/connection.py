@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headrace.coordination.embedded.server import Coordinator
 
 FRAMES_PER_TURN: Final = 100  # then other connections are served
-BYTES_PER_TURN: Final = 32 * 1024  # the same for large transactions
+BYTES_PER_TURN: Final = 8 * 1024  # the same for large transactions; one more request may be added
 PAUSE_REPLIES: Final = 1_000  # waiting for the disk
 PAUSE_BYTES: Final = 1 << 20  # waiting for the disk or the client; one more reply may be added
 MAX_UNSENT_BYTES: Final = 16 << 20  # of events: replies are limited earlier
