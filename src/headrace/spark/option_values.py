@@ -28,14 +28,16 @@ class Options:
     ) -> None:
         """Names with the prefix are accepted, too, and `silent` ones, which no message lists.
 
-        `refused` has the reason for names that cannot be set.
+        `refused` has the reason for names that cannot be set; a name that ends in a dot stands for all names
+        that begin with it.
         """
         by_lower = {name.lower(): name for name in (*known, *silent)}
         self._values: dict[str, str] = {}
         for name, value in given.items():
             lower = name.lower()
-            if refused and lower in refused:
-                raise InvalidOption(name, f"cannot be set: {refused[lower]}")
+            for each, why in (refused or {}).items():
+                if lower == each or (each.endswith(".") and lower.startswith(each)):
+                    raise InvalidOption(name, f"cannot be set: {why}")
             if lower not in by_lower and not lower.startswith(prefix):
                 close = difflib.get_close_matches(lower, by_lower, 1)
                 expected = ", ".join((*known, f"{prefix}*"))

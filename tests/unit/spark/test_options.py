@@ -115,8 +115,14 @@ def test_every_option_arrives_whatever_the_letters() -> None:
     assert not found.fail_on_data_loss
     assert (found.retries, found.retry_s) == (0, 0.25)
     assert found.group == "pipeline"
-    assert found.client["max.partition.fetch.bytes"] == "65536"
+    assert (found.fetch_bytes, found.poll_timeout_s) == (65536, 1.0)
     assert found.bootstrap == "127.0.0.1:9092"
+
+
+def test_the_smaller_limit_of_a_fetch_counts() -> None:
+    found = of(**{"kafka.fetch.max.bytes": "1000", "kafka.fetch.max.wait.ms": "20", "kafka.client.rack": "a"})
+
+    assert (found.fetch_bytes, found.fetch_wait_ms, found.rack) == (1000, 20, "a")
 
 
 @pytest.mark.parametrize("name", ["isolation.level", "kafka.isolation.level"])
@@ -147,7 +153,10 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
         "subscribePattern and assign, not subscribe and assign",
     ),
     "no topic": (SERVERS | {"subscribe": " , "}, "option 'subscribe': no topic is named"),
-    "no expression": (SERVERS | {"subscribePattern": "(a"}, "'(a' is not a regular expression: missing )"),
+    "no expression": (
+        SERVERS | {"subscribePattern": "(a"},
+        "'(a' is not a regular expression of Java: a group is not closed",
+    ),
     "no assignment": (SERVERS | {"assign": "orders"}, "option 'assign': not JSON"),
     "no offsets": (
         ORDERS | {"startingOffsets": "17"},
@@ -199,6 +208,36 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
     "no duration": (
         ORDERS | {"maxTriggerDelay": "soon"},
         "option 'maxTriggerDelay': 'soon' is not a duration",
+    ),
+    "less at most than at least": (
+        ORDERS | {"minOffsetsPerTrigger": "11", "maxOffsetsPerTrigger": "10"},
+        "option 'minOffsetsPerTrigger': 11 is more than maxOffsetsPerTrigger, 10",
+    ),
+    "an empty expression": (SERVERS | {"subscribePattern": " "}, "option 'subscribePattern': empty"),
+    "a start after the end": (
+        ORDERS | {"startingOffsets": '{"orders": {"0": 9}}', "endingOffsets": '{"orders": {"0": 8}}'},
+        "option 'startingOffsets': 9 of orders-0 is after its end, 8 in endingOffsets",
+    ),
+    "a time after the end": (
+        ORDERS
+        | {
+            "startingOffsetsByTimestamp": '{"orders": {"0": 9}}',
+            "endingOffsetsByTimestamp": '{"orders": {"0": 8}}',
+        },
+        "option 'startingOffsetsByTimestamp': 9 of orders-0 is after its end",
+    ),
+    "ends of other partitions": (
+        ORDERS | {"startingOffsets": '{"orders": {"0": 1}}', "endingOffsets": '{"orders": {"1": 8}}'},
+        "option 'endingOffsets': orders-0 is in one of startingOffsets and this alone",
+    ),
+    "an option of the sink": (ORDERS | {"topic": "x"}, "option 'topic': cannot be set: it is for writing"),
+    "a setting of the session": (
+        ORDERS | {"spark.kafka.consumer.cache.capacity": "5"},
+        "cannot be set: it is a setting of the Spark session for Spark's own connector",
+    ),
+    "an unknown setting": (
+        ORDERS | {"kafka.max.partition.fetch.byte": "1"},
+        "option 'kafka.max.partition.fetch.byte': there is no such setting of Kafka's clients; did you mean",
     ),
     "no flag": (ORDERS | {"failOnDataLoss": "no"}, "option 'failOnDataLoss': 'no' is not one of true, false"),
     "no level": (ORDERS | {"isolation.level": "x"}, "'x' is not one of read_uncommitted, read_committed"),
