@@ -24,8 +24,6 @@ _OF_CONNECTIONS: Final = frozenset(
         "sasl.login.callback.handler.class",  # OAUTHBEARER has one by default, see headrace.client.wire
         "sasl.login.connect.timeout.ms",
         "sasl.login.read.timeout.ms",
-        "sasl.login.retry.backoff.max.ms",
-        "sasl.login.retry.backoff.ms",
         "sasl.mechanism",
         "sasl.mechanisms",
         "sasl.oauthbearer.client.credentials.client.id",
@@ -144,6 +142,8 @@ _NO_EFFECT: Final = {
     "sasl.login.refresh.min.period.seconds": "a token is replaced after 80 % of its lifetime",
     "sasl.login.refresh.window.factor": "a token is replaced after 80 % of its lifetime",
     "sasl.login.refresh.window.jitter": "a token is replaced after 80 % of its lifetime",
+    "sasl.login.retry.backoff.max.ms": _OUR_RETRIES,
+    "sasl.login.retry.backoff.ms": _OUR_RETRIES,
     "sasl.oauthbearer.clock.skew.seconds": _OF_BROKERS,
     "sasl.oauthbearer.expected.audience": _OF_BROKERS,
     "sasl.oauthbearer.expected.issuer": _OF_BROKERS,

@@ -13,7 +13,13 @@ from headrace.client.wire.tls import Tls
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.stores import Keystore, Truststore
 
-_OF_JAVA: Final = ("sasl.jaas.config", "ssl.truststore.", "ssl.keystore.", "ssl.enabled.protocols")
+_OF_JAVA: Final = (
+    "sasl.jaas.config",
+    "sasl.oauthbearer.client.credentials.",
+    "ssl.truststore.",
+    "ssl.keystore.",
+    "ssl.enabled.protocols",
+)
 _OF_SECURITY: Final = (
     "security.protocol",
     "sasl.",

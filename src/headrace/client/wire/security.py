@@ -23,6 +23,12 @@ _NOT_OURS: Final = {
     "sasl.client.callback.handler.class": _NO_JAVA,
 }
 """Settings that change how a connection is secured, and are refused because they cannot be obeyed."""
+_OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
+_OURS: Final = {
+    f"{_OAUTH}OAuthBearerLoginCallbackHandler",
+    f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler",
+}
+"""Classes of Java whose work headrace.client.wire.oauth does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +47,7 @@ class Security:
         if protocol not in PROTOCOLS:
             raise WrongSetting("security.protocol", f"is {protocol!r}: choose one of {', '.join(PROTOCOLS)}")
         for name, why in _NOT_OURS.items():
-            if settings.get(name) and protocol != "PLAINTEXT":
+            if settings.get(name) and protocol != "PLAINTEXT" and settings[name] not in _OURS:
                 raise WrongSetting(name, f"cannot be set: {why}")
         return cls(
             protocol=protocol,
