@@ -33,6 +33,7 @@ class Options:
         """
         by_lower = {name.lower(): name for name in (*known, *silent)}
         self._values: dict[str, str] = {}
+        self._references: dict[str, str] = {}  # by the names of options whose values they have replaced
         for name, value in given.items():
             lower = name.lower()
             for each, why in (refused or {}).items():
@@ -59,6 +60,17 @@ class Options:
             if name.startswith(prefix)
         }
 
+    def resolve(self, values: Mapping[str, str]) -> None:
+        """Set what the references in options refer to; no message has that."""
+        for name, value in values.items():
+            self._references[name] = self._values[name]
+            self._values[name] = value
+
+    def wrong(self, name: str, why: str) -> InvalidOption:
+        """Return the error about an option's value, which it does not show if the option has a reference."""
+        reference = self._references.get(name.lower())
+        return InvalidOption(name, why if reference is None else f"the value of {reference} is not valid")
+
     def parsed(self, name: str, parse: Callable[[str], Parsed], default: Parsed) -> Parsed:
         """Return what `parse` makes of the option; its ValueError becomes InvalidOption."""
         text = self.get(name)
@@ -67,7 +79,7 @@ class Options:
         try:
             return parse(text)
         except ValueError as error:
-            raise InvalidOption(name, str(error)) from error
+            raise self.wrong(name, str(error)) from None
 
     def integer(self, name: str, default: Any, *, least: int, most: int = _LARGEST) -> Any:
         """Return an integer, or the default, which may be None."""
@@ -84,5 +96,5 @@ class Options:
         """Return the meaning of a word, written in any case."""
         word = (self.get(name) or default).strip().lower()
         if word not in choices:
-            raise InvalidOption(name, f"{word!r} is not one of {', '.join(choices)}")
+            raise self.wrong(name, f"{word!r} is not one of {', '.join(choices)}")
         return choices[word]

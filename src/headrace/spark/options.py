@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headrace.client.errors import WrongSetting
+from headrace.client.wire.config_providers import resolve
 from headrace.client.wire.security import Security
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.cluster import CLIENT_ID
@@ -55,6 +56,7 @@ _REFUSED: Final = {"topic": "it is for writing; use subscribe, subscribePattern 
 _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _ISOLATION: Final = {"read_uncommitted": False, "read_committed": True}
 _NOWHERE: Final[dict[TopicPartition, int]] = {}
+_SECURITY: Final = ("sasl.", "ssl.", "security.", "enable.ssl.")
 _MAX_INT: Final = 2**31 - 1  # of an integer setting of Kafka's clients
 
 
@@ -197,19 +199,33 @@ def client_options(
     `refused` has reasons for names that cannot be set, and `obeyed` the kafka.* settings with an effect.
     """
     options = Options(given, known, prefix=PREFIX, refused=refused)
-    client = options.below(PREFIX)
-    check_names(client, obeyed)
+    check_names(options.below(PREFIX), obeyed)
+    options.resolve(_resolved(options.below(PREFIX)))
     servers = options.get(_SERVERS) or ""
     if not servers.strip():
         raise InvalidOption(_SERVERS, "missing; expected HOST:PORT,HOST:PORT, as in 127.0.0.1:9092")
     for address in servers.split(","):
         host, colon, port = address.strip().rpartition(":")
         if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
-            raise InvalidOption(
+            raise options.wrong(
                 _SERVERS, f"{address.strip()!r} is not an address; expected HOST:PORT,HOST:PORT"
             )
+    client = options.below(PREFIX)
     security_of(client)
     return options, servers, client
+
+
+def _resolved(client: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with references, except those of security, with what they refer to.
+
+    Security may have secrets, which must not be part of a plan: every process resolves them for itself.
+    """
+    plain = {name: value for name, value in client.items() if not name.startswith(_SECURITY)}
+    try:
+        found = resolve(plain)
+    except WrongSetting as error:
+        raise InvalidOption(PREFIX + error.setting, error.why) from None
+    return {PREFIX + name: value for name, value in found.items() if value != plain[name]}
 
 
 def security_of(client: Mapping[str, str]) -> Security:

@@ -1,5 +1,6 @@
 """The options of Spark's Kafka source: what they become, and the sentence for every mistake."""
 
+import pickle
 from typing import Final
 
 import pytest
@@ -275,6 +276,55 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
 @pytest.mark.parametrize(("given", "sentence"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_a_mistake_has_its_sentence(given: dict[str, str], sentence: str) -> None:
     assert sentence in refused(given)
+
+
+def test_the_plan_has_references_and_not_what_they_refer_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "wonderland")
+    monkeypatch.setenv("RACK", "eu-1a")
+    found = of(
+        **{
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "PLAIN",
+            "kafka.sasl.username": "alice",
+            "kafka.sasl.password": "${env:KAFKA_PASSWORD}",
+            "kafka.client.rack": "${env:RACK}",
+        }
+    )
+
+    assert b"wonderland" not in pickle.dumps(found)
+    assert found.rack == "eu-1a"
+    assert found.security.sasl is not None
+    assert found.security.sasl.password == "wonderland"
+    monkeypatch.setenv("KAFKA_PASSWORD", "changed")
+    assert found.security.sasl.password == "changed"  # each process resolves it again
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "sentence"),
+    [
+        (
+            "kafka.bootstrap.servers",
+            "${env:KAFKA_PASSWORD}",
+            "the value of ${env:KAFKA_PASSWORD} is not valid",
+        ),
+        ("kafka.fetch.max.bytes", "${env:KAFKA_PASSWORD}", "the value of ${env:KAFKA_PASSWORD} is not valid"),
+        ("kafka.isolation.level", "${env:KAFKA_PASSWORD}", "the value of ${env:KAFKA_PASSWORD} is not valid"),
+        ("kafka.client.rack", "${env:ABSENT_HERE}", "refers to ${env:ABSENT_HERE}, which is not set here"),
+        (
+            "kafka.security.protocol",
+            "${env:KAFKA_PASSWORD}",
+            "refers to ${env:KAFKA_PASSWORD}, whose value is",
+        ),
+    ],
+)
+def test_what_a_reference_refers_to_is_not_shown(
+    name: str, reference: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "wonderland")
+    said = refused(ORDERS | {name: reference})
+
+    assert f"option '{name}': {sentence}" in said
+    assert "wonderland" not in said
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headrace.client.errors import Refused, WrongSetting
+from headrace.client.wire.config_providers import UnresolvedReference, has_reference, resolve
 from headrace.client.wire.sasl import Ask, Sasl
 from headrace.client.wire.tls import WANTS_OURS, Tls, wrap
 
@@ -41,7 +42,23 @@ class Security:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Security":
-        """Read a client's settings; WrongSetting names the one that is wrong."""
+        """Read a client's settings; WrongSetting names the one that is wrong.
+
+        References such as ${env:PASSWORD} are resolved, and no message has what they refer to.
+        """
+        try:
+            return cls.of_resolved(resolve(given))
+        except UnresolvedReference:
+            raise
+        except WrongSetting as error:
+            if has_reference(given.get(error.setting)):
+                why = f"refers to {given[error.setting]}, whose value is not valid"
+                raise WrongSetting(error.setting, why) from None
+            raise
+
+    @classmethod
+    def of_resolved(cls, given: Mapping[str, Any]) -> "Security":
+        """Read settings without references; WrongSetting names the one that is wrong."""
         settings = {name: str(value) for name, value in given.items() if not callable(value)}
         protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
         if protocol not in PROTOCOLS:
