@@ -27,7 +27,7 @@ from headrace.spark.offsets import Range
 from headrace.spark.options import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S
 from headrace.spark.position import show_topic_id
 
-_STALE_S: Final = 3.0  # how long another topic id may be due to a broker's stale metadata
+_STALE_S: Final = 3.0  # how long another topic id, or none, may be due to a broker's stale metadata
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +41,10 @@ class Batch(NamedTuple):
 
 class _AnotherTopic(Exception):
     """The topic was deleted and recreated."""
+
+
+class _NoTopic(Exception):
+    """The topic was deleted."""
 
 
 class _Piece(NamedTuple):
@@ -69,6 +73,7 @@ class Fetcher:
         self._wanted = wanted
         self._topic_id = topic_id
         self._other_id_since_s: float | None = None
+        self._no_topic_since_s: float | None = None
         self._read_committed = read_committed
         self._fail_on_data_loss = fail_on_data_loss
         self._max_bytes = max_bytes
@@ -99,6 +104,9 @@ class Fetcher:
                 piece = self._receive(self._ask())
             except _AnotherTopic as error:
                 self._lose(str(error), RECREATED)
+                return
+            except _NoTopic as error:
+                self._lose(str(error))
                 return
             except Unreachable as error:
                 self._disconnect(error)
@@ -137,7 +145,7 @@ class Fetcher:
             return asked
         partition = self._wanted.partition
         if self._connection is None:
-            leader = self._cluster.leader(partition)
+            leader = self._leader()
             self._check_topic_id()
             self._connection = self._cluster.connect(self._replica or leader)
         request = fetch_request(
@@ -150,6 +158,22 @@ class Fetcher:
             rack=self._rack,
         )
         return self._connection.send(request, self._connection.version(request))
+
+    def _leader(self) -> Address:
+        """Return the leader's address; Retriable without one, and _NoTopic after _STALE_S without the topic."""
+        topic = self._wanted.partition.topic
+        try:
+            return self._cluster.leader(self._wanted.partition)
+        except Retriable:
+            if self._cluster.topics([topic]):
+                self._no_topic_since_s = None
+                raise
+            now_s = time.monotonic()
+            if self._no_topic_since_s is None:
+                self._no_topic_since_s = now_s
+            if now_s - self._no_topic_since_s < _STALE_S:
+                raise
+        raise _NoTopic(f"{self._wanted} are wanted, and topic {topic} does not exist any more")
 
     def _receive(self, asked: InFlight) -> _Piece:
         assert self._connection is not None, asked
