@@ -13,6 +13,9 @@ from spark.jars import connector_jars
 SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.rolling.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
@@ -31,6 +34,13 @@ appender.stderr.layout.pattern = %p %c: %m%n%ex{short}
 """
 
 
+def event_log(root: Path) -> Path:
+    """The directory of what a history server shows."""
+    directory = root / "events"
+    directory.mkdir(exist_ok=True)
+    return directory
+
+
 @contextmanager
 def spark_session(root: Path) -> Iterator[SparkSession]:
     """The session; everything that Spark writes goes to `root`."""
@@ -44,6 +54,7 @@ def spark_session(root: Path) -> Iterator[SparkSession]:
         builder.config("spark.jars", ",".join(map(str, connector_jars())))
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}")
         .config("spark.local.dir", str(root))
+        .config("spark.eventLog.dir", event_log(root).as_uri())
         .config("spark.sql.warehouse.dir", str(root / "warehouse"))
         .getOrCreate()
     )

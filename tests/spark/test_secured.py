@@ -1,10 +1,11 @@
 """Spark on a cluster of `headrace up --secure`: all formats work, and no output has the password."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -29,7 +30,7 @@ from wire.requests import fresh_name
 PIPELINE: Final = """
 from headrace.pipeline import Json, Pipeline, Topic
 
-pipeline = Pipeline("secured")
+pipeline = Pipeline("secured"{client})
 pipeline.source("orders", topic="{topic}", decode=Json("n int"), bad_rows="drop")
 
 
@@ -60,6 +61,11 @@ class Secured:
     @property
     def secret(self) -> str:
         return self.options["kafka.sasl.jaas.config"].split('password="')[1].split('"')[0]
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The options with a reference to each value, which is in the client's file."""
+        return {name: f"${{file:{self.client_file}:{name.removeprefix('kafka.')}}}" for name in self.options}
 
     def topic(self, values: int = 0) -> str:
         """A new topic with as many records: the numbers from 0 on, as JSON."""
@@ -119,6 +125,15 @@ def test_batches(secured: Secured, connector: str) -> None:
     frame = secured.read(connector, topic)
 
     assert sorted(row[0] for row in frame.collect()) == [f'{{"n":{n}}}' for n in range(5)]
+    check_no_secret(secured.secret, *plans(frame), repr(frame))
+
+
+def test_a_plan_has_references_and_not_the_password(secured: Secured) -> None:
+    topic = secured.topic()
+    secured.numbers(5).write.format(OURS).options(**secured.references, topic=topic).mode("append").save()
+    frame = secured.spark.read.format(OURS).options(**secured.references, subscribe=topic).load()
+
+    assert frame.count() == 5
     check_no_secret(secured.secret, *plans(frame), repr(frame))
 
 
@@ -182,13 +197,23 @@ def test_failures_do_not_show_the_password(secured: Secured, connector: str, tmp
         check_no_secret(secured.secret, str(each), repr(each), trace)
 
 
-def test_a_pipeline_takes_the_file_of_the_administrator(
-    secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def from_the_administrators_file(_secured: Secured) -> str:
+    return ""
+
+
+def by_reference(secured: Secured) -> str:
+    return f", client={ {name.removeprefix('kafka.'): value for name, value in secured.references.items()} }"
+
+
+@pytest.mark.parametrize("client", [from_the_administrators_file, by_reference])
+def test_a_pipeline(
+    secured: Secured, client: Callable[[Secured], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     topic = secured.topic(5)
-    (tmp_path / "secured.py").write_text(PIPELINE.format(topic=topic))
-    opened = open_pipeline(Session(command_config=secured.client_file), Path("secured.py"), None)
+    (tmp_path / "secured.py").write_text(PIPELINE.format(topic=topic, client=client(secured)))
+    file = None if client is by_reference else secured.client_file
+    opened = open_pipeline(Session(secured.up.bootstrap, command_config=file), Path("secured.py"), None)
     pipeline, bootstrap, state = opened.pipeline, opened.bootstrap, opened.state
     checked = list(Checker(secured.spark, pipeline, bootstrap, state).findings())
     assert [each for each in checked if not each.good] == []
@@ -204,7 +229,8 @@ def test_a_pipeline_takes_the_file_of_the_administrator(
 
     assert secured.values(f"{topic}.copy") == [f'{{"n":{n}}}' for n in range(5)]
     assert len(secured.values(f"{topic}.totals")) == 5
-    check_no_secret(secured.secret, repr(opened), repr(checked), repr(explained), repr(told))
+    recorded = secured.values("_headrace_pipelines")
+    check_no_secret(secured.secret, repr(opened), repr(checked), repr(explained), repr(told), *recorded)
     check_no_secret_below(secured.secret, tmp_path)
 
 
@@ -212,6 +238,13 @@ def test_the_logs_of_all_of_this_do_not_have_the_password(secured: Secured) -> N
     text = secured.log.read_text(errors="replace")
     assert secured.up.bootstrap in text  # it has the settings of Java's clients, at level INFO
     check_no_secret(secured.secret, text)
+
+
+def test_the_event_log_does_not_have_the_password(secured: Secured) -> None:
+    directory = Path(urlsplit(secured.spark.conf.get("spark.eventLog.dir") or "").path)
+    check_no_secret_below(secured.secret, directory)
+    logs = [each for each in directory.rglob("*") if each.is_file()]
+    assert any(b"SparkListenerSQLExecutionStart" in each.read_bytes() for each in logs)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from confluent_kafka import Producer as RdkafkaProducer
 from headrace.client.errors import BadSetting, WrongSetting, check_reachable
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.librdkafka import with_librdkafka_security
+from headrace.client.wire.security import Security
 
 Settings = Mapping[str, Any]
 Bootstrap = str | Sequence[str] | Settings | ConnectionSettings | None  # addresses, or all settings
@@ -77,7 +78,7 @@ def _settings_in(bootstrap: Bootstrap) -> dict[str, Any]:
 def check_connection(given: Settings) -> None:
     """Raise Unreachable if no broker listens, and Refused if a broker does not let us in."""
     try:
-        settings = ConnectionSettings.of(given)
+        settings = ConnectionSettings(bootstrap_of(given), Security.of_resolved(given))
     except WrongSetting:  # a mechanism that only librdkafka has, such as GSSAPI
         check_reachable(bootstrap_of(given))
     else:

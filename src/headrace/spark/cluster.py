@@ -1,6 +1,5 @@
 """The cluster as Spark reads and writes it: topics, leaders and offsets, with retries."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -26,6 +25,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import MetadataResponse
 from headrace.spark.errors import SparkError
+from headrace.spark.patterns.pattern import topic_pattern
 
 CLIENT_ID: Final = "headrace-spark"
 CONNECT_S: Final = 5.0  # for the first answer of a cluster
@@ -102,7 +102,7 @@ class Cluster:
         return TopicAdmin(self._brokers)
 
     def matching(self, pattern: str) -> dict[str, list[int]]:
-        """Return the topics whose whole name matches, except internal ones, as Kafka's consumers do."""
+        """Return the topics whose whole name matches Java's regular expression, except internal topics."""
 
         def ask() -> dict[str, list[int]]:
             found = self._metadata(None)
@@ -110,7 +110,7 @@ class Cluster:
             return {
                 name: partitions
                 for name, partitions in _partitions(found).items()
-                if name not in internal and re.fullmatch(pattern, name)
+                if name not in internal and topic_pattern(pattern).matches(name)
             }
 
         return self.retry(ask)
@@ -130,6 +130,10 @@ class Cluster:
         if address is None:
             raise Retriable(f"{partition} has no leader (LEADER_NOT_AVAILABLE)")
         return address
+
+    def address(self, broker_id: int) -> Address | None:
+        """Return the address of a broker by the last Metadata response; None if it is not known."""
+        return self._addresses.get(broker_id)
 
     def topic_id(self, topic: str) -> bytes:
         """Return the topic's id by the last Metadata response; zeros if it had none."""

@@ -1,17 +1,19 @@
 """Fetches of a range of one partition: record batches from its leader, which may change meanwhile.
 
 The next request is in flight while one response is turned into columns. The checksums of batches are checked;
-aborted transactions and control records are skipped.
+aborted transactions and control records are skipped. With a rack, the leader may name a replica in that rack
+(KIP-392), from which the range is read then; if that replica fails or lags behind, the rest is read from the
+leader.
 """
 
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from headrace.client.errors import Retriable, Unreachable, raise_for
-from headrace.client.wire.connection import Connection, InFlight
+from headrace.client.wire.connection import Address, Connection, InFlight
 from headrace.client.wire.requests import EARLIEST, LATEST, fetch_request, whole_batches
 from headrace.client.wire.retry import Backoff
 from headrace.protocol.batch import BatchHeader, read_batch, read_header, read_offset_and_size
@@ -19,15 +21,13 @@ from headrace.protocol.control_records import ControlRecordType, decode_control_
 from headrace.protocol.errors import CorruptMessage, ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.records import keys_and_values
-from headrace.spark.cluster import RETRY_S, Cluster, spark_errors
+from headrace.spark.cluster import Cluster, spark_errors
 from headrace.spark.errors import RECREATED, RETENTION, DataLoss, Remedy, SparkError
 from headrace.spark.offsets import Range
+from headrace.spark.options import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S
 from headrace.spark.position import show_topic_id
 
-PIECE_BYTES: Final = 4 * 1024 * 1024  # of one Fetch request
-_MAX_BYTES: Final = 2**31 - 1  # the largest int32
-_MAX_WAIT_MS: Final = 500
-_STALE_S: Final = 3.0  # how long another topic id may be due to a broker's stale metadata
+_STALE_S: Final = 3.0  # how long another topic id, or none, may be due to a broker's stale metadata
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +41,10 @@ class Batch(NamedTuple):
 
 class _AnotherTopic(Exception):
     """The topic was deleted and recreated."""
+
+
+class _NoTopic(Exception):
+    """The topic was deleted."""
 
 
 class _Piece(NamedTuple):
@@ -60,16 +64,23 @@ class Fetcher:
         topic_id: str | None = None,
         read_committed: bool = False,
         fail_on_data_loss: bool = True,
-        settings: Mapping[str, str] | None = None,
+        max_bytes: int = FETCH_BYTES,
+        max_wait_ms: int = FETCH_WAIT_MS,
+        timeout_s: float = POLL_TIMEOUT_S,
+        rack: str = "",
     ) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._topic_id = topic_id
         self._other_id_since_s: float | None = None
+        self._no_topic_since_s: float | None = None
         self._read_committed = read_committed
         self._fail_on_data_loss = fail_on_data_loss
-        piece_bytes = int((settings or {}).get("max.partition.fetch.bytes", PIECE_BYTES))
-        self._piece_bytes = min(piece_bytes, _MAX_BYTES)
+        self._max_bytes = max_bytes
+        self._max_wait_ms = max_wait_ms
+        self._timeout_s = timeout_s
+        self._rack = rack
+        self._replica: Address | None = None  # in our rack, if the leader has named one
         self._connection: Connection | None = None
         self._asked: InFlight | None = None
         self._offset = wanted.first
@@ -87,17 +98,20 @@ class Fetcher:
     # -- pieces --------------------------------------------------------------------------------
 
     def _pieces(self) -> Iterator[_Piece]:
-        last, backoff = self._wanted.last, Backoff(RETRY_S)
+        last, backoff = self._wanted.last, Backoff(self._timeout_s)
         while self._offset < last:
             try:
                 piece = self._receive(self._ask())
             except _AnotherTopic as error:
                 self._lose(str(error), RECREATED)
                 return
+            except _NoTopic as error:
+                self._lose(str(error))
+                return
             except Unreachable as error:
                 self._disconnect(error)
                 if not backoff.rest():
-                    raise SparkError(f"{self._wanted}: {error} (for {RETRY_S:g} s)") from error
+                    raise SparkError(f"{self._wanted}: {error} (for {self._timeout_s:g} s)") from error
                 continue
             if piece.next_offset == self._offset:
                 if backoff.left_s < 0:
@@ -107,7 +121,7 @@ class Fetcher:
             if self._offset < last:
                 self._ask_ahead()
             yield piece
-            backoff = Backoff(RETRY_S)  # the consumer of the pieces may have taken its time
+            backoff = Backoff(self._timeout_s)  # the consumer of the pieces may have taken its time
 
     def _ask_ahead(self) -> None:
         """Send the next request while this piece is processed; a failure does not concern this piece."""
@@ -120,6 +134,8 @@ class Fetcher:
         """Close the connection, and look for the leader again before the next request."""
         logger.info("%s: retrying at offset %d: %s", self._wanted.partition, self._offset, error)
         self._close()
+        if self._replica is not None:
+            self._replica, self._rack = None, ""
         self._cluster.forget_leader(self._wanted.partition)
 
     def _ask(self) -> InFlight:
@@ -129,30 +145,57 @@ class Fetcher:
             return asked
         partition = self._wanted.partition
         if self._connection is None:
-            leader = self._cluster.leader(partition)
+            leader = self._leader()
             self._check_topic_id()
-            self._connection = self._cluster.connect(leader)
+            self._connection = self._cluster.connect(self._replica or leader)
         request = fetch_request(
             partition,
             self._offset,
             topic_id=self._cluster.topic_id(partition.topic),
-            max_bytes=self._piece_bytes,
-            max_wait_ms=_MAX_WAIT_MS,
+            max_bytes=self._max_bytes,
+            max_wait_ms=self._max_wait_ms,
             read_committed=self._read_committed,
+            rack=self._rack,
         )
         return self._connection.send(request, self._connection.version(request))
+
+    def _leader(self) -> Address:
+        """Return the leader's address; Retriable without one, and _NoTopic after _STALE_S without the topic."""
+        topic = self._wanted.partition.topic
+        try:
+            return self._cluster.leader(self._wanted.partition)
+        except Retriable:
+            if self._cluster.topics([topic]):
+                self._no_topic_since_s = None
+                raise
+            now_s = time.monotonic()
+            if self._no_topic_since_s is None:
+                self._no_topic_since_s = now_s
+            if now_s - self._no_topic_since_s < _STALE_S:
+                raise
+        raise _NoTopic(f"{self._wanted} are wanted, and topic {topic} does not exist any more")
 
     def _receive(self, asked: InFlight) -> _Piece:
         assert self._connection is not None, asked
         response = self._connection.receive(asked)
         self._raise_for(response.error_code)
         answer = response.responses[0].partitions[0]
+        if self._replica is not None and (answer.error_code or not answer.records):
+            raise Retriable(f"the replica at {self._replica} has nothing at this offset: back to the leader")
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return self._skip_deleted()
         self._raise_for(answer.error_code)
+        self._follow(answer.preferred_read_replica)
         records = memoryview(answer.records or b"")
         end = _next_offset(records)
         return _Piece(records, answer.aborted_transactions or (), max(end, self._offset))
+
+    def _follow(self, preferred: int) -> None:
+        """Send the next request to the replica that the leader has named, if any."""
+        replica = self._cluster.address(preferred) if self._rack and preferred >= 0 else None
+        if replica is not None:
+            self._close()
+            self._replica = replica
 
     def _raise_for(self, code: int) -> None:
         with spark_errors():
@@ -191,7 +234,9 @@ class Fetcher:
         partition, last = self._wanted.partition, self._wanted.last
         end = self._cluster.offsets({partition: LATEST}, read_committed=self._read_committed)[partition]
         if end > self._offset:
-            raise SparkError(f"{partition}: no records at offset {self._offset} of {last} for {RETRY_S:g} s")
+            raise SparkError(
+                f"{partition}: no records at offset {self._offset} of {last} for {self._timeout_s:g} s"
+            )
         what = f"{self._wanted} are wanted, and {partition} ends at {end}: was an unclean leader elected?"
         self._lose(what)
         return last

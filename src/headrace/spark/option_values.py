@@ -28,14 +28,17 @@ class Options:
     ) -> None:
         """Names with the prefix are accepted, too, and `silent` ones, which no message lists.
 
-        `refused` has the reason for names that cannot be set.
+        `refused` has the reason for names that cannot be set; a name that ends in a dot stands for all names
+        that begin with it.
         """
         by_lower = {name.lower(): name for name in (*known, *silent)}
         self._values: dict[str, str] = {}
+        self._references: dict[str, str] = {}  # by the names of options whose values they have replaced
         for name, value in given.items():
             lower = name.lower()
-            if refused and lower in refused:
-                raise InvalidOption(name, f"cannot be set: {refused[lower]}")
+            for each, why in (refused or {}).items():
+                if lower == each or (each.endswith(".") and lower.startswith(each)):
+                    raise InvalidOption(name, f"cannot be set: {why}")
             if lower not in by_lower and not lower.startswith(prefix):
                 close = difflib.get_close_matches(lower, by_lower, 1)
                 expected = ", ".join((*known, f"{prefix}*"))
@@ -57,6 +60,17 @@ class Options:
             if name.startswith(prefix)
         }
 
+    def resolve(self, values: Mapping[str, str]) -> None:
+        """Set what the references in options refer to; no message has that."""
+        for name, value in values.items():
+            self._references[name] = self._values[name]
+            self._values[name] = value
+
+    def wrong(self, name: str, why: str) -> InvalidOption:
+        """Return the error about an option's value, which it does not show if the option has a reference."""
+        reference = self._references.get(name.lower())
+        return InvalidOption(name, why if reference is None else f"the value of {reference} is not valid")
+
     def parsed(self, name: str, parse: Callable[[str], Parsed], default: Parsed) -> Parsed:
         """Return what `parse` makes of the option; its ValueError becomes InvalidOption."""
         text = self.get(name)
@@ -65,7 +79,7 @@ class Options:
         try:
             return parse(text)
         except ValueError as error:
-            raise InvalidOption(name, str(error)) from error
+            raise self.wrong(name, str(error)) from None
 
     def integer(self, name: str, default: Any, *, least: int, most: int = _LARGEST) -> Any:
         """Return an integer, or the default, which may be None."""
@@ -82,5 +96,5 @@ class Options:
         """Return the meaning of a word, written in any case."""
         word = (self.get(name) or default).strip().lower()
         if word not in choices:
-            raise InvalidOption(name, f"{word!r} is not one of {', '.join(choices)}")
+            raise self.wrong(name, f"{word!r} is not one of {', '.join(choices)}")
         return choices[word]

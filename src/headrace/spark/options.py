@@ -1,22 +1,28 @@
 """The options of the source `format("headrace")`: those of Spark's Kafka source, checked before use."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from headrace.client.errors import WrongSetting
+from headrace.client.wire.config_providers import resolve
 from headrace.client.wire.security import Security
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.cluster import CLIENT_ID
+from headrace.spark.durations import parse_duration_s
 from headrace.spark.errors import InvalidOption
+from headrace.spark.kafka_settings import OF_SOURCES, PREFIX, check_names, warn_once
 from headrace.spark.offsets import EARLIEST, LATEST, parse, parse_assignment
 from headrace.spark.option_values import FLAG, Options
+from headrace.spark.patterns.pattern import topic_pattern
 from headrace.spark.position import Position
 
 _SERVERS: Final = "kafka.bootstrap.servers"
-_FETCH_BYTES: Final = "kafka.max.partition.fetch.bytes"
+FETCH_BYTES: Final = 4 * 1024 * 1024  # of one Fetch request
+FETCH_WAIT_MS: Final = 500
+POLL_TIMEOUT_S: Final = 60.0  # for records that a broker does not send
+_POLL_TIMEOUT_MS: Final = int(POLL_TIMEOUT_S * 1000)
 _SELECTIONS: Final = ("subscribe", "subscribePattern", "assign")
 _BOUNDS: Final = tuple(
     f"{end}{what}"
@@ -42,20 +48,16 @@ _KNOWN: Final = (
     "fetchOffset.retryIntervalMs",
     "kafkaConsumer.pollTimeoutMs",
 )
-_REFUSED: Final = {
-    "kafka.auto.offset.reset": "use startingOffsets",
-    "kafka.key.deserializer": "keys are bytes; decode them with functions on the column",
-    "kafka.value.deserializer": "values are bytes; decode them with functions on the column",
-    "kafka.key.serializer": "keys are bytes; encode them with functions on the column",
-    "kafka.value.serializer": "values are bytes; encode them with functions on the column",
-    "kafka.enable.auto.commit": "progress is kept in the query's checkpoint",
-    "kafka.interceptor.classes": "Java classes cannot be called",
-    "kafka.partitioner.class": "Java classes cannot be called; use a column 'partition'",
-}
+OF_SESSIONS: Final = dict.fromkeys(
+    ("spark.kafka.", "spark.sql.streaming.kafka."),
+    "it is a setting of the Spark session for Spark's own connector, and has no effect here",
+)
+_REFUSED: Final = {"topic": "it is for writing; use subscribe, subscribePattern or assign", **OF_SESSIONS}
+_OF_STREAMS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _ISOLATION: Final = {"read_uncommitted": False, "read_committed": True}
 _NOWHERE: Final[dict[TopicPartition, int]] = {}
-_DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)")
-_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_SECURITY: Final = ("sasl.", "ssl.", "security.", "enable.ssl.")
+_MAX_INT: Final = 2**31 - 1  # of an integer setting of Kafka's clients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +104,7 @@ class Bound:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     bootstrap: str
-    security: Security
-    client: Mapping[str, str] = field(repr=False)  # the kafka.* settings without that prefix, with secrets
+    client: Mapping[str, str] = field(repr=False)  # the kafka.* settings without that prefix
     selection: Selection
     starting: Bound
     ending: Bound
@@ -117,6 +118,18 @@ class SourceOptions:
     read_committed: bool = False
     retries: int = 3
     retry_s: float = 1.0
+    poll_timeout_s: float = POLL_TIMEOUT_S
+    fetch_wait_ms: int = FETCH_WAIT_MS
+    fetch_bytes: int = FETCH_BYTES
+
+    @property
+    def security(self) -> Security:
+        return security_of(self.client)
+
+    @property
+    def rack(self) -> str:
+        """Return where the tasks run: they read from the replica that is nearest."""
+        return self.client.get("client.rack", "")
 
     @property
     def client_id(self) -> str:
@@ -130,31 +143,48 @@ class SourceOptions:
     @classmethod
     def of(cls, given: Mapping[str, str], *, streaming: bool) -> "SourceOptions":
         """Return the options that Spark passes; InvalidOption names the one that is wrong."""
-        options, bootstrap, client, security = client_options(given, _KNOWN)
-        options.integer(_FETCH_BYTES, None, least=1)
+        options, bootstrap, client = client_options(given, _KNOWN, _REFUSED, OF_SOURCES)
         options.choice("includeHeaders", FLAG, "false")  # it changes the schema, see HeadraceSource.schema
         if streaming:
             for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
                 if name in options:
                     raise InvalidOption(name, "a stream has no end; use it with spark.read, or leave it out")
+        else:
+            _warn_of_streams(options)
+        if "groupIdPrefix" in options:
+            warn_once("option groupIdPrefix has no effect: a query is not a member of a group")
         isolation = "isolation.level" if "isolation.level" in options else "kafka.isolation.level"
+        starting, ending = _starting(options, streaming=streaming), _ending(options)
+        if not streaming:
+            _check_order(starting, ending)
+        max_offsets = options.integer("maxOffsetsPerTrigger", None, least=1)
+        min_offsets = options.integer("minOffsetsPerTrigger", None, least=1)
+        if max_offsets is not None and min_offsets is not None and min_offsets > max_offsets:
+            why = f"{min_offsets} is more than maxOffsetsPerTrigger, {max_offsets}"
+            raise InvalidOption("minOffsetsPerTrigger", why)
         return cls(
             bootstrap=bootstrap,
-            security=security,
             client=client,
             selection=_selection(options),
-            starting=_starting(options, streaming=streaming),
-            ending=_ending(options),
+            starting=starting,
+            ending=ending,
             initial=_initial(options, streaming=streaming),
-            max_offsets=options.integer("maxOffsetsPerTrigger", None, least=1),
-            min_offsets=options.integer("minOffsetsPerTrigger", None, least=1),
-            max_delay_s=options.parsed("maxTriggerDelay", _duration, 900.0),
+            max_offsets=max_offsets,
+            min_offsets=min_offsets,
+            max_delay_s=options.parsed("maxTriggerDelay", parse_duration_s, 900.0),
             min_partitions=options.integer("minPartitions", 0, least=1),
             max_records=options.integer("maxRecordsPerPartition", 0, least=1),
             fail_on_data_loss=options.choice("failOnDataLoss", FLAG, "true"),
             read_committed=options.choice(isolation, _ISOLATION, "read_uncommitted"),
             retries=options.integer("fetchOffset.numRetries", 3, least=0),
             retry_s=options.integer("fetchOffset.retryIntervalMs", 1000, least=0) / 1000,
+            poll_timeout_s=options.integer("kafkaConsumer.pollTimeoutMs", _POLL_TIMEOUT_MS, least=1) / 1000,
+            fetch_wait_ms=options.integer("kafka.fetch.max.wait.ms", FETCH_WAIT_MS, least=0, most=_MAX_INT),
+            fetch_bytes=min(
+                options.integer("kafka.max.partition.fetch.bytes", FETCH_BYTES, least=1),
+                options.integer("kafka.fetch.max.bytes", _MAX_INT, least=1),
+                _MAX_INT,
+            ),
         )
 
 
@@ -162,24 +192,48 @@ class SourceOptions:
 
 
 def client_options(
-    given: Mapping[str, str], known: tuple[str, ...]
-) -> tuple[Options, str, dict[str, str], Security]:
-    """Return the options, the bootstrap servers, the kafka.* settings (without the prefix), and security."""
-    options = Options(given, known, prefix="kafka.", refused=_REFUSED)
+    given: Mapping[str, str], known: tuple[str, ...], refused: Mapping[str, str], obeyed: frozenset[str]
+) -> tuple[Options, str, dict[str, str]]:
+    """Return the options, the bootstrap servers, and the kafka.* settings without the prefix.
+
+    `refused` has reasons for names that cannot be set, and `obeyed` the kafka.* settings with an effect.
+    """
+    options = Options(given, known, prefix=PREFIX, refused=refused)
+    check_names(options.below(PREFIX), obeyed)
+    options.resolve(_resolved(options.below(PREFIX)))
     servers = options.get(_SERVERS) or ""
     if not servers.strip():
         raise InvalidOption(_SERVERS, "missing; expected HOST:PORT,HOST:PORT, as in 127.0.0.1:9092")
     for address in servers.split(","):
         host, colon, port = address.strip().rpartition(":")
         if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
-            raise InvalidOption(
+            raise options.wrong(
                 _SERVERS, f"{address.strip()!r} is not an address; expected HOST:PORT,HOST:PORT"
             )
-    client = options.below("kafka.")
+    client = options.below(PREFIX)
+    security_of(client)
+    return options, servers, client
+
+
+def _resolved(client: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with references, except those of security, with what they refer to.
+
+    Security may have secrets, which must not be part of a plan: every process resolves them for itself.
+    """
+    plain = {name: value for name, value in client.items() if not name.startswith(_SECURITY)}
     try:
-        return options, servers, client, Security.of(client)
+        found = resolve(plain)
     except WrongSetting as error:
-        raise InvalidOption(f"kafka.{error.setting}", error.why) from error
+        raise InvalidOption(PREFIX + error.setting, error.why) from None
+    return {PREFIX + name: value for name, value in found.items() if value != plain[name]}
+
+
+def security_of(client: Mapping[str, str]) -> Security:
+    """Return the security of connections; InvalidOption names the setting that is wrong."""
+    try:
+        return Security.of(client)
+    except WrongSetting as error:
+        raise InvalidOption(PREFIX + error.setting, error.why) from error
 
 
 # -- single options ----------------------------------------------------------------------------
@@ -201,12 +255,35 @@ def _selection(options: Options) -> Selection:
             raise InvalidOption(name, "no topic is named; expected TOPIC,TOPIC")
         return Selection(topics=topics)
     if name == "subscribePattern":
+        pattern = value.strip()
+        if not pattern:
+            raise InvalidOption(name, "empty; expected a regular expression, as in orders-.*")
         try:
-            re.compile(value)
-        except re.error as error:
-            raise InvalidOption(name, f"{value!r} is not a regular expression: {error}") from error
-        return Selection(pattern=value)
+            topic_pattern(pattern)
+        except ValueError as error:
+            raise InvalidOption(name, f"{pattern!r} is not a regular expression of Java: {error}") from error
+        return Selection(pattern=pattern)
     return Selection(partitions=tuple(options.parsed(name, parse_assignment, [])))
+
+
+def _warn_of_streams(options: Options) -> None:
+    for name in _OF_STREAMS:
+        if name in options:
+            warn_once(f"option {name} has no effect: it is for streams")
+
+
+def _check_order(starting: Bound, ending: Bound) -> None:
+    """Raise InvalidOption if a partition is to be read from an offset or time to an earlier one."""
+    for first, last in ((starting.offsets, ending.offsets), (starting.timestamps, ending.timestamps)):
+        if not (first and last):
+            continue
+        if first.keys() != last.keys():
+            unmatched = min(first.keys() ^ last.keys())
+            raise InvalidOption(ending.option, f"{unmatched} is in one of {starting.option} and this alone")
+        for partition, begin in sorted(first.items()):
+            if begin > last[partition] >= 0:
+                why = f"{begin} of {partition} is after its end, {last[partition]} in {ending.option}"
+                raise InvalidOption(starting.option, why)
 
 
 def _starting(options: Options, *, streaming: bool) -> Bound:
@@ -261,10 +338,3 @@ def _offsets(text: str) -> dict[TopicPartition, int]:
     if not text.strip().startswith("{"):
         raise ValueError(f'{text!r} is not earliest, latest or JSON as in {{"topic": {{"0": 17}}}}')
     return parse(text)
-
-
-def _duration(text: str) -> float:
-    found = _DURATION.fullmatch(text.strip().lower())
-    if found is None:
-        raise ValueError(f"{text!r} is not a duration; expected a number and a unit, as in 30s or 15m")
-    return int(found[1]) * _SECONDS[found[2]]

@@ -39,7 +39,9 @@ def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> 
     """Write all rows, and return when all are acknowledged; runs on an executor."""
     records = 0
     with (
-        closing(Cluster(options.bootstrap, options.security, creates_topics=True)) as cluster,
+        closing(
+            Cluster(options.bootstrap, options.security, creates_topics=True, client_id=options.client_id)
+        ) as cluster,
         closing(_producer(cluster, options)) as producer,
     ):
         for partition, body, count, now_ms in encoded_batches(cluster, options, batches):

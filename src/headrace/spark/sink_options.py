@@ -1,7 +1,7 @@
 """The options of the sink `df.write.format("headrace")`, and the columns that become records."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pyspark.sql.types import StructType
@@ -9,9 +9,11 @@ from pyspark.sql.types import StructType
 from headrace.client.errors import why_no_topic
 from headrace.client.wire.security import Security
 from headrace.protocol.compression import Compression
+from headrace.spark.cluster import CLIENT_ID
 from headrace.spark.errors import InvalidOption, SparkError
+from headrace.spark.kafka_settings import OF_SINKS
 from headrace.spark.option_values import FLAG
-from headrace.spark.options import client_options
+from headrace.spark.options import OF_SESSIONS, client_options, security_of
 from headrace.spark.producer import ACKS_ALL
 
 BATCH_BYTES: Final = 256 * 1024
@@ -27,6 +29,13 @@ _KNOWN: Final = (
     *_APPLICATION,
     *_OF_SPARK,
 )
+_FOR_READING: Final = "it is for reading; name the topic with the option topic"
+_REFUSED: Final = {
+    "subscribe": _FOR_READING,
+    "subscribepattern": _FOR_READING,
+    "assign": _FOR_READING,
+    **OF_SESSIONS,
+}
 _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "1": 1, "0": 0}
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 _FITTING: Final = {
@@ -50,7 +59,7 @@ class UnfitSchema(SparkError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
     bootstrap: str
-    security: Security
+    client: Mapping[str, str] = field(repr=False)  # the kafka.* settings without that prefix
     topic: str | None
     acks: int
     idempotent: bool
@@ -63,10 +72,18 @@ class SinkOptions:
     application: str | None = None  # with `version`, identifies a batch write that may be repeated
     version: int = 0
 
+    @property
+    def security(self) -> Security:
+        return security_of(self.client)
+
+    @property
+    def client_id(self) -> str:
+        return self.client.get("client.id", CLIENT_ID)
+
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SinkOptions":
         """Return the options that Spark passes; InvalidOption names the one that is wrong."""
-        options, bootstrap, _, security = client_options(given, _KNOWN)
+        options, bootstrap, client = client_options(given, _KNOWN, _REFUSED, OF_SINKS)
         acks = options.choice("kafka.acks", _ACKS, "all")
         idempotent = options.choice("kafka.enable.idempotence", FLAG, str(acks == ACKS_ALL).lower())
         if idempotent and acks != ACKS_ALL:
@@ -92,7 +109,7 @@ class SinkOptions:
         codecs = {each.name.lower(): each for each in Compression}
         return cls(
             bootstrap=bootstrap,
-            security=security,
+            client=client,
             topic=topic,
             acks=acks,
             idempotent=idempotent,

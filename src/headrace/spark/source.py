@@ -153,7 +153,10 @@ def read_range(
             topic_id=partition.topic_id,
             read_committed=options.read_committed,
             fail_on_data_loss=options.fail_on_data_loss,
-            settings=options.client,
+            max_bytes=options.fetch_bytes,
+            max_wait_ms=options.fetch_wait_ms,
+            timeout_s=options.poll_timeout_s,
+            rack=options.rack,
         ):
             gathered.add(data, header)
             if gathered.is_full:

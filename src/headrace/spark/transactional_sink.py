@@ -92,7 +92,9 @@ def stage_rows(options: SinkOptions, name: str, batches: "Iterator[pa.RecordBatc
     context = TaskContext.get()
     task = context.partitionId() if context else 0
     with (
-        closing(Cluster(options.bootstrap, options.security, creates_topics=True)) as cluster,
+        closing(
+            Cluster(options.bootstrap, options.security, creates_topics=True, client_id=options.client_id)
+        ) as cluster,
         closing(Stage(cluster, _staging_topic(name), task=task, compression=options.compression)) as stage,
     ):
         for each in encoded_batches(cluster, options, batches):
@@ -111,7 +113,7 @@ def write_transaction(
     partitions = {partition for each in staged for partition in each.partitions}
     if not partitions:
         return False  # an empty batch can be repeated without effect
-    with closing(Cluster(options.bootstrap, options.security)) as cluster:
+    with closing(Cluster(options.bootstrap, options.security, client_id=options.client_id)) as cluster:
         transaction = Transaction(cluster, name, _timeout_ms(options, staged))
         if batch is not None and last_batch(cluster, name, batch.query_id) >= batch.batch_id:
             logger.info("%s has already been committed by transactional.id %s", batch, name)
@@ -181,7 +183,7 @@ def _discard(options: SinkOptions, name: str, staged: Sequence[StagedRecords], *
     """Delete staged records, which nobody needs any more; retention deletes them if this fails."""
     if not any(each.spilled for each in staged):
         return
-    with closing(Cluster(options.bootstrap, options.security)) as cluster:
+    with closing(Cluster(options.bootstrap, options.security, client_id=options.client_id)) as cluster:
         try:
             discard(cluster, _staging_topic(name), staged, for_good=for_good)
         except ClientError as error:

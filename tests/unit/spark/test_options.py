@@ -1,5 +1,6 @@
 """The options of Spark's Kafka source: what they become, and the sentence for every mistake."""
 
+import pickle
 from typing import Final
 
 import pytest
@@ -115,8 +116,14 @@ def test_every_option_arrives_whatever_the_letters() -> None:
     assert not found.fail_on_data_loss
     assert (found.retries, found.retry_s) == (0, 0.25)
     assert found.group == "pipeline"
-    assert found.client["max.partition.fetch.bytes"] == "65536"
+    assert (found.fetch_bytes, found.poll_timeout_s) == (65536, 1.0)
     assert found.bootstrap == "127.0.0.1:9092"
+
+
+def test_the_smaller_limit_of_a_fetch_counts() -> None:
+    found = of(**{"kafka.fetch.max.bytes": "1000", "kafka.fetch.max.wait.ms": "20", "kafka.client.rack": "a"})
+
+    assert (found.fetch_bytes, found.fetch_wait_ms, found.rack) == (1000, 20, "a")
 
 
 @pytest.mark.parametrize("name", ["isolation.level", "kafka.isolation.level"])
@@ -147,7 +154,10 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
         "subscribePattern and assign, not subscribe and assign",
     ),
     "no topic": (SERVERS | {"subscribe": " , "}, "option 'subscribe': no topic is named"),
-    "no expression": (SERVERS | {"subscribePattern": "(a"}, "'(a' is not a regular expression: missing )"),
+    "no expression": (
+        SERVERS | {"subscribePattern": "(a"},
+        "'(a' is not a regular expression of Java: a group is not closed",
+    ),
     "no assignment": (SERVERS | {"assign": "orders"}, "option 'assign': not JSON"),
     "no offsets": (
         ORDERS | {"startingOffsets": "17"},
@@ -200,6 +210,36 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
         ORDERS | {"maxTriggerDelay": "soon"},
         "option 'maxTriggerDelay': 'soon' is not a duration",
     ),
+    "less at most than at least": (
+        ORDERS | {"minOffsetsPerTrigger": "11", "maxOffsetsPerTrigger": "10"},
+        "option 'minOffsetsPerTrigger': 11 is more than maxOffsetsPerTrigger, 10",
+    ),
+    "an empty expression": (SERVERS | {"subscribePattern": " "}, "option 'subscribePattern': empty"),
+    "a start after the end": (
+        ORDERS | {"startingOffsets": '{"orders": {"0": 9}}', "endingOffsets": '{"orders": {"0": 8}}'},
+        "option 'startingOffsets': 9 of orders-0 is after its end, 8 in endingOffsets",
+    ),
+    "a time after the end": (
+        ORDERS
+        | {
+            "startingOffsetsByTimestamp": '{"orders": {"0": 9}}',
+            "endingOffsetsByTimestamp": '{"orders": {"0": 8}}',
+        },
+        "option 'startingOffsetsByTimestamp': 9 of orders-0 is after its end",
+    ),
+    "ends of other partitions": (
+        ORDERS | {"startingOffsets": '{"orders": {"0": 1}}', "endingOffsets": '{"orders": {"1": 8}}'},
+        "option 'endingOffsets': orders-0 is in one of startingOffsets and this alone",
+    ),
+    "an option of the sink": (ORDERS | {"topic": "x"}, "option 'topic': cannot be set: it is for writing"),
+    "a setting of the session": (
+        ORDERS | {"spark.kafka.consumer.cache.capacity": "5"},
+        "cannot be set: it is a setting of the Spark session for Spark's own connector",
+    ),
+    "an unknown setting": (
+        ORDERS | {"kafka.max.partition.fetch.byte": "1"},
+        "option 'kafka.max.partition.fetch.byte': there is no such setting of Kafka's clients; did you mean",
+    ),
     "no flag": (ORDERS | {"failOnDataLoss": "no"}, "option 'failOnDataLoss': 'no' is not one of true, false"),
     "no level": (ORDERS | {"isolation.level": "x"}, "'x' is not one of read_uncommitted, read_committed"),
     "an unknown option": (
@@ -236,6 +276,55 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
 @pytest.mark.parametrize(("given", "sentence"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_a_mistake_has_its_sentence(given: dict[str, str], sentence: str) -> None:
     assert sentence in refused(given)
+
+
+def test_the_plan_has_references_and_not_what_they_refer_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "wonderland")
+    monkeypatch.setenv("RACK", "eu-1a")
+    found = of(
+        **{
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "PLAIN",
+            "kafka.sasl.username": "alice",
+            "kafka.sasl.password": "${env:KAFKA_PASSWORD}",
+            "kafka.client.rack": "${env:RACK}",
+        }
+    )
+
+    assert b"wonderland" not in pickle.dumps(found)
+    assert found.rack == "eu-1a"
+    assert found.security.sasl is not None
+    assert found.security.sasl.password == "wonderland"
+    monkeypatch.setenv("KAFKA_PASSWORD", "changed")
+    assert found.security.sasl.password == "changed"  # each process resolves it again
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "sentence"),
+    [
+        (
+            "kafka.bootstrap.servers",
+            "${env:KAFKA_PASSWORD}",
+            "the value of ${env:KAFKA_PASSWORD} is not valid",
+        ),
+        ("kafka.fetch.max.bytes", "${env:KAFKA_PASSWORD}", "the value of ${env:KAFKA_PASSWORD} is not valid"),
+        ("kafka.isolation.level", "${env:KAFKA_PASSWORD}", "the value of ${env:KAFKA_PASSWORD} is not valid"),
+        ("kafka.client.rack", "${env:ABSENT_HERE}", "refers to ${env:ABSENT_HERE}, which is not set here"),
+        (
+            "kafka.security.protocol",
+            "${env:KAFKA_PASSWORD}",
+            "refers to ${env:KAFKA_PASSWORD}, whose value is",
+        ),
+    ],
+)
+def test_what_a_reference_refers_to_is_not_shown(
+    name: str, reference: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "wonderland")
+    said = refused(ORDERS | {name: reference})
+
+    assert f"option '{name}': {sentence}" in said
+    assert "wonderland" not in said
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])

@@ -7,13 +7,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.client.errors import BadSetting, ClientError
+from headrace.client.wire.config_providers import resolve
 from headrace.client.wire.sasl import Sasl
 from headrace.client.wire.security import Security
 from headrace.client.wire.tls import Tls
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.stores import Keystore, Truststore
 
-_OF_JAVA: Final = ("sasl.jaas.config", "ssl.truststore.", "ssl.keystore.", "ssl.enabled.protocols")
+_OF_JAVA: Final = (
+    "sasl.jaas.config",
+    "sasl.oauthbearer.client.credentials.",
+    "ssl.truststore.",
+    "ssl.keystore.",
+    "ssl.enabled.protocols",
+)
 _OF_SECURITY: Final = (
     "security.protocol",
     "sasl.",
@@ -37,11 +44,13 @@ class TokenNeedsExtension(ClientError):
 def with_librdkafka_security(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings, with those of the Java client's security in librdkafka's form.
 
-    WrongSetting names a setting that is wrong. Without one of Java's names nothing changes.
+    References are resolved. WrongSetting names a setting that is wrong. Without one of Java's names, other
+    settings do not change.
     """
-    if not any(name.startswith(_OF_JAVA) for name in given):
-        return dict(given)
-    others = {name: value for name, value in given.items() if not name.startswith(_OF_SECURITY)}
+    found = resolve(given)
+    if not any(name.startswith(_OF_JAVA) for name in found):
+        return found
+    others = {name: value for name, value in found.items() if not name.startswith(_OF_SECURITY)}
     return others | librdkafka_settings(Security.of(given))
 
 

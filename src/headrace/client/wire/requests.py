@@ -121,8 +121,12 @@ def fetch_request(
     max_bytes: int,
     max_wait_ms: int = 0,
     read_committed: bool = False,
+    rack: str = "",
 ) -> FetchRequest:
-    """Ask a leader for the record batches of one partition from `offset` on."""
+    """Ask a leader for the record batches of one partition from `offset` on.
+
+    With a rack, the leader may name a replica there to read from instead (KIP-392).
+    """
     wanted = FetchPartition(partition=partition.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
@@ -130,6 +134,7 @@ def fetch_request(
         max_bytes=max_bytes,
         isolation_level=int(read_committed),
         topics=[FetchTopic(topic=partition.topic, topic_id=topic_id, partitions=[wanted])],
+        rack_id=rack,
     )
 
 

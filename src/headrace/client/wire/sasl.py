@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headrace.client.errors import AuthenticationFailed, Refused, WrongSetting
+from headrace.client.wire.oauth import TokenEndpoint
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
@@ -42,9 +43,10 @@ class Sasl:
         if mechanism not in MECHANISMS:
             said = f"is {mechanism}" if mechanism else "is missing"
             raise WrongSetting("sasl.mechanism", f"{said}: choose one of {', '.join(MECHANISMS)}")
+        if mechanism == OAUTHBEARER and tokens is None:
+            endpoint = TokenEndpoint.of(settings)
+            return cls(mechanism=mechanism, username=endpoint.client_id, password="", tokens=endpoint)
         if mechanism == OAUTHBEARER:
-            if tokens is None:
-                raise WrongSetting("oauth_cb", "is missing: OAUTHBEARER takes its tokens from that function")
             config = settings.get("sasl.oauthbearer.config", "")
             return cls(mechanism=mechanism, username=config, password="", tokens=tokens)
         jaas = settings.get("sasl.jaas.config")
@@ -55,7 +57,12 @@ class Sasl:
                     raise WrongSetting(name, "is missing")
                 what = name.removeprefix("sasl.")
                 raise WrongSetting("sasl.jaas.config", f"has no {what}: expected {_JAAS_SYNTAX}")
-        return cls(mechanism=mechanism, username=given["sasl.username"], password=given["sasl.password"])
+        return cls(
+            mechanism=mechanism,
+            username=given["sasl.username"],
+            password=given["sasl.password"],
+            is_token=given.get("sasl.tokenauth", "").lower() == "true" and mechanism != "PLAIN",
+        )
 
     def authenticate(self, ask: Ask, address: str) -> int:
         """Authenticate, before the first other request; Refused if the broker does not accept it.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headrace.client.errors import Refused, WrongSetting
+from headrace.client.wire.config_providers import UnresolvedReference, has_reference, resolve
 from headrace.client.wire.sasl import Ask, Sasl
 from headrace.client.wire.tls import WANTS_OURS, Tls, wrap
 
@@ -23,6 +24,12 @@ _NOT_OURS: Final = {
     "sasl.client.callback.handler.class": _NO_JAVA,
 }
 """Settings that change how a connection is secured, and are refused because they cannot be obeyed."""
+_OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
+_OURS: Final = {
+    f"{_OAUTH}OAuthBearerLoginCallbackHandler",
+    f"{_OAUTH}secured.OAuthBearerLoginCallbackHandler",
+}
+"""Classes of Java whose work headrace.client.wire.oauth does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +42,29 @@ class Security:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Security":
-        """Read a client's settings; WrongSetting names the one that is wrong."""
+        """Read a client's settings; WrongSetting names the one that is wrong.
+
+        References such as ${env:PASSWORD} are resolved, and no message has what they refer to.
+        """
+        try:
+            return cls.of_resolved(resolve(given))
+        except UnresolvedReference:
+            raise
+        except WrongSetting as error:
+            if has_reference(given.get(error.setting)):
+                why = f"refers to {given[error.setting]}, whose value is not valid"
+                raise WrongSetting(error.setting, why) from None
+            raise
+
+    @classmethod
+    def of_resolved(cls, given: Mapping[str, Any]) -> "Security":
+        """Read settings without references; WrongSetting names the one that is wrong."""
         settings = {name: str(value) for name, value in given.items() if not callable(value)}
         protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
         if protocol not in PROTOCOLS:
             raise WrongSetting("security.protocol", f"is {protocol!r}: choose one of {', '.join(PROTOCOLS)}")
         for name, why in _NOT_OURS.items():
-            if settings.get(name) and protocol != "PLAINTEXT":
+            if settings.get(name) and protocol != "PLAINTEXT" and settings[name] not in _OURS:
                 raise WrongSetting(name, f"cannot be set: {why}")
         return cls(
             protocol=protocol,

@@ -9,6 +9,8 @@ from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from headrace.client.errors import WrongSetting
+from headrace.client.wire.config_providers import resolve
 from headrace.spark.errors import InvalidOption
 from headrace.spark.option_values import Options
 
@@ -34,10 +36,15 @@ class DeltaOptions:
     """
 
     path: str
-    storage: Mapping[str, str] = field(default_factory=dict)
+    given_storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # may have secrets
     partition_by: tuple[str, ...] = ()
     compact_every: int = COMPACT_EVERY
     target_file_bytes: int = TARGET_FILE_BYTES
+
+    @property
+    def storage(self) -> dict[str, str]:
+        """The storage options, with what references such as ${env:NAME} refer to in this process."""
+        return _resolved(_STORAGE, self.given_storage)
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "DeltaOptions":
@@ -49,7 +56,7 @@ class DeltaOptions:
         path = _absolute(path)
         return cls(
             path=path,
-            storage=options.below(_STORAGE),
+            given_storage=options.below(_STORAGE),
             partition_by=options.parsed("partitionBy", _names, ()),
             compact_every=options.integer(
                 "compactEvery", COMPACT_EVERY if local_directory(path) else 0, least=0
@@ -67,9 +74,14 @@ class IcebergOptions:
 
     table: str
     catalog_name: str = _DEFAULT_CATALOG
-    catalog: Mapping[str, str] = field(default_factory=dict)
+    given_catalog: Mapping[str, str] = field(default_factory=dict, repr=False)  # may have secrets
     compact_every: int = COMPACT_EVERY
     target_file_bytes: int = TARGET_FILE_BYTES
+
+    @property
+    def catalog(self) -> dict[str, str]:
+        """The catalog's properties, with what references such as ${env:NAME} refer to in this process."""
+        return _resolved(_CATALOG, self.given_catalog)
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "IcebergOptions":
@@ -82,10 +94,17 @@ class IcebergOptions:
         return cls(
             table=table,
             catalog_name=catalog.pop("name", _DEFAULT_CATALOG),
-            catalog=catalog,
+            given_catalog=catalog,
             compact_every=options.integer("compactEvery", COMPACT_EVERY, least=0),
             target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
+
+
+def _resolved(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
+    try:
+        return resolve(given)
+    except WrongSetting as error:
+        raise InvalidOption(prefix + error.setting, error.why) from None
 
 
 def local_directory(path: str) -> Path | None:

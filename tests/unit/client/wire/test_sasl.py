@@ -135,8 +135,16 @@ def test_a_token_is_sent_with_its_extensions() -> None:
     Sasl.of(settings, lambda config: (f"a.{config}", 0.0, "ann", {"traceId": "1"})).authenticate(ask, "h:1")
 
     assert said == [b"n,,\x01auth=Bearer a.scope\x01traceId=1\x01\x01"]
-    with pytest.raises(ClientError, match=r"^oauth_cb is missing"):
+    missing = r"^sasl\.oauthbearer\.token\.endpoint\.url is missing, and oauth_cb too: expected https://"
+    with pytest.raises(ClientError, match=missing):
         Sasl.of(settings)
+
+
+def test_a_delegation_token_is_said_to_be_one() -> None:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    jaas = f'{module} username="id" password="hmac" tokenauth="true";'
+
+    assert Sasl.of({"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": jaas}).is_token
 
 
 def test_a_user_is_shown_without_the_password() -> None:

@@ -29,7 +29,7 @@ def rows(first: int, last: int) -> pa.RecordBatch:
 @pytest.fixture
 def iceberg(tmp_path: Path) -> IcebergOptions:
     settings = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
-    return IcebergOptions(table="fleet.rows", catalog=settings, compact_every=0)
+    return IcebergOptions(table="fleet.rows", given_catalog=settings, compact_every=0)
 
 
 def ids_of(options: IcebergOptions) -> list[int]:

@@ -1,0 +1,1 @@
+"""Java's regular expressions, which select topics in the option subscribePattern."""
