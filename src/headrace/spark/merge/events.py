@@ -62,6 +62,12 @@ def stored_schema(events: StructType, upsert: Upsert) -> StructType:
     return StructType(fields)
 
 
+def check_events(frame: "DataFrame", upsert: Upsert) -> None:
+    """Raise InvalidOption if the events do not have the columns that the rules name."""
+    stored_schema(frame.schema, upsert)
+    _condition(frame, upsert)
+
+
 def _check_columns(events: StructType, upsert: Upsert) -> None:
     known = {each.name: each.dataType for each in events.fields}
     for argument in ("keys", "sequence_by", "columns", "except_columns"):
