@@ -1,5 +1,6 @@
 """Random histories of a database table, as Debezium reports them, and what the table must be in the end."""
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -71,3 +72,42 @@ def all_versions(changes: Sequence[Change]) -> list[dict[str, Any]]:
         row = {"id": each.id, "name": each.name, "amount": each.amount}
         found.append({**row, "__START_AT": each.lsn, "__END_AT": end})
     return sorted(found, key=lambda row: (row["id"], row["__START_AT"]))
+
+
+def row_of(change: Change) -> dict[str, Any]:
+    return {"id": change.id, "name": change.name, "amount": change.amount}
+
+
+def envelope(change: Change) -> dict[str, Any]:
+    """Return the value of Debezium's PostgreSQL connector; a deleted row has its key only."""
+    source = {
+        "version": "3.3.1.Final",
+        "connector": "postgresql",
+        "name": "shop",
+        "ts_ms": 1_700_000_000_000 + change.lsn,
+        "snapshot": "false",
+        "db": "shop",
+        "sequence": f'["{change.lsn - 1}","{change.lsn}"]',
+        "schema": "public",
+        "table": "customers",
+        "txId": 7,
+        "lsn": change.lsn,
+        "xmin": None,
+    }
+    before = row_of(change) if change.op == "d" else None
+    after = None if change.op == "d" else row_of(change)
+    return {
+        "before": before,
+        "after": after,
+        "source": source,
+        "op": change.op,
+        "ts_ms": 1_700_000_001_000 + change.lsn,
+        "transaction": None,
+    }
+
+
+def json_value(change: Change, *, wrapped: bool) -> bytes:
+    """Return the event as Connect's JSON converter writes it; `wrapped` is with `schemas.enable`."""
+    found = envelope(change)
+    schema = {"type": "struct", "optional": False, "name": "shop.public.customers.Envelope", "fields": []}
+    return json.dumps({"schema": schema, "payload": found} if wrapped else found).encode()

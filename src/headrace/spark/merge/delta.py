@@ -5,6 +5,7 @@ version does not exist, in a directory and in an object store. Its removals say 
 compaction or an overwrite of another program that began before fails.
 """
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 deltalake = needed("deltalake", WHAT)
 _UNENCODED: Final = "!$&'()+,-./:;=@_~"  # characters that deltalake writes to paths as they are
 _SLACK_US: Final = 1000  # bounds of times are cut to milliseconds
+
+logger = logging.getLogger(__name__)
 
 
 class DeltaMergeTable(Table):
@@ -88,7 +91,8 @@ class DeltaVersion(TableVersion):
                     app_transactions=[deltalake.Transaction(batch.query_id, batch.batch_id, now_ms)],
                 ),
             )
-        except deltalake.exceptions.CommitFailedError:
+        except deltalake.exceptions.CommitFailedError as error:
+            logger.info("%s was not committed: %s", batch, error)
             return False
         return True
 

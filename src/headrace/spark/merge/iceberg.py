@@ -4,6 +4,7 @@ The catalog refuses the commit if the table has a newer snapshot than the one th
 """
 
 import datetime as dt
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as PyIcebergTable
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+logger = logging.getLogger(__name__)
 
 
 class IcebergMergeTable(Table):
@@ -90,7 +93,8 @@ class IcebergVersion(TableVersion):
                         snapshot.delete_data_file(self._entries[file.name])
                     for entry in new:
                         snapshot.append_data_file(entry)
-        except needed("pyiceberg.exceptions", WHAT).CommitFailedException:
+        except needed("pyiceberg.exceptions", WHAT).CommitFailedException as error:
+            logger.info("%s was not committed: %s", batch, error)
             return False
         return True
 

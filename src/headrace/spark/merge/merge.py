@@ -50,7 +50,7 @@ from headrace.spark.merge.table import FILE, Table, TableFile, TableVersion
 from headrace.spark.merge.tombstones import tombstone_schema, write_tombstones
 from headrace.spark.merge.upsert import Upsert
 from headrace.spark.tables.attempts import attempts
-from headrace.spark.tables.options import DeltaOptions, IcebergOptions
+from headrace.spark.tables.options import COMPACT_EVERY, DeltaOptions, IcebergOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -207,8 +207,8 @@ class _Attempt:
             if version.has(batch) or self._conflicts(removed, version):
                 self.version.sink.remove(added)
                 return version.has(batch)
-        self.version.sink.remove(added)
-        return False
+        # The last commit may have succeeded although its answer was lost, so the files are kept.
+        raise MergeConflict(f"{self.merge.table.label}: batch {batch.batch_id} could not be committed")
 
     def _conflicts(self, removed: Iterable[TableFile], newer: TableVersion) -> bool:
         """Return whether the merge might have another result in the newer version."""
@@ -238,7 +238,11 @@ def merge_into(format_: str, given: Mapping[str, str], upsert: Upsert, events: "
     """Return the merge of events with this schema into a table, by the format and options of `df.write`."""
     match format_:
         case "headrace-delta":
-            return _into_delta(DeltaOptions.of(given), upsert, events)
+            options = DeltaOptions.of(given)
+            if "compactevery" not in {name.lower() for name in given}:
+                # By default only directories are compacted, because appends cannot do it safely elsewhere.
+                options = replace(options, compact_every=COMPACT_EVERY)
+            return _into_delta(options, upsert, events)
         case "headrace-iceberg":
             return _into_iceberg(IcebergOptions.of(given), upsert, events)
     raise InvalidOption("format", f"{format_!r} has no upserts; expected headrace-delta or headrace-iceberg")

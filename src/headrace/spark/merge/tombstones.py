@@ -57,7 +57,9 @@ def write_tombstones(
         added = version.write(rows.repartition(1))
         if version.replace(removed, added, batch):
             return table.load()
-        if not table.load().contains(added):  # else the answer was lost
+        newer = table.load()
+        # Without a newer version this commit may still succeed, and its files are needed.
+        if newer.files.keys() != version.files.keys() and not newer.contains(added):
             version.sink.remove(added)
     raise TableUnavailable(f"{table.label}: too many concurrent commits")
 
