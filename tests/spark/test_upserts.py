@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headrace.spark.batch import Batch
+from headrace.spark.merge import tombstones
 from headrace.spark.merge.upsert import Upsert
 from spark.change_events import (
     Change,
@@ -128,8 +129,22 @@ def test_a_late_event_does_not_bring_a_deleted_row_back_until_the_deletion_is_fo
     assert merge(3, NOON + dt.timedelta(days=1), inserted(1, 21), deleted(3, 1)) == [1]
     # Files of expired tombstones leave their table when the next one is written.
     assert merge(4, NOON + dt.timedelta(days=2, minutes=1), deleted(4, 1), inserted(2, 9)) == [1, 2]
-    tombstones = DeltaTable(tmp_path / "_headrace_tombstones").to_pyarrow_table()
-    assert sorted(tombstones["id"].to_pylist()) == [3, 4]
+    remembered = DeltaTable(tmp_path / "_headrace_tombstones").to_pyarrow_table()
+    assert sorted(remembered["id"].to_pylist()) == [3, 4]
+
+
+@pytest.mark.long
+def test_small_files_of_tombstones_are_merged(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tombstones, "MOST_FILES", 1)
+    merge_all(delta(tmp_path), [events(spark, [deleted(key, 5)]) for key in range(3)])
+
+    found = DeltaTable(tmp_path / "_headrace_tombstones")
+    assert len(found.file_uris()) == 1
+    assert sorted(found.to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2]
+    merge_all(delta(tmp_path), [events(spark, [inserted(key, 4 + key) for key in range(3)])], first=3)
+    assert [each["id"] for each in rows_of(tmp_path)] == [2]
 
 
 def test_events_without_a_key_or_a_sequence_stop_the_query(spark: SparkSession, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Iceberg, Parquet
 from headrace.spark.batch import Batch
-from headrace.spark.merge.merge import merge_into
+from headrace.spark.merge.merge import merge_batch
 from headrace.spark.merge.upsert import Upsert
 from headrace.spark.sink_options import SinkOptions
 
@@ -173,8 +173,8 @@ def _append(query: Query, checkpoint: Path, frame: "DataFrame", batch_id: int) -
 
 
 def _merge(query: Query, upserts: Upsert, checkpoint: Path, frame: "DataFrame", batch_id: int) -> None:
-    merge = merge_into(query.format, query.options, upserts, frame.schema)
-    merge.apply(frame, Batch(read_query_id(checkpoint), batch_id))
+    batch = Batch(read_query_id(checkpoint), batch_id)
+    merge_batch(query.format, query.options, upserts, frame, batch)
 
 
 def _last_batch(query: "StreamingQuery") -> int:

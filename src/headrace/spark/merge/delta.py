@@ -5,6 +5,7 @@ version does not exist, in a directory and in an object store. Its removals say 
 compaction or an overwrite of another program that began before fails.
 """
 
+import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from headrace.spark.batch import Batch
 from headrace.spark.merge.bounds import Bounds, bounds_of, known
 from headrace.spark.merge.table import Table, TableFile, TableVersion
 from headrace.spark.tables.delta import DeltaSink
-from headrace.spark.tables.delta_compaction import FEATURES, stored_schema
+from headrace.spark.tables.delta_compaction import FEATURES
 from headrace.spark.tables.delta_log import MARK
 from headrace.spark.tables.delta_table import WHAT, DeltaFile, files_of, filesystem, has_any, open_table
 from headrace.spark.tables.options import DeltaOptions
@@ -52,7 +53,7 @@ class DeltaMergeTable(Table):
 class DeltaVersion(TableVersion):
     def __init__(self, options: DeltaOptions, table: "DeltaTable") -> None:
         self._table = table
-        self.schema = stored_schema(table)
+        self.schema = StructType.fromJson(json.loads(table.schema().to_json()))
         self.sink = DeltaSink(options, self.schema, overwrite=False)
         self.filesystem = partial(filesystem, options)
         self.files = {each["path"]: _file(each) for each in files_of(table)}

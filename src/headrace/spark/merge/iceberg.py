@@ -16,7 +16,6 @@ from pyspark.sql.types import StructType
 from headrace.spark.batch import Batch
 from headrace.spark.merge.bounds import Bounds, bounds_of, known
 from headrace.spark.merge.table import Table, TableFile, TableVersion
-from headrace.spark.tables.files import DataFile
 from headrace.spark.tables.iceberg import IcebergSink
 from headrace.spark.tables.iceberg_files import data_location, described
 from headrace.spark.tables.iceberg_schema import spark_schema
@@ -82,7 +81,7 @@ class IcebergVersion(TableVersion):
     def definition(self) -> object:
         return self._table.schema(), self._table.spec()
 
-    def replace(self, removed: Sequence[TableFile], added: Sequence[DataFile], batch: Batch) -> bool:
+    def replace(self, removed: Sequence[TableFile], added: Sequence[Any], batch: Batch) -> bool:
         summary = {QUERY_ID: batch.query_id, BATCH_ID: str(batch.batch_id)}
         new = described(self._table, added)
         try:
@@ -98,9 +97,8 @@ class IcebergVersion(TableVersion):
             return False
         return True
 
-    def contains(self, added: Sequence[DataFile]) -> bool:
-        below = data_location(self._table)
-        return any(f"{below}/{each.path}" in self.files for each in added)
+    def contains(self, added: Sequence[Any]) -> bool:
+        return any(each.file_path in self.files for each in described(self._table, added))
 
 
 def _entries(table: "PyIcebergTable") -> "dict[str, ManifestEntry]":

@@ -278,6 +278,13 @@ def _into_iceberg(options: IcebergOptions, upsert: Upsert, events: "StructType")
     )
 
 
+def merge_batch(
+    format_: str, options: Mapping[str, str], upsert: Upsert, frame: "DataFrame", batch: Batch
+) -> None:
+    """Merge a batch into a table, unless it has been merged."""
+    merge_into(format_, options, upsert, frame.schema).apply(frame, batch)
+
+
 def upsert_batches(
     format_: str, options: Mapping[str, str], upsert: Upsert
 ) -> "Callable[[DataFrame, int], None]":
@@ -286,6 +293,6 @@ def upsert_batches(
     def merge(frame: "DataFrame", batch_id: int) -> None:
         query_id = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         assert query_id is not None, "upserts are for foreachBatch of a streaming query"
-        merge_into(format_, options, upsert, frame.schema).apply(frame, Batch(query_id, batch_id))
+        merge_batch(format_, options, upsert, frame, Batch(query_id, batch_id))
 
     return merge

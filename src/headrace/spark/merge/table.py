@@ -3,7 +3,7 @@
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -74,7 +74,10 @@ class TableVersion(ABC):
         by_size = sorted(files, key=lambda each: each.size, reverse=True)
         tasks = min(len(by_size), spark.sparkContext.defaultParallelism) or 1
         dealt = [each for n in range(tasks) for each in by_size[n::tasks]]
-        listed = spark.createDataFrame([(pickle.dumps(each),) for each in dealt], "file binary")
+        # Executors do not need the bounds.
+        listed = spark.createDataFrame(
+            [(pickle.dumps(replace(each, bounds={})),) for each in dealt], "file binary"
+        )
         return listed.mapInArrow(read, read.schema)
 
     def write(self, rows: "DataFrame") -> list[Any]:

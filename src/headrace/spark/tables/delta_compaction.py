@@ -108,7 +108,7 @@ def _check(table: "DeltaTable") -> None:
     """Raise LeftToOthers if another program writes to the table, or if it has unknown features."""
     if unknown := sorted(set(table.protocol().writer_features or ()) - FEATURES):
         raise LeftToOthers(f"it has features that this sink does not support ({', '.join(unknown)})")
-    types = {each.name: each.dataType for each in stored_schema(table).fields}
+    types = {each.name: each.dataType for each in _stored_schema(table).fields}
     for name in table.metadata().partition_columns:
         if not isinstance(types[name], PARTITIONING):
             raise LeftToOthers(f"it is partitioned by column {name!r}, a {types[name].simpleString()}")
@@ -144,13 +144,13 @@ def _is_below(options: DeltaOptions, path: str) -> bool:
     return not path.startswith("/") and "://" not in path
 
 
-def stored_schema(table: "DeltaTable") -> StructType:
+def _stored_schema(table: "DeltaTable") -> StructType:
     return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
 def _merge_schema(table: "DeltaTable") -> pa.Schema:
     """Return the columns of a file, all nullable: older files may lack some of them."""
-    columns = arrow_schema(storable(stored_schema(table)))
+    columns = arrow_schema(storable(_stored_schema(table)))
     partitioned_by = table.metadata().partition_columns
     return pa.schema([each for each in columns if each.name not in partitioned_by])
 
