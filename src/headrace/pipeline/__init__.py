@@ -17,6 +17,7 @@ The arguments of a function are the names of sources and views. Its result is wr
 query.
 """
 
+from headrace.pipeline.debezium import Debezium
 from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source, View
 from headrace.pipeline.decoders import Avro, Csv, Json, Number, Raw, Text
 from headrace.pipeline.errors import PipelineError
@@ -28,6 +29,7 @@ __all__ = [
     "BadRows",
     "Console",
     "Csv",
+    "Debezium",
     "Delta",
     "Iceberg",
     "Json",

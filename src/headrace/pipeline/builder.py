@@ -77,7 +77,8 @@ class Builder:
             reason = F.when(reason.isNotNull(), F.raise_error(message).cast("string"))
         columns = [column.alias(name) for name, column in decoded.columns.items()]
         fields = ("topic", "partition", "offset", "timestamp", "key", "headers")
-        found = records.select(*columns, F.struct(*fields).alias(RECORD), reason.alias(_REASON))
+        rows = records if decoded.skipped is None else records.where(~decoded.skipped)
+        found = rows.select(*columns, F.struct(*fields).alias(RECORD), reason.alias(_REASON))
         return found.where(F.col(_REASON).isNull()).drop(_REASON)
 
     def _decoded(self, source: Source) -> "tuple[DataFrame, Decoded]":
@@ -158,6 +159,7 @@ def _with_key(value: Decoded, key: Decoded, given: "Column") -> Decoded:
         {**value.columns, KEY: F.when(given.isNotNull(), whole)},
         F.coalesce(value.reason, F.concat(F.lit("its key: "), key.reason)),
         {**value.staged, **key.staged},
+        value.skipped,
     )
 
 

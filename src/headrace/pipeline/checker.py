@@ -92,9 +92,9 @@ class Checker:
         if isinstance(target, Topic):
             return self._check_topic(sink, target, query)
         if isinstance(target, Delta):
-            return _check_delta(query.options, query.frame.schema)
+            return _check_delta(query.options, _stored_schema(target, query.frame.schema))
         if isinstance(target, Iceberg):
-            return _check_iceberg(query.options, query.frame.schema)
+            return _check_iceberg(query.options, _stored_schema(target, query.frame.schema))
         if isinstance(target, Parquet) and target.directory is not None:
             found = _check_writable(target.directory)
             check_directory(target.directory, self._state.checkpoint(query.name))
@@ -146,6 +146,14 @@ def _check_writable(path: Path) -> str:
     if not os.access(existing, os.W_OK | os.X_OK):
         raise PermissionError(f"{existing} is not writable")
     return f"directory {path} {'exists' if path.exists() else _WILL}"
+
+
+def _stored_schema(target: Delta | Iceberg, rows: "StructType") -> "StructType":
+    if target.upserts is None:
+        return rows
+    from headrace.spark.merge.events import stored_schema  # noqa: PLC0415  imports Spark
+
+    return stored_schema(rows, target.upserts)
 
 
 def _check_delta(given: Mapping[str, str], schema: "StructType") -> str:

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column
+    from pyspark.sql.types import StructType
 
-_CORRUPT: Final = "_corrupt"
+CORRUPT: Final = "_corrupt"
 
 
 class Decoded(NamedTuple):
@@ -20,6 +21,7 @@ class Decoded(NamedTuple):
     columns: "Mapping[str, Column]"
     reason: "Column"
     staged: "Mapping[str, Column]" = MappingProxyType({})  # columns that these use, evaluated first
+    skipped: "Column | None" = None  # whether a record is neither a row nor a bad row
 
 
 class Decoder(Protocol):
@@ -119,8 +121,8 @@ class Json:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         text = value.cast("string")
-        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-        parsed = F.from_json(text, f"{self.schema}, {_CORRUPT} string", options)
+        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        parsed = F.from_json(text, f"{self.schema}, {CORRUPT} string", options)
         why = F.when(F.try_parse_json(text).isNull(), "it is not JSON").otherwise(
             f"it is JSON, but does not fit {self.schema}"
         )
@@ -141,8 +143,8 @@ class Csv:
     def decode(self, value: "Column") -> Decoded:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-        parsed = F.from_csv(value.cast("string"), F.lit(f"{self.schema}, {_CORRUPT} string"), options)
+        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        parsed = F.from_csv(value.cast("string"), F.lit(f"{self.schema}, {CORRUPT} string"), options)
         return _decoded(value, parsed, self.schema, F.lit(f"it does not fit {self.schema}"))
 
 
@@ -165,23 +167,32 @@ class Avro:
 def _decoded(value: "Column", parsed: "Column", schema: str, reason: "Column") -> Decoded:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    wrong = value.isNotNull() & (parsed.isNull() | parsed[_CORRUPT].isNotNull())
+    wrong = value.isNotNull() & (parsed.isNull() | parsed[CORRUPT].isNotNull())
     return Decoded({name: parsed[name] for name in _fields(schema)}, F.when(wrong, reason))
 
 
 def _fields(schema: str) -> list[str]:
-    found = _names(schema)
+    return parsed_schema(schema).fieldNames()
+
+
+def parsed_schema(schema: str) -> "StructType":
+    """Return the columns of a schema in Spark's DDL; PipelineError if it is not one."""
+    found = _parsed(schema)
     if not found:
         raise PipelineError(f"{schema!r} is not a schema; expected NAME TYPE, NAME TYPE, ...")
     return found
 
 
 def _names(schema: str) -> list[str]:
-    """Return the names of the fields, none if it is not a schema. Spark parses it, in a session."""
+    return _parsed(schema).fieldNames()
+
+
+def _parsed(schema: str) -> "StructType":
+    """Return the columns, none if it is not a schema. Spark parses it, in a session."""
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
     try:
-        return [each.name for each in cast("StructType", StructType.fromDDL(schema)).fields]
+        return cast("StructType", StructType.fromDDL(schema))
     except PySparkException:
-        return []
+        return StructType()

@@ -23,7 +23,10 @@ from headrace.pipeline.parquet_files import claim_directory
 from headrace.pipeline.paths import spark_url
 from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.state import State
-from headrace.pipeline.targets import Parquet
+from headrace.pipeline.targets import Delta, Iceberg, Parquet
+from headrace.spark.batch import Batch
+from headrace.spark.merge.merge import merge_batch
+from headrace.spark.merge.upsert import Upsert
 from headrace.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -145,7 +148,10 @@ def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuer
         .option("checkpointLocation", spark_url(checkpoint))
         .outputMode(query.sink.mode)
     )
-    if query.sink.mode != "append" and query.format == "headrace":
+    upserts = query.sink.target.upserts if isinstance(query.sink.target, Delta | Iceberg) else None
+    if upserts is not None:
+        writer = writer.foreachBatch(partial(_merge, query, upserts, checkpoint))
+    elif query.sink.mode != "append" and query.format == "headrace":
         # Spark's sinks in Python support only append; a batch has no output mode.
         writer = writer.foreachBatch(partial(_append, query, checkpoint))
     else:
@@ -164,6 +170,11 @@ def _append(query: Query, checkpoint: Path, frame: "DataFrame", batch_id: int) -
     if SinkOptions.of(options).exactly_once:
         options |= {"txnAppId": read_query_id(checkpoint), "txnVersion": str(batch_id)}
     frame.write.format(query.format).options(**options).mode("append").save()
+
+
+def _merge(query: Query, upserts: Upsert, checkpoint: Path, frame: "DataFrame", batch_id: int) -> None:
+    batch = Batch(read_query_id(checkpoint), batch_id)
+    merge_batch(query.format, query.options, upserts, frame, batch)
 
 
 def _last_batch(query: "StreamingQuery") -> int:

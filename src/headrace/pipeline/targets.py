@@ -1,15 +1,18 @@
 """The targets of sinks: topics, tables, files and the terminal."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.paths import local_path, spark_url
+from headrace.spark.errors import InvalidOption
+from headrace.spark.merge.upsert import TOMBSTONES_FOR, Upsert
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _SOON: Final = "1 second"
 _SELDOM: Final = "10 seconds"  # a table gets a file with every batch
@@ -95,12 +98,70 @@ class Parquet(_Files):
         return "parquet", {"path": path, **self.options}
 
 
+class _Upsertable:
+    """A table that rows are appended to, or merged into."""
+
+    __slots__ = ()
+    upserts: Upsert | None
+    files: int | None
+
+    @property
+    @abstractmethod
+    def label(self) -> str: ...
+
+    def shape(self, frame: "DataFrame") -> "DataFrame":
+        if self.upserts is None:
+            return _in_files(frame, self.files)
+        from headrace.spark.merge.events import check_events  # noqa: PLC0415  imports Spark
+
+        check_events(frame, self.upserts)
+        return frame
+
+    def upsert(
+        self,
+        *,
+        keys: str | Iterable[str],
+        sequence_by: str | Iterable[str],
+        deletes: "str | Column | None" = None,
+        columns: Iterable[str] = (),
+        except_columns: Iterable[str] = (),
+        history: bool = False,
+        tombstones_for: str = TOMBSTONES_FOR,
+    ) -> Self:
+        """Return the table as a target of events: each inserts, updates or deletes the row of its `keys`.
+
+        Of several events of a key, also in different batches, the one with the greatest `sequence_by` wins.
+        An event that meets the condition `deletes` deletes the row, and the deletion is remembered for
+        `tombstones_for`. All columns are written, or only `columns`, or all but `except_columns`. With
+        `history` all versions of a row are kept, with columns __START_AT and __END_AT.
+        """
+        if self.files is not None:
+            raise PipelineError(f"{self.label}: upserts determine the number of files: leave `files` out")
+        try:
+            rules = Upsert.of(
+                keys=keys,
+                sequence_by=sequence_by,
+                deletes=deletes,
+                columns=columns,
+                except_columns=except_columns,
+                history=history,
+                tombstones_for=tombstones_for,
+            )
+        except InvalidOption as error:
+            raise PipelineError(f"{self.label}: {error}") from error
+        return replace(self, upserts=rules)  # type: ignore[type-var]
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        return ("append", "complete") if self.upserts is None else ("append", "update")
+
+
 @dataclass(frozen=True, slots=True)
-class Delta(_Files):
+class Delta(_Upsertable, _Files):
     """A Delta table, each batch exactly once."""
 
     compact_every: int | None = None  # batches; None: 50 if the table is in a local directory, else never
-    modes: ClassVar[tuple[str, ...]] = ("append", "complete")
+    upserts: Upsert | None = None
 
     @property
     def label(self) -> str:
@@ -116,21 +177,18 @@ class Delta(_Files):
 
 
 @dataclass(frozen=True, slots=True)
-class Iceberg:
+class Iceberg(_Upsertable):
     """An Iceberg table, each batch exactly once: Iceberg("trucks.positions", {"type": "sql", ...})."""
 
     table: str
     catalog: Mapping[str, str] = field(repr=False)  # may contain passwords
     files: int | None = None
     every: str = _SELDOM
-    modes: ClassVar[tuple[str, ...]] = ("append", "complete")
+    upserts: Upsert | None = None
 
     @property
     def label(self) -> str:
         return f"Iceberg table {self.table}"
-
-    def shape(self, frame: "DataFrame") -> "DataFrame":
-        return _in_files(frame, self.files)
 
     def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
         catalog = {f"catalog.{name}": value for name, value in self.catalog.items()}

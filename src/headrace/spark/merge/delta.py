@@ -1,0 +1,136 @@
+"""Delta tables whose files a merge replaces.
+
+deltalake makes the commit, without its own retries: it creates the next version of the log only if that
+version does not exist, in a directory and in an object store. Its removals say that they change data, so a
+compaction or an overwrite of another program that began before fails.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
+
+from pyspark.sql.types import StructType
+
+from headrace.spark.batch import Batch
+from headrace.spark.merge.bounds import Bounds, bounds_of, known
+from headrace.spark.merge.table import Table, TableFile, TableVersion
+from headrace.spark.tables.delta import DeltaSink
+from headrace.spark.tables.delta_compaction import FEATURES
+from headrace.spark.tables.delta_log import MARK
+from headrace.spark.tables.delta_table import WHAT, DeltaFile, files_of, filesystem, has_any, open_table
+from headrace.spark.tables.options import DeltaOptions
+from headrace.spark.tables.packages import needed
+from headrace.spark.tables.schema import UnfitTable
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+deltalake = needed("deltalake", WHAT)
+_UNENCODED: Final = "!$&'()+,-./:;=@_~"  # characters that deltalake writes to paths as they are
+_SLACK_US: Final = 1000  # bounds of times are cut to milliseconds
+
+logger = logging.getLogger(__name__)
+
+
+class DeltaMergeTable(Table):
+    """A table at a path, created for rows of `schema` if it does not exist."""
+
+    def __init__(self, options: DeltaOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self.label = f"Delta table {options.path}"
+
+    def load(self) -> TableVersion:
+        table = open_table(self._options, self._schema)
+        check_rewritable(table)
+        return DeltaVersion(self._options, table)
+
+
+class DeltaVersion(TableVersion):
+    def __init__(self, options: DeltaOptions, table: "DeltaTable") -> None:
+        self._table = table
+        self.schema = StructType.fromJson(json.loads(table.schema().to_json()))
+        self.sink = DeltaSink(options, self.schema, overwrite=False)
+        self.filesystem = partial(filesystem, options)
+        self.files = {each["path"]: _file(each) for each in files_of(table)}
+        self.partition_by = tuple(table.metadata().partition_columns)
+
+    def has(self, batch: Batch) -> bool:
+        done = self._table.transaction_version(batch.query_id)
+        return done is not None and done >= batch.batch_id
+
+    @property
+    def definition(self) -> object:
+        metadata, protocol = self._table.metadata(), self._table.protocol()
+        schema = self._table.schema().to_json()
+        return metadata.id, metadata.configuration, metadata.partition_columns, schema, protocol
+
+    def replace(self, removed: Sequence[TableFile], added: Sequence[DeltaFile], batch: Batch) -> bool:
+        transaction = needed("deltalake.transaction", WHAT)
+        now_ms = time.time_ns() // 1_000_000
+        try:
+            self._table.create_write_transaction(
+                [
+                    *(transaction.RemoveAction(each.path, True, now_ms, each.size) for each in removed),
+                    *(
+                        transaction.AddAction(
+                            each.path, each.size, each.partition, now_ms, True, each.statistics
+                        )
+                        for each in added
+                    ),
+                ],
+                "append",
+                self._table.schema(),
+                list(self.partition_by),
+                commit_properties=deltalake.CommitProperties(
+                    custom_metadata=MARK,
+                    max_commit_retries=0,
+                    app_transactions=[deltalake.Transaction(batch.query_id, batch.batch_id, now_ms)],
+                ),
+            )
+        except deltalake.exceptions.CommitFailedError as error:
+            logger.info("%s was not committed: %s", batch, error)
+            return False
+        return True
+
+    def contains(self, added: Sequence[DeltaFile]) -> bool:
+        return has_any(self._table, added)
+
+
+def check_rewritable(table: "DeltaTable") -> None:
+    """Raise UnfitTable if rows of the table cannot be moved to other files, or not be deleted."""
+    protocol, configuration = table.protocol(), table.metadata().configuration
+    if unknown := sorted(set(protocol.writer_features or ()) - FEATURES):
+        raise UnfitTable(f"upserts do not support features of the table: {', '.join(unknown)}")
+    for name in ("delta.appendOnly", "delta.enableChangeDataFeed"):
+        if configuration.get(name, "").lower() == "true":
+            raise UnfitTable(f"upserts do not support tables with {name}: unset it, or use another table")
+
+
+def _file(action: Mapping[str, Any]) -> TableFile:
+    path = unquote(action["path"])
+    if path.startswith("/") or "://" in path or quote(path, safe=_UNENCODED) != action["path"]:
+        raise UnfitTable(
+            f"upserts cannot replace the file {action['path']}: its path is absolute, or encoded in an "
+            "unusual way. OPTIMIZE in the program that has written it may help"
+        )
+    return TableFile(
+        name=action["path"],
+        path=path,
+        size=action["size_bytes"],
+        bounds=_bounds(action),
+        constants=action.get("partition") or {},
+    )
+
+
+def _bounds(action: Mapping[str, Any]) -> dict[str, Bounds]:
+    low, high = action.get("min") or {}, action.get("max") or {}
+    of_values = ((name, bounds_of(low[name], high.get(name), slack_us=_SLACK_US)) for name in low)
+    of_partition = (
+        (name, bounds_of(value, value)) for name, value in (action.get("partition") or {}).items()
+    )
+    return known([*of_values, *of_partition])

@@ -1,0 +1,140 @@
+"""Iceberg tables whose files a merge replaces: one snapshot with the operation `overwrite`.
+
+The catalog refuses the commit if the table has a newer snapshot than the one that was read.
+"""
+
+import datetime as dt
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pyiceberg import types as iceberg
+from pyiceberg.conversions import from_bytes
+from pyspark.sql.types import StructType
+
+from headrace.spark.batch import Batch
+from headrace.spark.merge.bounds import Bounds, bounds_of, known
+from headrace.spark.merge.table import Table, TableFile, TableVersion
+from headrace.spark.tables.iceberg import IcebergSink
+from headrace.spark.tables.iceberg_files import data_location, described
+from headrace.spark.tables.iceberg_schema import spark_schema
+from headrace.spark.tables.iceberg_table import (
+    BATCH_ID,
+    BATCH_OF,
+    QUERY_ID,
+    WHAT,
+    is_in,
+    open_table,
+    without_retries,
+)
+from headrace.spark.tables.options import IcebergOptions
+from headrace.spark.tables.packages import needed
+from headrace.spark.tables.schema import UnfitTable, storable
+
+if TYPE_CHECKING:
+    import pyarrow.fs
+    from pyiceberg.manifest import DataFile as ManifestEntry
+    from pyiceberg.table import Table as PyIcebergTable
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+logger = logging.getLogger(__name__)
+
+
+class IcebergMergeTable(Table):
+    """A table of a catalog, created for rows of `schema` if it does not exist."""
+
+    def __init__(self, options: IcebergOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self.label = f"Iceberg table {options.table}"
+
+    def load(self) -> TableVersion:
+        return IcebergVersion(self._options, open_table(self._options, self._schema))
+
+
+class IcebergVersion(TableVersion):
+    def __init__(self, options: IcebergOptions, table: "PyIcebergTable") -> None:
+        self._table = table
+        self.schema = spark_schema(table.schema())
+        storable(self.schema)  # raises UnfitTable for types that Spark does not have
+        self.sink = IcebergSink(options, self.schema, overwrite=False)
+        self.ids = {each.name: each.field_id for each in table.schema().fields}
+        self.partition_by = ()
+        self._entries = _entries(table)
+        files = needed("pyiceberg.io.pyarrow", WHAT).PyArrowFileIO(dict(table.io.properties))
+        scheme, host, _ = files.parse_location(data_location(table))
+        self.filesystem = partial(_itself, files.fs_by_scheme(scheme, host))
+        self.files = {}
+        for name, entry in self._entries.items():
+            found_scheme, found_host, path = files.parse_location(name)
+            if (found_scheme, found_host) != (scheme, host):
+                raise UnfitTable(f"upserts cannot replace the file {name}: it is not at {scheme}://{host}")
+            size, bounds = entry.file_size_in_bytes, _bounds(table, entry)
+            self.files[name] = TableFile(name=name, path=path, size=size, bounds=bounds)
+
+    def has(self, batch: Batch) -> bool:
+        return is_in(self._table, batch)
+
+    @property
+    def definition(self) -> object:
+        return self._table.schema(), self._table.spec()
+
+    def replace(self, removed: Sequence[TableFile], added: Sequence[Any], batch: Batch) -> bool:
+        summary = {QUERY_ID: batch.query_id, BATCH_ID: str(batch.batch_id)}
+        new = described(self._table, added)
+        try:
+            with without_retries(self._table).transaction() as transaction:
+                transaction.set_properties({f"{BATCH_OF}{batch.query_id}": str(batch.batch_id)})
+                with transaction.update_snapshot(snapshot_properties=summary).overwrite() as snapshot:
+                    for file in removed:
+                        snapshot.delete_data_file(self._entries[file.name])
+                    for entry in new:
+                        snapshot.append_data_file(entry)
+        except needed("pyiceberg.exceptions", WHAT).CommitFailedException as error:
+            logger.info("%s was not committed: %s", batch, error)
+            return False
+        return True
+
+    def contains(self, added: Sequence[Any]) -> bool:
+        return any(each.file_path in self.files for each in described(self._table, added))
+
+
+def _entries(table: "PyIcebergTable") -> "dict[str, ManifestEntry]":
+    found = {}
+    for task in table.scan().plan_files():
+        if task.delete_files:
+            raise UnfitTable(
+                f"upserts cannot replace the file {task.file.file_path}, which has deleted rows "
+                "(merge-on-read): rewrite the data files in the program that has deleted them"
+            )
+        found[task.file.file_path] = task.file
+    return found
+
+
+def _bounds(table: "PyIcebergTable", entry: "ManifestEntry") -> dict[str, Bounds]:
+    low, high = entry.lower_bounds or {}, entry.upper_bounds or {}
+    return known((each.name, _bounds_of(each, low, high)) for each in table.schema().fields)
+
+
+def _bounds_of(
+    field: iceberg.NestedField, low: Mapping[int, bytes], high: Mapping[int, bytes]
+) -> Bounds | None:
+    if field.field_id not in low or field.field_id not in high:
+        return None
+    kind = field.field_type
+    return bounds_of(*(_value(kind, each[field.field_id]) for each in (low, high)))
+
+
+def _value(kind: iceberg.IcebergType, data: bytes) -> Any:
+    """Return a bound as Python represents it; None for a type whose bounds are not compared."""
+    if isinstance(kind, iceberg.TimestamptzType):
+        return _EPOCH + dt.timedelta(microseconds=cast("int", from_bytes(kind, data)))
+    if isinstance(kind, iceberg.IntegerType | iceberg.LongType | iceberg.StringType | iceberg.DateType):
+        return from_bytes(kind, data)  # of a date: days since 1970
+    return None
+
+
+def _itself(filesystem: "pyarrow.fs.FileSystem") -> "pyarrow.fs.FileSystem":
+    return filesystem

@@ -1,0 +1,298 @@
+"""A MERGE of one batch into a table, by copy-on-write.
+
+1. The batch is reduced to the newest event of each key.
+2. Its deletions become tombstones, which refuse late events from now on.
+3. The files that may contain the keys, by their statistics, are joined with the keys. That gives the files
+   that have to be replaced, and the events that are older than the row in the table.
+4. Executors read those files, apply the events, and write new files.
+5. One commit replaces the files, with the ids of the query and the batch. A repeated batch is skipped.
+
+Rows do not pass the driver: it sees names, sizes and statistics of files, and bounds of the batch's keys.
+
+If another commit comes in between and affects these files, or adds files that may contain these keys, the
+merge is computed again from the new version. A commit elsewhere in the table does no harm.
+"""
+
+import datetime as dt
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from headrace.spark.batch import Batch
+from headrace.spark.errors import InvalidOption, SparkError
+from headrace.spark.merge.bounds import may_contain
+from headrace.spark.merge.events import (
+    SEQUENCE,
+    Facts,
+    as_rows,
+    checked,
+    column,
+    facts_of,
+    newest,
+    sequence_of,
+    stored_schema,
+)
+from headrace.spark.merge.resolution import (
+    STALE,
+    current_rows,
+    history_rows,
+    located,
+    without_deleted,
+    without_stale,
+)
+from headrace.spark.merge.table import FILE, Table, TableFile, TableVersion
+from headrace.spark.merge.tombstones import tombstone_schema, write_tombstones
+from headrace.spark.merge.upsert import Upsert
+from headrace.spark.tables.attempts import attempts
+from headrace.spark.tables.options import COMPACT_EVERY, DeltaOptions, IcebergOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+SMALL: Final = 0.5  # of the target size: such files are merged
+MERGED_BYTES: Final = 1 << 30  # in one batch
+EVENTS_PER_FILE: Final = 500_000
+TOMBSTONES: Final = "_headrace_tombstones"  # a directory that Delta's readers and VACUUM ignore
+
+logger = logging.getLogger(__name__)
+
+
+class MergeConflict(SparkError):
+    """Other programs have changed the same files in every attempt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """Merges batches into one table. Tombstones are written only if there are deletes."""
+
+    table: Table
+    tombstones: Table | None
+    upsert: Upsert
+    target_file_bytes: int
+    compact_every: int
+    now: Callable[[], dt.datetime] = field(default=lambda: dt.datetime.now(dt.UTC))
+
+    def apply(self, frame: "DataFrame", batch: Batch) -> None:
+        """Merge the batch, unless it has been merged; MergeConflict after too many attempts."""
+        version = self.table.load()
+        if version.has(batch):
+            logger.info("%s has already been committed to %s", batch, self.table.label)
+            return
+        events = newest(checked(frame, self.upsert), self.upsert).persist()
+        try:
+            facts = facts_of(events, self.upsert)
+            if not facts.count:
+                return
+            for _ in attempts():
+                if version.has(batch) or self._attempt(version, events, facts, batch):
+                    return
+                version = self.table.load()
+        finally:
+            events.unpersist()
+        raise MergeConflict(
+            f"{self.table.label}: batch {batch.batch_id} conflicts with other commits in every attempt. "
+            "Run fewer programs that write to the same keys"
+        )
+
+    def _attempt(self, version: TableVersion, frame: "DataFrame", facts: Facts, batch: Batch) -> bool:
+        """Merge into this version; return False after a conflict."""
+        with ExitStack() as cached:
+            events = as_rows(frame, version.schema, self.upsert)
+            attempt = _Attempt(self, version, self._tombstones(events, facts, batch), facts, cached)
+            removed, rows = attempt.plan(events, compact=self._is_compaction_due(batch))
+            added = version.write(self._arranged(rows, removed, facts, version))
+        if not removed and not added and not facts.deletes:
+            return True  # all events were late
+        return attempt.commit(removed, added, batch)
+
+    def _tombstones(self, events: "DataFrame", facts: Facts, batch: Batch) -> TableVersion | None:
+        if self.tombstones is None:
+            return None
+        if not facts.deletes:
+            return self.tombstones.load()
+        keep, now = self.upsert.tombstones_for, self.now()
+        now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as precise as Delta's statistics
+        return write_tombstones(self.tombstones, events, batch, now=now, keep=keep)
+
+    def _is_compaction_due(self, batch: Batch) -> bool:
+        return self.compact_every > 0 and (batch.batch_id + 1) % self.compact_every == 0
+
+    def _arranged(
+        self, rows: "DataFrame", removed: Iterable[TableFile], facts: Facts, version: TableVersion
+    ) -> "DataFrame":
+        """Return the rows in as many tasks as there will be files, each with a range of keys.
+
+        Narrow ranges let later batches ignore files by their statistics.
+        """
+        by_size = sum(each.size for each in removed) / self.target_file_bytes
+        files = max(1, math.ceil(by_size), math.ceil(facts.count / EVENTS_PER_FILE))
+        keys = [column(name) for name in dict.fromkeys((*version.partition_by, *self.upsert.keys))]
+        spread = rows.repartition(1) if files == 1 else rows.repartitionByRange(files, *keys)
+        return spread.sortWithinPartitions(*keys)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A merge into one version of the table and of its tombstones."""
+
+    merge: Merge
+    version: TableVersion
+    tombstones: TableVersion | None
+    facts: Facts
+    cached: ExitStack
+
+    def plan(self, events: "DataFrame", *, compact: bool) -> "tuple[list[TableFile], DataFrame]":
+        """Return the files to replace, and the rows that replace theirs."""
+        upsert, version, spark = self.merge.upsert, self.version, events.sparkSession
+        found = self._located(events)
+        wanted = found if upsert.history else found.where(~column(STALE))
+        names = {each[FILE] for each in wanted.select(FILE).distinct().collect()}
+        if compact:
+            names |= set(self._small_files())
+        removed = [version.files[name] for name in sorted(names)]
+        rows = version.scan(spark, removed, version.schema.fieldNames())
+        tombstones = self._deletions(events)
+        if upsert.history:
+            return removed, history_rows(rows, events, tombstones, upsert)
+        effective = without_stale(events, found, upsert)
+        if tombstones is not None:
+            effective = without_deleted(effective, tombstones, upsert)
+        return removed, current_rows(rows, self._persisted(effective), upsert)
+
+    def _located(self, events: "DataFrame") -> "DataFrame":
+        upsert = self.merge.upsert
+        candidates = _candidates(self.version, self.facts)
+        rows = self.version.scan(events.sparkSession, candidates, upsert.required, name=True)
+        # With history all rows of a key are computed again, so none of them makes an event obsolete.
+        known = F.lit(None) if upsert.history else sequence_of(upsert)
+        return self._persisted(located(events, rows.withColumn(SEQUENCE, known), upsert))
+
+    def _deletions(self, events: "DataFrame") -> "DataFrame | None":
+        if self.tombstones is None or not (candidates := _candidates(self.tombstones, self.facts)):
+            return None
+        columns = [*self.merge.upsert.keys, SEQUENCE]
+        return self.tombstones.scan(events.sparkSession, candidates, columns)
+
+    def _small_files(self) -> list[str]:
+        """Return the names of files to merge, the smallest first; none if there is only one."""
+        limit = self.merge.target_file_bytes * SMALL
+        small = sorted((each.size, each.name) for each in self.version.files.values() if each.size < limit)
+        total = accumulate(size for size, _ in small)
+        chosen = [name for (_, name), bytes_ in zip(small, total, strict=True) if bytes_ <= MERGED_BYTES]
+        return chosen if len(chosen) > 1 else []
+
+    def _persisted(self, frame: "DataFrame") -> "DataFrame":
+        kept = frame.persist()
+        self.cached.callback(kept.unpersist)
+        return kept
+
+    # -- commit --------------------------------------------------------------------------------
+
+    def commit(self, removed: Sequence[TableFile], added: Sequence[Any], batch: Batch) -> bool:
+        """Replace the files; return False, and remove the new ones, if other commits conflict."""
+        version = self.version
+        for _ in attempts():
+            if version.replace(removed, added, batch):
+                return True
+            version = self.merge.table.load()
+            if version.contains(added):
+                return True  # the answer to the commit was lost
+            if version.has(batch) or self._conflicts(removed, version):
+                self.version.sink.remove(added)
+                return version.has(batch)
+        # The last commit may have succeeded although its answer was lost, so the files are kept.
+        raise MergeConflict(f"{self.merge.table.label}: batch {batch.batch_id} could not be committed")
+
+    def _conflicts(self, removed: Iterable[TableFile], newer: TableVersion) -> bool:
+        """Return whether the merge might have another result in the newer version."""
+        return (
+            self.version.definition != newer.definition
+            or any(each.name not in newer.files for each in removed)
+            or self._has_new_keys(self.version, newer)
+            or (
+                self.tombstones is not None
+                and self.merge.tombstones is not None
+                and self._has_new_keys(self.tombstones, self.merge.tombstones.load())
+            )
+        )
+
+    def _has_new_keys(self, older: TableVersion, newer: TableVersion) -> bool:
+        return any(each.name not in older.files for each in _candidates(newer, self.facts))
+
+
+def _candidates(version: TableVersion, facts: Facts) -> list[TableFile]:
+    return [each for each in version.files.values() if may_contain(each.bounds, facts.bounds)]
+
+
+# -- entry ---------------------------------------------------------------------------------------
+
+
+def merge_into(format_: str, given: Mapping[str, str], upsert: Upsert, events: "StructType") -> Merge:
+    """Return the merge of events with this schema into a table, by the format and options of `df.write`."""
+    match format_:
+        case "headrace-delta":
+            options = DeltaOptions.of(given)
+            if "compactevery" not in {name.lower() for name in given}:
+                # By default only directories are compacted, because appends cannot do it safely elsewhere.
+                options = replace(options, compact_every=COMPACT_EVERY)
+            return _into_delta(options, upsert, events)
+        case "headrace-iceberg":
+            return _into_iceberg(IcebergOptions.of(given), upsert, events)
+    raise InvalidOption("format", f"{format_!r} has no upserts; expected headrace-delta or headrace-iceberg")
+
+
+def _into_delta(options: DeltaOptions, upsert: Upsert, events: "StructType") -> Merge:
+    from headrace.spark.merge.delta import DeltaMergeTable  # noqa: PLC0415
+
+    beside = replace(options, path=f"{options.path.rstrip('/')}/{TOMBSTONES}", partition_by=())
+    return Merge(
+        table=DeltaMergeTable(options, stored_schema(events, upsert)),
+        tombstones=DeltaMergeTable(beside, tombstone_schema(events, upsert))
+        if upsert.deletes is not None
+        else None,
+        upsert=upsert,
+        target_file_bytes=options.target_file_bytes,
+        compact_every=options.compact_every,
+    )
+
+
+def _into_iceberg(options: IcebergOptions, upsert: Upsert, events: "StructType") -> Merge:
+    from headrace.spark.merge.iceberg import IcebergMergeTable  # noqa: PLC0415
+
+    beside = replace(options, table=f"{options.table}__tombstones")
+    return Merge(
+        table=IcebergMergeTable(options, stored_schema(events, upsert)),
+        tombstones=IcebergMergeTable(beside, tombstone_schema(events, upsert))
+        if upsert.deletes is not None
+        else None,
+        upsert=upsert,
+        target_file_bytes=options.target_file_bytes,
+        compact_every=options.compact_every,
+    )
+
+
+def merge_batch(
+    format_: str, options: Mapping[str, str], upsert: Upsert, frame: "DataFrame", batch: Batch
+) -> None:
+    """Merge a batch into a table, unless it has been merged."""
+    merge_into(format_, options, upsert, frame.schema).apply(frame, batch)
+
+
+def upsert_batches(
+    format_: str, options: Mapping[str, str], upsert: Upsert
+) -> "Callable[[DataFrame, int], None]":
+    """Return a function for `writeStream.foreachBatch` that merges each batch into the table."""
+
+    def merge(frame: "DataFrame", batch_id: int) -> None:
+        query_id = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        assert query_id is not None, "upserts are for foreachBatch of a streaming query"
+        merge_batch(format_, options, upsert, frame, Batch(query_id, batch_id))
+
+    return merge

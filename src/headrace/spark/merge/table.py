@@ -1,0 +1,170 @@
+"""A table whose files can be replaced: what a merge needs of Delta and Iceberg."""
+
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.types import StringType, StructField, StructType
+
+from headrace.spark.batch import Batch
+from headrace.spark.merge.bounds import Bounds
+from headrace.spark.tables.arrow import arrow_schema, as_schema
+from headrace.spark.tables.writers import Sink
+
+if TYPE_CHECKING:
+    import pyarrow.fs
+    from pyspark.sql import DataFrame, SparkSession
+
+FILE: Final = "__file"  # the column with the name of the file that a row was read from
+Filesystem: TypeAlias = "Callable[[], pa.fs.FileSystem]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFile:
+    """A file of a table."""
+
+    name: str  # as in the table's list of files
+    path: str  # in the file system of the table
+    size: int
+    bounds: Mapping[str, Bounds]
+    constants: Mapping[str, Any] = field(default_factory=dict)  # partition columns that are not in the file
+
+
+class TableVersion(ABC):
+    """A version of a table: its files, and a commit that succeeds only if it is still the last version."""
+
+    schema: StructType
+    files: Mapping[str, TableFile]
+    partition_by: tuple[str, ...]
+    sink: Sink  # writes rows of `schema`
+    filesystem: Filesystem
+    ids: Mapping[str, int] | None = None  # of columns, if the format identifies them by id
+
+    @abstractmethod
+    def has(self, batch: Batch) -> bool:
+        """Return whether this batch, or a later one of its query, has been committed."""
+
+    @property
+    @abstractmethod
+    def definition(self) -> object:
+        """The schema, the partitioning and the properties that matter for new files."""
+
+    @abstractmethod
+    def replace(self, removed: Sequence[TableFile], added: Sequence[Any], batch: Batch) -> bool:
+        """Make the next version, with the batch; return False, without a change, if it exists already."""
+
+    @abstractmethod
+    def contains(self, added: Sequence[Any]) -> bool:
+        """Return whether any of these new files is part of the table."""
+
+    def scan(
+        self, spark: "SparkSession", files: Iterable[TableFile], columns: Iterable[str], *, name: bool = False
+    ) -> "DataFrame":
+        """Return these columns of the rows of files; with `name` also the file's name, in FILE.
+
+        Executors read the files with the code that writes them, so a URL needs no jar. Each task gets about
+        the same number of bytes.
+        """
+        wanted = StructType([self.schema[each] for each in columns])
+        read = _Read(self.filesystem, wanted, self.ids, name=name)
+        by_size = sorted(files, key=lambda each: each.size, reverse=True)
+        tasks = min(len(by_size), spark.sparkContext.defaultParallelism) or 1
+        dealt = [each for n in range(tasks) for each in by_size[n::tasks]]
+        # Executors do not need the bounds.
+        listed = spark.createDataFrame(
+            [(pickle.dumps(replace(each, bounds={})),) for each in dealt], "file binary"
+        )
+        return listed.mapInArrow(read, read.schema)
+
+    def write(self, rows: "DataFrame") -> list[Any]:
+        """Write the rows to files, which are not part of the table yet; return their descriptions."""
+        messages = rows.mapInArrow(_Write(self.sink), "files binary").collect()
+        return [file for each in messages for file in pickle.loads(each["files"])]  # noqa: S301  our own
+
+
+class Table(ABC):
+    """A table, which other programs may write to."""
+
+    label: str
+
+    @abstractmethod
+    def load(self) -> TableVersion:
+        """Return the current version; the table is created if it does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Reads files on executors. A column that a file lacks is null."""
+
+    filesystem: Filesystem
+    columns: StructType
+    ids: Mapping[str, int] | None
+    name: bool
+
+    @property
+    def schema(self) -> StructType:
+        return StructType([*self.columns.fields, *([StructField(FILE, StringType())] if self.name else [])])
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        filesystem = self.filesystem()
+        for batch in batches:
+            for each in batch.column(0).to_pylist():
+                yield from self._rows(filesystem, pickle.loads(each))  # noqa: S301  our own
+
+    def _rows(self, filesystem: "pa.fs.FileSystem", file: TableFile) -> Iterator[pa.RecordBatch]:
+        schema = arrow_schema(StructType([StructField(e.name, e.dataType) for e in self.columns.fields]))
+        with pq.ParquetFile(file.path, filesystem=filesystem) as opened:
+            names = column_names(opened.schema_arrow, self.columns.fieldNames(), self.ids)
+            for batch in opened.iter_batches(columns=list(names.values())):
+                rows = completed(batch, schema, names, file.constants)
+                if self.name:
+                    rows = rows.append_column(FILE, _constant(file.name, pa.string(), rows.num_rows))
+                yield rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """Writes rows on executors, and returns descriptions of the files to the driver."""
+
+    sink: Sink
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        written = list(self.sink.write(batch for batch in batches if batch.num_rows))
+        if written:
+            yield pa.record_batch({"files": pa.array([pickle.dumps(written)], pa.binary())})
+
+
+def column_names(found: pa.Schema, wanted: Iterable[str], ids: Mapping[str, int] | None) -> dict[str, str]:
+    """Return the names of columns in a file, by their names in the table.
+
+    With `ids` a column is found by its id, as it may have been renamed, unless the file has no ids.
+    """
+    by_id = {
+        int(each.metadata[b"PARQUET:field_id"]): each.name
+        for each in found
+        if each.metadata and b"PARQUET:field_id" in each.metadata
+    }
+    if ids is None or not by_id:
+        return {name: name for name in wanted if name in found.names}
+    return {name: by_id[ids[name]] for name in wanted if ids[name] in by_id}
+
+
+def completed(
+    batch: pa.RecordBatch, schema: pa.Schema, names: Mapping[str, str], constants: Mapping[str, Any]
+) -> pa.RecordBatch:
+    """Return the batch with all columns of the schema: from the file, constant, or null."""
+    columns = [
+        batch.column(names[each.name])
+        if each.name in names
+        else _constant(constants.get(each.name), each.type, batch.num_rows)
+        for each in schema
+    ]
+    return as_schema(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)
+
+
+def _constant(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
+    return pa.nulls(rows, kind) if value is None else pa.repeat(pa.scalar(value, kind), rows)

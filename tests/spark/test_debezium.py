@@ -1,0 +1,208 @@
+"""Change events of Debezium: decoded, and merged into tables by pipelines."""
+
+import io
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from headrace.pipeline import Debezium, Delta, Json, Pipeline, PipelineError, Registry
+from headrace.pipeline.checker import Checker
+from headrace.pipeline.progress import Progress
+from headrace.pipeline.runner import Runner
+from headrace.pipeline.topics import create, missing_topics
+from spark.change_events import (
+    Change,
+    disordered,
+    envelope,
+    final_rows,
+    history_of_source,
+    json_value,
+)
+from spark.registry_plant import Gateway, RegistryPlant
+from wire.confluent import make_topic, read, send
+from wire.process import BrokerProcess
+
+ROW = Json("id bigint, name string, amount int")
+VALUE = {
+    "type": "record",
+    "name": "Value",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "name", "type": ["null", "string"]},
+        {"name": "amount", "type": ["null", "int"]},
+    ],
+}
+ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "namespace": "shop.public.customers",
+    "fields": [
+        {"name": "before", "type": ["null", VALUE]},
+        {"name": "after", "type": ["null", "Value"]},
+        {
+            "name": "source",
+            "type": {
+                "type": "record",
+                "name": "Source",
+                "namespace": "io.debezium.connector.postgresql",
+                "fields": [
+                    {"name": "connector", "type": "string"},
+                    {"name": "ts_ms", "type": "long"},
+                    {"name": "lsn", "type": ["null", "long"]},
+                ],
+            },
+        },
+        {"name": "op", "type": "string"},
+        {"name": "ts_ms", "type": ["null", "long"]},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def gateway(broker: BrokerProcess) -> Iterator[Gateway]:
+    running = Gateway(broker.bootstrap)
+    running.start()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def plant(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path, gateway: Gateway
+) -> Iterator[RegistryPlant]:
+    yield RegistryPlant(spark, broker.bootstrap, tmp_path, gateway)
+    for query in spark.streams.active:
+        query.stop()
+
+
+def produce(plant: RegistryPlant, topic: str, values: Sequence[tuple[int, bytes | None]]) -> None:
+    """Send values with the keys of their rows, each key to one partition."""
+    messages = [{"key": b"%d" % key, "value": value, "partition": key % 2} for key, value in values]
+    assert [error for error, _ in send(plant.bootstrap, topic, messages) if error] == []
+
+
+def customers(name: str, decode: Debezium, path: Path, **options: str) -> Pipeline:
+    pipeline = Pipeline(name)
+    pipeline.source("changes", topic=name, decode=decode, options=options)
+    target = Delta(str(path)).upsert(
+        keys="id", sequence_by="lsn", deletes="_op = 'd'", except_columns=["_op"]
+    )
+
+    @pipeline.sink(target)
+    def table(changes: DataFrame) -> DataFrame:
+        return changes.select("id", "name", "amount", "_op", "_source.lsn", "_record")
+
+    return pipeline
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().sort_by("id").to_pylist()
+    return found
+
+
+def test_events_in_json_become_rows_and_what_is_no_event_says_why(spark: SparkSession) -> None:
+    insert, delete = Change(1, "a", 5, "c", 10), Change(2, None, None, "d", 11)
+    values: list[bytes | None] = [
+        json_value(insert, wrapped=False),
+        json_value(delete, wrapped=True),
+        None,
+        json.dumps(envelope(insert) | {"op": "m", "after": None}).encode(),
+        b"{nonsense",
+        b'{"id": 1, "name": "a"}',
+        json.dumps(envelope(insert) | {"after": None}).encode(),
+        json.dumps(envelope(delete) | {"before": None}).encode(),
+        json.dumps(envelope(insert) | {"op": "t"}).encode(),
+        json.dumps(envelope(insert) | {"op": "x"}).encode(),
+        json.dumps(envelope(insert) | {"after": {"id": "one"}}).encode(),
+    ]
+    rows = spark.createDataFrame(list(enumerate(values)), "n int, value binary").coalesce(1)
+    found = Debezium(ROW).settled("topic").decode(rows["value"])
+    assert found.skipped is not None
+    shown = rows.select(
+        "n",
+        *(column.alias(name) for name, column in found.columns.items() if name != "_source"),
+        found.columns["_source"]["lsn"].alias("lsn"),
+        found.columns["_source"]["table"].alias("table"),
+        found.reason.alias("why"),
+        found.skipped.alias("skipped"),
+    ).orderBy("n")
+
+    *good, last = [tuple(each)[1:] for each in shown.collect()]
+    assert good[:2] == [
+        (1, "a", 5, "c", 10, "customers", None, False),
+        (2, None, None, "d", 11, "customers", None, False),
+    ]
+    assert [(each[-2], each[-1]) for each in good[2:4]] == [(None, True), (None, True)]
+    assert [each[-2] for each in good[4:]] == [
+        "it is not JSON",
+        "it is not a change event: it has no op",
+        "it is a change event with op c, and has no after",
+        "it is a change event with op d, and has no before",
+        "the table was truncated (op t), and no rows say which",
+        "it has an unknown op: x",
+    ]
+    assert last[-2] == f"it is JSON, but not a change event of {ROW.schema}"
+
+
+def test_a_pipeline_keeps_a_table_equal_to_the_source(plant: RegistryPlant) -> None:
+    chance = random.Random(21)
+    changes = history_of_source(chance, keys=20, changes=150)
+    values: list[tuple[int, bytes | None]] = []
+    for each in disordered(chance, changes, distance=40):
+        values.append((each.id, json_value(each, wrapped=chance.random() < 0.5)))
+        if each.op == "d":
+            values.append((each.id, None))
+    values.insert(50, (1, b"no event"))
+    make_topic(plant.bootstrap, "customers", partitions=2)
+    produce(plant, "customers", values)
+    path = plant.root / "table"
+    pipeline = customers("customers", Debezium(ROW), path, maxOffsetsPerTrigger="100")
+    checker = Checker(plant.spark, pipeline, plant.bootstrap, plant.state(pipeline))
+    assert [each for each in checker.findings() if not each.good] == []
+
+    told: list[Progress] = []
+    create(pipeline, plant.bootstrap, missing_topics(pipeline, plant.bootstrap))
+    state = plant.state(pipeline)
+    Runner(plant.spark, pipeline, plant.bootstrap, state, [told.append]).run(to_the_end=True)
+
+    assert rows_of(path) == final_rows(changes)
+    good = [value for _, value in values if value not in (None, b"no event")]
+    assert sum(each.written for each in told if each.query == "customers.table") == len(good)
+    assert [each.value() for each in read(plant.bootstrap, "customers.dead-letters", partitions=[0, 1])] == [
+        b"no event"
+    ]
+    late = Change(1000, "x", 1, "c", 10_000)
+    produce(plant, "customers", [(late.id, json_value(late, wrapped=True)), *values[:20]])
+    plant.run(pipeline)
+    assert rows_of(path) == final_rows([*changes, late])
+
+
+@pytest.mark.long
+def test_events_in_avro_are_decoded_by_the_registry(plant: RegistryPlant) -> None:
+    number = plant.gateway.register("clients-value", ENVELOPE)
+    changes = history_of_source(random.Random(5), keys=6, changes=40)
+
+    def value(change: Change) -> bytes:
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, fastavro.parse_schema(ENVELOPE), envelope(change))
+        return b"\0" + number.to_bytes(4) + stream.getvalue()
+
+    make_topic(plant.bootstrap, "clients", partitions=2)
+    produce(plant, "clients", [(each.id, value(each)) for each in reversed(changes)])
+    produce(plant, "clients", [(3, None)])
+    path = plant.root / "table"
+    decoder = Debezium(Registry(plant.gateway.url))
+
+    plant.run(customers("clients", decoder, path))
+
+    assert rows_of(path) == final_rows(changes)
+    plant.gateway.register("flat-value", VALUE)
+    with pytest.raises(PipelineError, match="is not the envelope of change events: it has no field after"):
+        decoder.settled("flat")

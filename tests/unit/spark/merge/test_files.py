@@ -1,0 +1,43 @@
+"""Files of a table as rows of its schema, without Spark."""
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from headrace.spark.merge.table import column_names, completed
+
+
+def schema(*names: str, **ids: int) -> pa.Schema:
+    numbered = [pa.field(name, pa.int64(), metadata={"PARQUET:field_id": str(n)}) for name, n in ids.items()]
+    return pa.schema([*(pa.field(name, pa.int64()) for name in names), *numbered])
+
+
+def test_columns_are_found_by_name() -> None:
+    assert column_names(schema("a", "b"), ["b", "c"], None) == {"b": "b"}
+
+
+def test_columns_are_found_by_id_if_the_file_has_ids() -> None:
+    assert column_names(schema(old=1, b=2), ["new", "b", "later"], {"new": 1, "b": 2, "later": 3}) == {
+        "new": "old",
+        "b": "b",
+    }
+    assert column_names(schema("new"), ["new"], {"new": 1}) == {"new": "new"}
+
+
+def test_a_batch_is_completed_with_partition_values_and_nulls_and_cast(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"old": pa.array([1, 2], pa.int32())}), tmp_path / "file")
+    wanted = pa.schema([("day", pa.date32()), ("id", pa.int64()), ("tags", pa.list_(pa.string()))])
+
+    def rows(names: dict[str, str]) -> Iterator[dict[str, Any]]:
+        with pq.ParquetFile(tmp_path / "file", filesystem=pa.fs.LocalFileSystem()) as file:
+            for batch in file.iter_batches(columns=list(names.values())):
+                yield from completed(batch, wanted, names, {"day": dt.date(2026, 1, 1)}).to_pylist()
+
+    day = dt.date(2026, 1, 1)
+    assert list(rows({"id": "old"})) == [{"day": day, "id": n, "tags": None} for n in (1, 2)]
+    assert list(rows({})) == [{"day": day, "id": None, "tags": None}] * 2  # a file without wanted columns
