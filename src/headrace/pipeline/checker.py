@@ -166,7 +166,7 @@ def _check_delta(given: Mapping[str, str], schema: "StructType") -> str:
 def _check_iceberg(given: Mapping[str, str], schema: "StructType") -> str:
     """Return the state of an Iceberg table; SparkError if rows of this schema cannot be written to it."""
     catalogs = needed("pyiceberg.catalog", "an Iceberg table")
-    from headrace.spark.tables.iceberg_table import open_table  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_table import check_new, open_table  # noqa: PLC0415
 
     options = IcebergOptions.of(given)
     try:
@@ -176,5 +176,5 @@ def _check_iceberg(given: Mapping[str, str], schema: "StructType") -> str:
     if exists:
         open_table(options, schema)
         return f"Iceberg table {options.table} {_EXISTS}"
-    storable(schema)
+    check_new(options, schema)
     return f"Iceberg table {options.table} {_WILL}"

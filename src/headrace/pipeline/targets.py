@@ -117,13 +117,22 @@ class Delta(_Files):
 
 @dataclass(frozen=True, slots=True)
 class Iceberg:
-    """An Iceberg table, each batch exactly once: Iceberg("trucks.positions", {"type": "sql", ...})."""
+    """An Iceberg table, each batch exactly once: Iceberg("trucks.positions", {"type": "sql", ...}).
+
+    `partition_by` is the partitioning of a new table: ["day(at)", "bucket(16, id)", "country"].
+    """
 
     table: str
     catalog: Mapping[str, str] = field(repr=False)  # may contain passwords
+    partition_by: Sequence[str] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    compact_every: int | None = None  # batches; None: 50
     files: int | None = None
     every: str = _SELDOM
     modes: ClassVar[tuple[str, ...]] = ("append", "complete")
+
+    def __post_init__(self) -> None:
+        _check_options(self.options, "path", "checkpointLocation")
 
     @property
     def label(self) -> str:
@@ -133,8 +142,13 @@ class Iceberg:
         return _in_files(frame, self.files)
 
     def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
-        catalog = {f"catalog.{name}": value for name, value in self.catalog.items()}
-        return "headrace-iceberg", {"table": self.table, **catalog}
+        options = {f"catalog.{name}": value for name, value in self.catalog.items()}
+        options |= {"table": self.table, **self.options}
+        if self.compact_every is not None:
+            options.setdefault("compactEvery", str(self.compact_every))
+        if self.partition_by:
+            options["partitionBy"] = ",".join(self.partition_by)
+        return "headrace-iceberg", options
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from urllib.request import url2pathname
 
 from headrace.spark.errors import InvalidOption
 from headrace.spark.option_values import Options
+from headrace.spark.tables.partition_texts import split
 
 TARGET_FILE_BYTES: Final = 128 << 20
 COMPACT_EVERY: Final = 50
@@ -20,7 +21,7 @@ _CATALOG: Final = "catalog."
 _DEFAULT_CATALOG: Final = "default"  # of pyiceberg
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
 _DELTA: Final = ("partitionBy", "compactEvery", "targetFileBytes")
-_ICEBERG: Final = ("table", "compactEvery", "targetFileBytes")
+_ICEBERG: Final = ("table", "partitionBy", "compactEvery", "targetFileBytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class DeltaOptions:
     """
 
     path: str
-    storage: Mapping[str, str] = field(default_factory=dict)
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # may contain passwords
     partition_by: tuple[str, ...] = ()
     compact_every: int = COMPACT_EVERY
     target_file_bytes: int = TARGET_FILE_BYTES
@@ -62,12 +63,14 @@ class DeltaOptions:
 class IcebergOptions:
     """`catalog` is passed to pyiceberg, and overrides its own configuration of `catalog_name`.
 
+    partition_by: the partitioning of a new table, as in ("day(at)", "bucket(16,id)").
     compact_every and target_file_bytes: as for Delta.
     """
 
     table: str
     catalog_name: str = _DEFAULT_CATALOG
-    catalog: Mapping[str, str] = field(default_factory=dict)
+    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)  # may contain passwords
+    partition_by: tuple[str, ...] = ()
     compact_every: int = COMPACT_EVERY
     target_file_bytes: int = TARGET_FILE_BYTES
 
@@ -83,6 +86,7 @@ class IcebergOptions:
             table=table,
             catalog_name=catalog.pop("name", _DEFAULT_CATALOG),
             catalog=catalog,
+            partition_by=options.parsed("partitionBy", split, ()),
             compact_every=options.integer("compactEvery", COMPACT_EVERY, least=0),
             target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )

@@ -48,7 +48,7 @@ def test_the_second_of_two_drivers_that_commit_one_batch_to_iceberg_finds_it_the
     other.commit(late, BATCH)
 
     assert ids_of(iceberg) == [0, 1, 2, 3, 4]
-    assert not _path(iceberg, late[0].path).exists()
+    assert not _path(iceberg, late[0].file.path).exists()
 
 
 def test_of_two_drivers_that_commit_one_batch_at_the_same_time_one_adds_its_files(
