@@ -209,7 +209,7 @@ def _refused(frame: DataFrame, lake: Lake, **options: Any) -> str:
     ("columns", "sentence"),
     [
         ("id string", "column 'id' is bigint in the table, and string in the DataFrame: cast it"),
-        ("id long, more int", "column 'more' is not in the table: drop it, or add it to the table first"),
+        ("id long, more int", "column 'more' is not in the table: drop it, set evolve to \"add\", or add it"),
         ("id long, NAME string", "column 'NAME' is called 'name' in the table: rename it"),
         ("id long, gap interval day", "column 'gap' is interval day, which tables do not have"),
     ],

@@ -97,8 +97,12 @@ class Parquet(_Files):
 
 @dataclass(frozen=True, slots=True)
 class Delta(_Files):
-    """A Delta table, each batch exactly once."""
+    """A Delta table, each batch exactly once.
 
+    `evolve=["add"]` adds columns of the rows that the table lacks.
+    """
+
+    evolve: Sequence[str] = ()
     compact_every: int | None = None  # batches; None: 50 if the table is in a local directory, else never
     modes: ClassVar[tuple[str, ...]] = ("append", "complete")
 
@@ -112,6 +116,8 @@ class Delta(_Files):
             options.setdefault("compactEvery", str(self.compact_every))
         if self.partition_by:
             options["partitionBy"] = ",".join(self.partition_by)
+        if self.evolve:
+            options["evolve"] = _listed(self.evolve)
         return "headrace-delta", options
 
 
@@ -120,11 +126,16 @@ class Iceberg:
     """An Iceberg table, each batch exactly once: Iceberg("trucks.positions", {"type": "sql", ...}).
 
     `partition_by` is the partitioning of a new table: ["day(at)", "bucket(16, id)", "country"].
+    `evolve=["add", "widen"]` adds columns that the table lacks, and widens int to bigint and float to double.
+    `renames` has new names of the table's columns by their old ones, and `drops` columns to drop from it.
     """
 
     table: str
     catalog: Mapping[str, str] = field(repr=False)  # may contain passwords
     partition_by: Sequence[str] = ()
+    evolve: Sequence[str] = ()
+    renames: Mapping[str, str] = field(default_factory=dict)
+    drops: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     compact_every: int | None = None  # batches; None: 50
     files: int | None = None
@@ -148,6 +159,12 @@ class Iceberg:
             options.setdefault("compactEvery", str(self.compact_every))
         if self.partition_by:
             options["partitionBy"] = ",".join(self.partition_by)
+        if self.evolve:
+            options["evolve"] = _listed(self.evolve)
+        if self.renames:
+            options["renameColumns"] = ",".join(f"{old}:{new}" for old, new in self.renames.items())
+        if self.drops:
+            options["dropColumns"] = _listed(self.drops)
         return "headrace-iceberg", options
 
 
@@ -183,6 +200,10 @@ def _check_options(options: Mapping[str, str], *reserved: str) -> None:
             raise PipelineError(
                 f"option {by_lower[name.lower()]!r} cannot be set for a sink: {instead[name]}"
             )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names if isinstance(names, str) else ",".join(names)
 
 
 def _in_files(frame: "DataFrame", files: int | None) -> "DataFrame":

@@ -1,6 +1,7 @@
 """A Delta table: it is opened or created, and files are added in one commit with the batch id."""
 
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from headrace.spark.batch import Batch
 from headrace.spark.errors import InvalidOption
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.delta_log import MARK
+from headrace.spark.tables.evolution import Change, applied, changes
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.packages import needed
-from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_fit, check_partitioning, storable
+from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_partitioning, storable
 
 if TYPE_CHECKING:
     import pyarrow.fs
@@ -27,6 +29,8 @@ arrow = needed("pyarrow", WHAT)
 _ADD_COLUMN: Final = "with deltalake: DeltaTable(path).alter.add_columns([...])"
 _UNSAFE: Final = frozenset(" ,;{}()\n\t=")  # characters that Delta does not allow in the names of columns
 _RULES: Final = ("delta.invariants", "delta.generationExpression", "delta.identity")
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +44,49 @@ class DeltaFile:
 
 
 def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":
-    """Return the table, created if necessary; UnfitTable if it cannot have rows of this schema."""
+    """Return the table, created or changed if necessary; UnfitTable if it cannot have rows of this schema."""
     stored = storable(schema)
     try:
         if not deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
             _create(options, stored)
-        table: DeltaTable = deltalake.DeltaTable(options.path, storage_options=dict(options.storage))
+        table = load_table(options)
     except (deltalake.exceptions.DeltaError, OSError) as error:
         raise TableUnavailable(f"the table {options.path} cannot be opened: {error}") from error
-    _check(table, schema, options)
+    for attempt in attempts():
+        found = check_table(table, schema, options)
+        if not found:
+            return table
+        try:
+            _change(table, found)
+        except deltalake.exceptions.CommitFailedError:
+            # Another writer was first; perhaps it has added the same columns.
+            if attempt == ATTEMPTS:
+                raise
+        table = load_table(options)
+    raise UnfitTable("other writers change the table's schema again and again, and the batch does not fit")
+
+
+def load_table(options: DeltaOptions) -> "DeltaTable":
+    table: DeltaTable = deltalake.DeltaTable(options.path, storage_options=dict(options.storage))
     return table
+
+
+def stored_schema(table: "DeltaTable") -> StructType:
+    return StructType.fromJson(json.loads(table.schema().to_json()))
+
+
+def _change(table: "DeltaTable", found: Sequence[Change]) -> None:
+    """Add columns, also to structs; deltalake merges the given columns into those of the table."""
+    schema = applied(stored_schema(table), found)
+    names = dict.fromkeys(each.path[0] for each in found)
+    for each in found:
+        if _UNSAFE.intersection(each.path[-1]):
+            raise UnfitTable(f"column {each.path[-1]!r} has a character that Delta does not allow in names")
+    table.alter.add_columns(
+        [deltalake.Field.from_json(json.dumps(schema[name].jsonValue())) for name in names],
+        commit_properties=deltalake.CommitProperties(custom_metadata=MARK),
+    )
+    logger.info("%s: %s", table.table_uri, ", ".join(map(str, found)))
 
 
 def _create(options: DeltaOptions, schema: StructType) -> None:
@@ -67,7 +104,9 @@ def _create(options: DeltaOptions, schema: StructType) -> None:
     )
 
 
-def _check(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> None:
+def check_table(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> list[Change]:
+    """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
+    storable(schema)
     metadata, stored = table.metadata(), json.loads(table.schema().to_json())
     partitioned_by = tuple(metadata.partition_columns)
     if options.partition_by and options.partition_by != partitioned_by:
@@ -80,7 +119,14 @@ def _check(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> No
             f"column {missing[0]!r}, which the table is partitioned by, is missing in the DataFrame: add it"
         )
     _check_rules(metadata.configuration, stored)
-    check_fit(schema, StructType.fromJson(stored), add_column=_ADD_COLUMN)
+    found = changes(schema, StructType.fromJson(stored), options.evolve, add_column=_ADD_COLUMN)
+    for each in found:
+        if each.kind == "widen":
+            raise UnfitTable(
+                f"the table cannot {each}: a Delta table has wider types only with the feature "
+                "typeWidening, which deltalake neither reads nor writes. Cast the column, or copy the table"
+            )
+    return found
 
 
 def _check_rules(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> None:

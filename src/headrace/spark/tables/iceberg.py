@@ -58,12 +58,13 @@ class IcebergSink(Sink):
 
     def commit(self, files: Sequence[IcebergFile], batch: Batch | None) -> None:
         from headrace.spark.tables.iceberg_compaction import compact  # noqa: PLC0415
-        from headrace.spark.tables.iceberg_files import described  # noqa: PLC0415
+        from headrace.spark.tables.iceberg_files import check_columns, described  # noqa: PLC0415
         from headrace.spark.tables.iceberg_table import add_files, open_table  # noqa: PLC0415
 
         if not files and not self._overwrite:
             return  # an empty batch can be repeated without effect
         table = open_table(self._options, self._schema)
+        check_columns(table, files)
         if not add_files(table, described(table, files), overwrite=self._overwrite, batch=batch):
             logger.info("%s has already been committed to %s", batch, self._options.table)
             self.remove(files)

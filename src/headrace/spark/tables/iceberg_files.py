@@ -4,10 +4,11 @@ We write the files ourselves, because pyiceberg 0.12 writes null lists and maps 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.spark.tables.iceberg_table import WHAT
 from headrace.spark.tables.packages import needed
+from headrace.spark.tables.schema import UnfitTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from headrace.spark.tables.iceberg import IcebergFile
+
+_FIELD_ID: Final = b"PARQUET:field_id"
 
 
 def data_location(table: "Table") -> str:
@@ -36,6 +39,21 @@ def data_filesystem(table: "Table") -> "pa.fs.FileSystem":
 def file_schema(table: "Table", columns: Iterable[str]) -> "pa.Schema":
     """Return the schema of a file with these columns, with the ids by which Iceberg finds them."""
     return needed("pyiceberg.io.pyarrow", WHAT).schema_to_pyarrow(table.schema().select(*columns))
+
+
+def check_columns(table: "Table", files: Sequence["IcebergFile"]) -> None:
+    """Raise UnfitTable if the table no longer has a column of the files, by its id.
+
+    It may have been dropped, and added again with another id: then readers would not find its values.
+    """
+    ids = {each.field_id for each in table.schema().fields}
+    for each in files:
+        for column in each.file.footer.schema.to_arrow_schema():
+            if int(column.metadata[_FIELD_ID]) not in ids:
+                raise UnfitTable(
+                    f"column {column.name!r} has been dropped from the table while the batch was written: "
+                    "restart the query, which repeats the batch"
+                )
 
 
 def described(table: "Table", files: Sequence["IcebergFile"]) -> "list[ManifestEntry]":

@@ -11,11 +11,13 @@ from headrace.spark.errors import InvalidOption
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.options import IcebergOptions
 from headrace.spark.tables.packages import needed
-from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_fit, storable
+from headrace.spark.tables.schema import TableUnavailable, UnfitTable, storable
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table, Transaction
+
+    from headrace.spark.tables.evolution import Change
 
 WHAT: Final = 'format("headrace-iceberg")'
 QUERY_ID: Final = "headrace.query-id"
@@ -24,7 +26,6 @@ BATCH_OF: Final = (
     "headrace.batch-id-of."  # followed by a query's id: the property with the last batch of the query
 )
 LOOK_BACK: Final = 100_000  # snapshots, which the table's metadata has in memory
-_ADD_COLUMN: Final = "with pyiceberg: table.update_schema().add_column(...)"
 _PROPERTIES: Final = {
     # Each commit writes a new metadata file: without this all of them would be kept.
     "write.metadata.delete-after-commit.enabled": "true",
@@ -33,9 +34,10 @@ _PROPERTIES: Final = {
 
 
 def open_table(options: IcebergOptions, schema: StructType) -> "Table":
-    """Return the table, created if necessary; UnfitTable if it cannot have rows of this schema."""
+    """Return the table, created or changed if necessary; UnfitTable if it cannot have rows of this schema."""
     needed("pyiceberg.io.pyarrow", WHAT)
-    from headrace.spark.tables.iceberg_schema import iceberg_schema, spark_schema, widened  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_evolution import evolve  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_schema import iceberg_schema, widened  # noqa: PLC0415
     from headrace.spark.tables.iceberg_spec import check_spec, fields_of, new_spec  # noqa: PLC0415
 
     stored = iceberg_schema(widened(storable(schema)))
@@ -53,9 +55,23 @@ def open_table(options: IcebergOptions, schema: StructType) -> "Table":
     except Exception as error:  # catalogs are plugins with their own exceptions
         raise TableUnavailable(f"the table {options.table} cannot be opened: {error}") from error
     check_spec(table, options.partition_by)
+    evolve(table, schema, options.evolve)
     fields_of(table)
-    check_fit(widened(schema), spark_schema(table.schema()), add_column=_ADD_COLUMN)
     return table
+
+
+def check_table(options: IcebergOptions, schema: StructType) -> "list[Change]":
+    """Return the changes that an existing table needs; UnfitTable if rows of this schema do not fit."""
+    needed("pyiceberg.io.pyarrow", WHAT)
+    from headrace.spark.tables.iceberg_evolution import needed_changes  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_spec import check_spec, fields_of  # noqa: PLC0415
+
+    storable(schema)
+    catalog = needed("pyiceberg.catalog", WHAT).load_catalog(options.catalog_name, **options.catalog)
+    table = catalog.load_table(options.table)
+    check_spec(table, options.partition_by)
+    fields_of(table)
+    return needed_changes(table, schema, options.evolve)
 
 
 def check_new(options: IcebergOptions, schema: StructType) -> None:
