@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.attempts import attempts
 from headrace.spark.tables.delta_log import MARK, checkpoint_if_due, compaction_entry, put_if_absent
-from headrace.spark.tables.delta_table import WHAT, DeltaFile, files_of, filesystem, has_any
+from headrace.spark.tables.delta_table import WHAT, DeltaFile, files_of, filesystem, has_any, load_table
 from headrace.spark.tables.files import Files, remove
 from headrace.spark.tables.options import DeltaOptions, local_directory
 from headrace.spark.tables.packages import needed
@@ -80,7 +80,7 @@ def compact(options: DeltaOptions) -> None:
 
 def _merge(options: DeltaOptions) -> tuple[int, int]:
     """Return how many files were replaced, and by how many."""
-    table = deltalake.DeltaTable(options.path, storage_options=dict(options.storage))
+    table = load_table(options)
     _check(table)
     files = filesystem(options)
     old: list[Mapping[str, Any]] = []

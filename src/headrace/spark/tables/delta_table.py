@@ -27,6 +27,7 @@ WHAT: Final = 'format("headrace-delta")'
 deltalake = needed("deltalake", WHAT)
 arrow = needed("pyarrow", WHAT)
 _ADD_COLUMN: Final = "with deltalake: DeltaTable(path).alter.add_columns([...])"
+OPENINGS: Final = 5  # about a second
 _UNSAFE: Final = frozenset(" ,;{}()\n\t=")  # characters that Delta does not allow in the names of columns
 _RULES: Final = ("delta.invariants", "delta.generationExpression", "delta.identity")
 
@@ -67,8 +68,18 @@ def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":
 
 
 def load_table(options: DeltaOptions) -> "DeltaTable":
-    table: DeltaTable = deltalake.DeltaTable(options.path, storage_options=dict(options.storage))
-    return table
+    """Open the table; a file of the log that is cleaned up meanwhile makes it try again."""
+    for attempt in attempts():
+        try:
+            table: DeltaTable = deltalake.DeltaTable(options.path, storage_options=dict(options.storage))
+        except deltalake.exceptions.TableNotFoundError:
+            raise
+        except deltalake.exceptions.DeltaError:
+            if attempt == OPENINGS:
+                raise
+        else:
+            return table
+    raise AssertionError("unreachable")
 
 
 def stored_schema(table: "DeltaTable") -> StructType:
@@ -177,15 +188,17 @@ def add_files(
     With `overwrite` they replace all other files. `reopen` loads the table again, and checks that it still
     fits, after a conflict with another commit.
     """
-    failed = needed("deltalake.exceptions", WHAT).CommitFailedError
+    # Not only conflicts: reading the log fails while somebody cleans it up. A commit that has succeeded in
+    # spite of an error is found by its transaction or its files.
+    failed = (needed("deltalake.exceptions", WHAT).DeltaError, FileNotFoundError)
     for attempt in attempts():
-        done = table.transaction_version(batch.query_id) if batch else None
-        if batch and done is not None and done >= batch.batch_id:
-            # After an attempt it may be this very commit, whose answer was lost.
-            return attempt > 1
-        if attempt > 1 and has_any(table, files):
-            return True
         try:
+            done = table.transaction_version(batch.query_id) if batch else None
+            if batch and done is not None and done >= batch.batch_id:
+                # After an attempt it may be this very commit, whose answer was lost.
+                return attempt > 1
+            if attempt > 1 and has_any(table, files):
+                return True
             _commit(table, files, overwrite=overwrite, batch=batch)
         except failed:
             if attempt == ATTEMPTS:
