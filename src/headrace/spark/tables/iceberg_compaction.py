@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
+from headrace.spark.tables.clustering import NotClustered, arranged
 from headrace.spark.tables.files import remove
 from headrace.spark.tables.iceberg import IcebergFile
 from headrace.spark.tables.iceberg_files import data_filesystem, data_location, described, file_schema
@@ -43,35 +44,43 @@ def compact(table: "Table", target_bytes: int) -> None:
     """Merge small files. The batch is committed already, so an error is logged, and the next call retries."""
     try:
         table.refresh()
-        merged = _merge(table, target_bytes)
+        before, after = merge(table, target_bytes)
     except Exception as error:  # noqa: BLE001  the batch is committed
         logger.warning("%s was not compacted: %s", ".".join(table.name()), error)
     else:
-        logger.info("%s: %d files were merged", ".".join(table.name()), merged)
+        logger.info("%s: %d files became %d", ".".join(table.name()), before, after)
 
 
-def _merge(table: "Table", target_bytes: int) -> int:
-    """Return the number of merged files; CommitFailedException if other commits conflict."""
+def merge(table: "Table", target_bytes: int, *, cluster_by: Sequence[str] = ()) -> tuple[int, int]:
+    """Return how many files were replaced, and by how many; CommitFailedException if other commits conflict.
+
+    Small files are merged. With `cluster_by` all files are rewritten, with their rows in that order.
+    """
     filesystem = data_filesystem(table)
-    old = list(_mergeable(table, filesystem, target_bytes))
+    old = list(_mergeable(table, filesystem, target_bytes, is_clustered=bool(cluster_by)))
     if not old:
-        return 0
-    written = _written(table, filesystem, old, target_bytes)
+        return 0, 0
+    written = _written(table, filesystem, old, target_bytes, cluster_by)
     try:
         _commit(table, old, described(table, written))
     except needed("pyiceberg.exceptions", WHAT).CommitFailedException:
         remove(filesystem, [each.file.path for each in written])
         raise
-    return len(old)
+    return len(old), len(written)
 
 
 def _written(
-    table: "Table", filesystem: "pa.fs.FileSystem", old: "Sequence[ManifestEntry]", target_bytes: int
+    table: "Table",
+    filesystem: "pa.fs.FileSystem",
+    old: "Sequence[ManifestEntry]",
+    target_bytes: int,
+    cluster_by: Sequence[str],
 ) -> list[IcebergFile]:
     """Write the rows of `old` to new files, each with the rows of one partition."""
     schema = file_schema(table, [each.name for each in table.schema().fields])
     files = PartitionedFiles(filesystem, schema, fields_of(table), target_bytes=target_bytes)
-    written = [IcebergFile(each, table.spec().spec_id) for each in files.write(_rows(table, filesystem, old))]
+    found = arranged(_rows(table, filesystem, old), cluster_by)
+    written = [IcebergFile(each, table.spec().spec_id) for each in files.write(found)]
     before, after = sum(each.record_count for each in old), sum(e.file.footer.num_rows for e in written)
     assert before == after, (before, after)
     return written
@@ -113,23 +122,30 @@ def _whole_files(table: "Table") -> "dict[str, ManifestEntry]":
 
 
 def _mergeable(
-    table: "Table", filesystem: "pa.fs.FileSystem", target_bytes: int
+    table: "Table", filesystem: "pa.fs.FileSystem", target_bytes: int, *, is_clustered: bool
 ) -> "Iterator[ManifestEntry]":
-    """Yield files below half the target size, of the current spec, of partitions with several of them."""
+    """Yield files below half the target size, of the current spec, of partitions with several of them.
+
+    To be clustered, yield all files of the current spec.
+    """
     total = 0
     by_partition: dict[tuple[object, ...], list[ManifestEntry]] = defaultdict(list)
     for file in _whole_files(table).values():
         path = _path(table, file)
-        is_small = file.file_size_in_bytes <= target_bytes * SMALL
+        is_small = is_clustered or file.file_size_in_bytes <= target_bytes * SMALL
         if path is None or not is_small or file.spec_id != table.spec().spec_id:
             continue
         if is_readable(table, filesystem, path):
             total += file.file_size_in_bytes
             by_partition[tuple(file.partition[n] for n in range(len(table.spec().fields)))].append(file)
         if total > MERGED_BYTES:
+            if is_clustered:
+                raise NotClustered(
+                    f"the table has more than {MERGED_BYTES >> 20} MiB, which cannot be sorted in memory"
+                )
             break
     for files in by_partition.values():
-        if len(files) > 1:
+        if len(files) > 1 or is_clustered:
             yield from files
 
 

@@ -49,6 +49,7 @@ class DeltaOptions:
     directory
         are compacted: elsewhere we cannot fence concurrent compactions.
     target_file_bytes: the approximate size at which files are closed, and to which small ones are merged.
+    gives_way: whether a table is not compacted if another program has committed to it recently.
     """
 
     path: str
@@ -57,6 +58,7 @@ class DeltaOptions:
     evolve: Rules = _NO_RULES
     compact_every: int = COMPACT_EVERY
     target_file_bytes: int = TARGET_FILE_BYTES
+    gives_way: bool = True
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "DeltaOptions":

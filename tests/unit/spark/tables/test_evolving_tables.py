@@ -85,7 +85,7 @@ def test_files_of_all_schemas_are_merged(iceberg: IcebergOptions) -> None:
     write(renamed, thing, 2, {"id": 2**41, "thing": "cup"})
     before = rows_of(iceberg)
 
-    assert iceberg_compaction._merge(opened(iceberg), 1 << 20) == 3
+    assert iceberg_compaction.merge(opened(iceberg), 1 << 20)[0] == 3
 
     assert rows_of(iceberg) == before
     assert [row["thing"] for row in before] == [None, "tea", "cup"]

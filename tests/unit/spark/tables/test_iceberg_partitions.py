@@ -203,12 +203,12 @@ def test_compaction_merges_within_partitions(options: IcebergOptions) -> None:
 
     table = iceberg_table.open_table(options, SCHEMA)
     partitions = {repr(task.file.partition) for task in table.scan().plan_files()}
-    assert iceberg_compaction._merge(table, 1 << 20) > 0
+    assert iceberg_compaction.merge(table, 1 << 20)[0] > 0
 
     assert len(list(table.refresh().scan().plan_files())) == len(partitions)
     assert ids_of(options) == sorted([*range(30), *range(31)])
     assert ids_of(options, "id = 7 and name = 'ab7'") == [7, 7]
-    assert iceberg_compaction._merge(table, 1 << 20) == 0, "single files are left alone"
+    assert iceberg_compaction.merge(table, 1 << 20)[0] == 0, "single files are left alone"
 
 
 def test_a_table_that_another_program_has_partitioned_is_written_as_it_is(options: IcebergOptions) -> None:
