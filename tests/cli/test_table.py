@@ -7,14 +7,29 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import load_catalog
 
-from cli.command import Command
+from cli.command import Result
+from headrace.cli import main
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
 
 
+class Headrace:
+    """Runs commands in this process, which has imported the packages of the tables already."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capfd = monkeypatch, capfd
+
+    def __call__(self, *arguments: str) -> Result:
+        self._monkeypatch.setattr("sys.argv", ["headrace", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main.main()
+        out, err = self._capfd.readouterr()
+        return Result(int(end.value.code or 0), out.encode(), err)
+
+
 @pytest.fixture
-def headrace() -> Command:
-    return Command("127.0.0.1:1")  # no cluster is needed
+def headrace(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Headrace:
+    return Headrace(monkeypatch, capfd)
 
 
 @pytest.fixture
@@ -37,7 +52,7 @@ def catalog(tmp_path: Path) -> list[str]:
     return [part for name, value in settings.items() for part in ("--catalog", f"{name}={value}")]
 
 
-def test_a_delta_table_is_shown_compacted_and_vacuumed(headrace: Command, delta: str) -> None:
+def test_a_delta_table_is_shown_compacted_and_vacuumed(headrace: Headrace, delta: str) -> None:
     shown = headrace("table", "status", delta).text
     assert f"{delta}: Delta, version 2, 6 rows, 3 files (3 small)" in shown
     assert headrace("table", "status", delta, "--json").json["columns"] == {"id": "bigint", "name": "string"}
@@ -54,7 +69,7 @@ def test_a_delta_table_is_shown_compacted_and_vacuumed(headrace: Command, delta:
     }
 
 
-def test_an_iceberg_table_is_shown_compacted_and_expired(headrace: Command, catalog: list[str]) -> None:
+def test_an_iceberg_table_is_shown_compacted_and_expired(headrace: Headrace, catalog: list[str]) -> None:
     shown = headrace("table", "status", "shop.orders", *catalog, "--json").json
     assert (shown["format"], shown["files"], shown["rows"], shown["versions"]) == ("Iceberg", 3, 6, 3)
     assert headrace("table", "optimize", "shop.orders", *catalog).text == "shop.orders: 3 files became 1\n"
@@ -78,7 +93,7 @@ def test_an_iceberg_table_is_shown_compacted_and_expired(headrace: Command, cata
     ],
 )
 def test_what_cannot_be_done_is_one_line(
-    headrace: Command, delta: str, arguments: tuple[str, ...], sentence: str
+    headrace: Headrace, delta: str, arguments: tuple[str, ...], sentence: str
 ) -> None:
     given = [delta if each == "TABLE" else each for each in arguments]
     assert sentence in headrace("table", *given).complaint
