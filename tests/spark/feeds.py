@@ -95,7 +95,7 @@ def killed_after_commit(root: Path, source: type[DataSource], options: Mapping[s
     with (root / "driver.log").open("w") as log:
         driver = subprocess.run(
             [sys.executable, "-c", program],
-            env=os.environ | {"PYTHONPATH": str(TESTS)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
             stdout=log,
             stderr=log,  # not a pipe: workers that outlive the driver would hold it open
             timeout=STREAM_TIMEOUT_S,

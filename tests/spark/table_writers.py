@@ -28,6 +28,46 @@ def delta_compactor(path: str) -> None:
             time.sleep(0.01)
 
 
+def delta_maintainer(path: str) -> None:
+    """Do with deltalake all that others do to a table, without any retention, until input is closed."""
+    from deltalake import DeltaTable  # noqa: PLC0415
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415
+
+    closed = _watch_input()
+    while not closed():
+        try:
+            table = DeltaTable(path)
+            table.optimize.compact()
+            # Without `full` it removes only files that a commit has removed: none of uncommitted batches.
+            table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+            table.create_checkpoint()
+        except (DeltaError, OSError):  # somebody else was first
+            time.sleep(0.01)
+
+
+def iceberg_maintainer(settings: str) -> None:
+    """Expire all snapshots but the current one with pyiceberg, and delete what nobody refers to."""
+    from datetime import datetime  # noqa: PLC0415
+
+    from pyiceberg.catalog import load_catalog  # noqa: PLC0415
+    from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415
+
+    given = json.loads(settings)
+    catalog = load_catalog(
+        "default", **{k.removeprefix("catalog."): v for k, v in given.items() if k != "table"}
+    )
+    closed = _watch_input()
+    while not closed():
+        table = catalog.load_table(given["table"])
+        if len(table.snapshots()) < 2:
+            time.sleep(0.05)
+            continue
+        try:
+            table.maintenance.expire_snapshots().older_than(datetime.now()).commit()  # noqa: DTZ005  pyiceberg's
+        except CommitFailedException:  # somebody else was first
+            time.sleep(0.01)
+
+
 def delta_sink(path: str, query: str, compact_every: str) -> None:
     """Write BATCHES batches of one row each, as the driver of a query does."""
     import pyarrow as pa  # noqa: PLC0415
@@ -72,7 +112,7 @@ def _watch_input() -> Any:
 def start(program: str, *arguments: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         [sys.executable, "-m", "spark.table_writers", program, *arguments],
-        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
         stdin=stdin,
     )
 
@@ -102,4 +142,5 @@ def run_together(*programs: tuple[str, ...]) -> None:
 
 
 if __name__ == "__main__":
-    {each.__name__: each for each in (delta_compactor, delta_sink, iceberg_sink)}[sys.argv[1]](*sys.argv[2:])
+    programs = (delta_compactor, delta_maintainer, delta_sink, iceberg_maintainer, iceberg_sink)
+    {each.__name__: each for each in programs}[sys.argv[1]](*sys.argv[2:])

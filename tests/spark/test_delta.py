@@ -276,7 +276,7 @@ def _refused(frame: DataFrame, path: Path, **options: Any) -> str:
     ("columns", "sentence"),
     [
         ("id int", "column 'id' is bigint in the table, and int in the DataFrame: cast it"),
-        ("id long, more int", "column 'more' is not in the table: drop it, or add it to the table first"),
+        ("id long, more int", "column 'more' is not in the table: drop it, set evolve to \"add\", or add it"),
         ("id long, NAME string", "column 'NAME' is called 'name' in the table: rename it"),
         (
             "id long, name array<string>",

@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table
-from pyiceberg.transforms import IdentityTransform
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -169,13 +168,17 @@ def test_an_empty_dataframe_makes_an_empty_table(spark: SparkSession, lake: Lake
     assert lake.rows() == []
 
 
-def test_a_table_that_somebody_has_divided_is_left_alone(spark: SparkSession, lake: Lake) -> None:
-    append(spark.createDataFrame([], SCHEMA), lake)
-    with lake.table.update_spec() as spec:
-        spec.add_field("name", IdentityTransform())
+def test_a_stream_into_a_table_with_hidden_partitioning(spark: SparkSession, feed: Feed, lake: Lake) -> None:
+    for n in range(3):
+        feed.add(range(n * 50, n * 50 + 50))
+    stream(spark, feed, lake, partitionBy="bucket(4, id), truncate(5, name)", compactEvery=2)
 
-    assert "the table fleet.rows is partitioned" in _refused(spark.createDataFrame([(1, "x")], SCHEMA), lake)
-    assert lake.rows() == []
+    partitions = {repr(task.file.partition) for task in lake.table.scan().plan_files()}
+    assert len(partitions) == 4 * 9, "`row 1` to `row 9`"
+    assert lake.ids() == list(range(150))
+    assert len(lake.table.scan("id = 77").to_arrow()) == 1
+    refused = _refused(spark.createDataFrame([(1, "x")], SCHEMA), lake, partitionBy="name")
+    assert "the table is partitioned by bucket(4,id), truncate(5,name): leave the option out" in refused
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
@@ -206,7 +209,7 @@ def _refused(frame: DataFrame, lake: Lake, **options: Any) -> str:
     ("columns", "sentence"),
     [
         ("id string", "column 'id' is bigint in the table, and string in the DataFrame: cast it"),
-        ("id long, more int", "column 'more' is not in the table: drop it, or add it to the table first"),
+        ("id long, more int", "column 'more' is not in the table: drop it, set evolve to \"add\", or add it"),
         ("id long, NAME string", "column 'NAME' is called 'name' in the table: rename it"),
         ("id long, gap interval day", "column 'gap' is interval day, which tables do not have"),
     ],

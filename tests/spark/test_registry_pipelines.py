@@ -156,6 +156,43 @@ def test_a_new_version_is_taken_up_by_the_next_run_and_has_to_fit_a_table(plant:
 
     found = said(plant, pipeline)
     assert found["source orders"] == "1 partitions of grown; id bigint, item string"
-    assert found["sink table"].startswith("column 'item' is not in the table: drop it, or add it")
+    assert found["sink table"].startswith("column 'item' is not in the table: drop it, set evolve to")
     (source,) = plan(pipeline, plant.bootstrap, plant.state(pipeline)).sources
     assert source.decode == "AVRO of grown-value version 2 (id bigint, item string)"
+
+
+def test_a_version_that_is_new_while_the_pipeline_runs_is_followed_and_changes_the_table(
+    plant: RegistryPlant,
+) -> None:
+    gateway = plant.gateway
+    make_topic(plant.bootstrap, "followed")
+    old = gateway.register("followed-value", order())
+    plant.feed("followed", record(old, order(), id=1))
+    path = plant.root / "table"
+    pipeline = Pipeline("followed")
+    registry = Registry(gateway.url, follow=True)
+    pipeline.source("orders", topic="followed", decode=registry, bad_rows="drop")
+
+    @pipeline.sink(Delta(str(path), evolve=["add"]), every="200 milliseconds")
+    def table(orders: DataFrame) -> DataFrame:
+        return orders.drop("_record")
+
+    def rows() -> list[dict[str, Any]]:
+        if not DeltaTable.is_deltatable(str(path)):
+            return []
+        found: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().sort_by("id").to_pylist()
+        return found
+
+    def go_on() -> None:
+        until("there is a row", lambda: len(rows()) == 1, timeout_s=PATIENCE_S)
+        new = gateway.register("followed-value", order(ITEM))
+        plant.feed("followed", record(new, order(ITEM), id=2, item="tea"), record(old, order(), id=3))
+        until("all rows are there", lambda: len(rows()) == 3, timeout_s=PATIENCE_S)
+
+    runner = plant.runner(pipeline)
+    with plant.beside(runner, go_on):
+        runner.run()
+
+    assert rows() == [{"id": 1, "item": None}, {"id": 2, "item": "tea"}, {"id": 3, "item": None}]
+    # The table has the column in the same order, and the query is the same: each batch is there once.
+    assert plant.spark.streams.active == []

@@ -26,6 +26,7 @@ _SECTIONS: Final = {
         "produce": "Write records to a topic.",
         "consume": "Print the records of topics, alone or as a member of a group.",
         "pipeline": "Run pipelines on Spark: from topics into topics and tables.",
+        "table": "Show and maintain Delta and Iceberg tables.",
     },
     "Look and change": {
         "topic": "Create, list, describe, alter and delete topics.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source, View
-from headrace.pipeline.decoders import Decoded, Decoder, Framed, settle
+from headrace.pipeline.decoders import Decoded, Decoder, Following, Framed, settle
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.initial_offsets import with_initial_offsets
 from headrace.pipeline.state import State
@@ -54,6 +54,11 @@ class Builder:
 
     def queries(self) -> Iterator[Query]:
         return map(self.of_sink, self._pipeline.queries())
+
+    def is_outdated(self) -> bool:
+        """Return whether a source has to be decoded by a newer version of its schema."""
+        used: list[object] = [each for pair in self._decoders.values() for each in pair]
+        return any(isinstance(each, Following) and each.is_outdated() for each in used)
 
     # -- rows ----------------------------------------------------------------------------------
 

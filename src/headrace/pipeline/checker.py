@@ -1,7 +1,7 @@
 """Checks of a pipeline that does not run: the cluster, sources, columns, and whether sinks are writable."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,8 @@ from headrace.spark.tables.schema import check_partitioning, storable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+    from headrace.spark.tables.evolution import Change
 
 _EXISTS: Final = "exists, and the columns fit"
 _WILL: Final = "will be created"
@@ -156,17 +158,21 @@ def _stored_schema(target: Delta | Iceberg, rows: "StructType") -> "StructType":
     return stored_schema(rows, target.upserts)
 
 
+def _existing(changes: "Sequence[Change]") -> str:
+    return f"exists, and will change: {', '.join(map(str, changes))}" if changes else _EXISTS
+
+
 def _check_delta(given: Mapping[str, str], schema: "StructType") -> str:
     """Return the state of a Delta table; SparkError if rows of this schema cannot be written to it."""
     deltalake = needed("deltalake", "a Delta table")
-    from headrace.spark.tables.delta_table import open_table  # noqa: PLC0415
+    from headrace.spark.tables.delta_table import check_table, load_table  # noqa: PLC0415
 
     options = DeltaOptions.of(given)
     if "://" not in options.path:
         _check_writable(Path(options.path))
     if deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
-        open_table(options, schema)
-        return f"Delta table {options.path} {_EXISTS}"
+        changes = check_table(load_table(options), schema, options)
+        return f"Delta table {options.path} {_existing(changes)}"
     check_partitioning(options.partition_by, storable(schema))
     return f"Delta table {options.path} {_WILL}"
 
@@ -174,7 +180,7 @@ def _check_delta(given: Mapping[str, str], schema: "StructType") -> str:
 def _check_iceberg(given: Mapping[str, str], schema: "StructType") -> str:
     """Return the state of an Iceberg table; SparkError if rows of this schema cannot be written to it."""
     catalogs = needed("pyiceberg.catalog", "an Iceberg table")
-    from headrace.spark.tables.iceberg_table import open_table  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_table import check_new, check_table  # noqa: PLC0415
 
     options = IcebergOptions.of(given)
     try:
@@ -182,7 +188,6 @@ def _check_iceberg(given: Mapping[str, str], schema: "StructType") -> str:
     except Exception as error:  # catalogs are plugins with their own exceptions
         raise PipelineError(f"the catalog of {options.table} cannot be reached: {error}") from error
     if exists:
-        open_table(options, schema)
-        return f"Iceberg table {options.table} {_EXISTS}"
-    storable(schema)
+        return f"Iceberg table {options.table} {_existing(check_table(options, schema))}"
+    check_new(options, schema)
     return f"Iceberg table {options.table} {_WILL}"

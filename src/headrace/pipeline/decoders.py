@@ -45,6 +45,15 @@ class Framed(Protocol):
 
 
 @runtime_checkable
+class Following(Protocol):
+    """A decoder whose format may have a newer version while it is used."""
+
+    def is_outdated(self) -> bool:
+        """Return whether the queries have to be restarted with a newer version."""
+        ...
+
+
+@runtime_checkable
 class Unsettled(Protocol):
     """A decoder that has to look up its format at the start of a run."""
 

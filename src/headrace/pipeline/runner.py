@@ -73,26 +73,33 @@ class Runner:
         """Run until `stop`, or `to_the_end` of the records that exist now; PipelineError if a query fails."""
         with self._state.running():
             _pickle_by_value(self._pipeline)
-            builder = Builder(
-                self._spark,
-                self._pipeline,
-                self._bootstrap,
-                since_ms=self._state.since_ms,
-                state=self._state,
-            )
-            queries = list(builder.queries())
-            self._spark.streams.addListener(self._listener)
-            started: dict[str, StreamingQuery] = {}
-            try:
-                for each in queries:
-                    checkpoint = self._state.checkpoint(each.name)
-                    started[each.name] = start(each, checkpoint, to_the_end=to_the_end)
-                self._wait(queries, started, to_the_end=to_the_end)
-            finally:
-                self._end(started.values())
-                self._state.have_begun(each.name for each in queries)
-                self._listener.wait(_EVENTS_TIMEOUT_S)
-                self._spark.streams.removeListener(self._listener)
+            while not self._run_to_newer_schema(to_the_end=to_the_end):
+                logger.info("%s: a schema has a newer version, restarting", self._pipeline.name)
+
+    def _run_to_newer_schema(self, *, to_the_end: bool) -> bool:
+        """Run the queries; return False if they have to be restarted with a newer version of a schema."""
+        builder = Builder(
+            self._spark, self._pipeline, self._bootstrap, since_ms=self._state.since_ms, state=self._state
+        )
+        queries = list(builder.queries())
+        self._spark.streams.addListener(self._listener)
+        started: dict[str, StreamingQuery] = {}
+        try:
+            for each in queries:
+                checkpoint = self._state.checkpoint(each.name)
+                started[each.name] = start(each, checkpoint, to_the_end=to_the_end)
+            self._wait(queries, started, to_the_end=to_the_end)
+        except PipelineError:
+            # The failed batch is repeated. The versions of a schema only increase, so this ends.
+            if self._stopping.is_set() or not builder.is_outdated():
+                raise
+            return False
+        finally:
+            self._end(started.values())
+            self._state.have_begun(each.name for each in queries)
+            self._listener.wait(_EVENTS_TIMEOUT_S)
+            self._spark.streams.removeListener(self._listener)
+        return True
 
     def _wait(
         self, queries: Iterable[Query], started: "dict[str, StreamingQuery]", *, to_the_end: bool

@@ -158,8 +158,12 @@ class _Upsertable:
 
 @dataclass(frozen=True, slots=True)
 class Delta(_Upsertable, _Files):
-    """A Delta table, each batch exactly once."""
+    """A Delta table, each batch exactly once.
 
+    `evolve=["add"]` adds columns of the rows that the table lacks.
+    """
+
+    evolve: Sequence[str] = ()
     compact_every: int | None = None  # batches; None: 50 if the table is in a local directory, else never
     upserts: Upsert | None = None
 
@@ -173,26 +177,53 @@ class Delta(_Upsertable, _Files):
             options.setdefault("compactEvery", str(self.compact_every))
         if self.partition_by:
             options["partitionBy"] = ",".join(self.partition_by)
+        if self.evolve:
+            options["evolve"] = _listed(self.evolve)
         return "headrace-delta", options
 
 
 @dataclass(frozen=True, slots=True)
 class Iceberg(_Upsertable):
-    """An Iceberg table, each batch exactly once: Iceberg("trucks.positions", {"type": "sql", ...})."""
+    """An Iceberg table, each batch exactly once: Iceberg("trucks.positions", {"type": "sql", ...}).
+
+    `partition_by` is the partitioning of a new table: ["day(at)", "bucket(16, id)", "country"].
+    `evolve=["add", "widen"]` adds columns that the table lacks, and widens int to bigint and float to double.
+    `renames` has new names of the table's columns by their old ones, and `drops` columns to drop from it.
+    """
 
     table: str
     catalog: Mapping[str, str] = field(repr=False)  # may contain passwords
+    partition_by: Sequence[str] = ()
+    evolve: Sequence[str] = ()
+    renames: Mapping[str, str] = field(default_factory=dict)
+    drops: Sequence[str] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    compact_every: int | None = None  # batches; None: 50
     files: int | None = None
     every: str = _SELDOM
     upserts: Upsert | None = None
+
+    def __post_init__(self) -> None:
+        _check_options(self.options, "path", "checkpointLocation")
 
     @property
     def label(self) -> str:
         return f"Iceberg table {self.table}"
 
     def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
-        catalog = {f"catalog.{name}": value for name, value in self.catalog.items()}
-        return "headrace-iceberg", {"table": self.table, **catalog}
+        options = {f"catalog.{name}": value for name, value in self.catalog.items()}
+        options |= {"table": self.table, **self.options}
+        if self.compact_every is not None:
+            options.setdefault("compactEvery", str(self.compact_every))
+        if self.partition_by:
+            options["partitionBy"] = ",".join(self.partition_by)
+        if self.evolve:
+            options["evolve"] = _listed(self.evolve)
+        if self.renames:
+            options["renameColumns"] = ",".join(f"{old}:{new}" for old, new in self.renames.items())
+        if self.drops:
+            options["dropColumns"] = _listed(self.drops)
+        return "headrace-iceberg", options
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +258,10 @@ def _check_options(options: Mapping[str, str], *reserved: str) -> None:
             raise PipelineError(
                 f"option {by_lower[name.lower()]!r} cannot be set for a sink: {instead[name]}"
             )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names if isinstance(names, str) else ",".join(names)
 
 
 def _in_files(frame: "DataFrame", files: int | None) -> "DataFrame":

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from headrace.pipeline.errors import PipelineError
+
 if TYPE_CHECKING:
     from headrace.pipeline.decoders import Decoder
 
@@ -24,6 +26,9 @@ class Registry:
     the reader's: the latest version of the subject TOPIC-value, or of `subject`, when the pipeline starts;
     the given `version`; or `schema`, a file that ends in .avsc, .json or .proto. Every record is decoded with
     the schema that it was written with, and becomes a row of the reader's schema.
+
+    With `follow`, a record of a version that is newer than the reader's restarts the queries with the latest
+    version, before any row of that batch is written.
     """
 
     url: str = field(default_factory=_url, repr=False)  # may contain a password
@@ -32,6 +37,13 @@ class Registry:
     schema: str | None = None
     message: str | None = None  # Protobuf: the full name of the message that the columns are of
     patience_s: float = PATIENCE_S  # how long a batch waits for a registry that is unreachable
+    follow: bool = False
+
+    def __post_init__(self) -> None:
+        if self.follow and (self.schema is not None or self.version != LATEST):
+            raise PipelineError(
+                "Registry(follow=True) reads the latest version: leave out version and schema"
+            )
 
     @property
     def address(self) -> str:

@@ -13,7 +13,13 @@ import pyarrow as pa
 
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry.avro_reader import AvroReader
-from headrace.pipeline.registry.client import Clock, Schemas, UnknownSchema, retry_while_unreachable
+from headrace.pipeline.registry.client import (
+    Clock,
+    NewerSchema,
+    Schemas,
+    UnknownSchema,
+    retry_while_unreachable,
+)
 from headrace.pipeline.registry.json_reader import JsonReader
 from headrace.pipeline.registry.protobuf_reader import ProtobufReader
 from headrace.pipeline.registry.reader import Reader, ResolvedSchema, Unreadable
@@ -40,6 +46,7 @@ class ReaderSpec:
     schema: ResolvedSchema
     message: str | None = None
     patience_s: float = 120.0
+    followed: tuple[str, int] | None = None  # the subject and its version; newer versions fail the batch
 
 
 def reader_of(schema: ResolvedSchema, message: str | None = None) -> Reader:
@@ -141,9 +148,26 @@ def batch_decoder(spec: ReaderSpec) -> Callable[[Sequence[bytes | None]], pa.Str
 
     def fetch(ref: SchemaRef) -> ResolvedSchema:
         what = f"schema {format_ref(ref)}"
-        return retry_while_unreachable(what, lambda: schemas.get(ref), spec.patience_s)
+        found = retry_while_unreachable(what, lambda: schemas.get(ref), spec.patience_s)
+        if spec.followed is not None:
+            _check_followed(schemas, *spec.followed, spec.patience_s)
+        return found
 
     return Batches(reader, fetch).decode
+
+
+def _check_followed(schemas: Schemas, subject: str, version: int, patience_s: float) -> None:
+    """Raise NewerSchema if there is a version after that of the columns.
+
+    A producer registers a schema before it writes the first record of it. So if this id is of a newer
+    version, the registry knows that version by now.
+    """
+    latest = retry_while_unreachable(subject, lambda: schemas.latest(subject), patience_s)
+    if latest > version:
+        raise NewerSchema(
+            f"{subject} has version {latest}, and the columns are those of version {version}: the queries "
+            "have to be restarted with it"
+        )
 
 
 def _refs(values: Iterable[bytes | None]) -> set[SchemaRef]:

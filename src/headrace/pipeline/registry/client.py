@@ -29,6 +29,10 @@ class UnknownSchema(Exception):
     """The registry has no such schema."""
 
 
+class NewerSchema(PipelineError):
+    """The subject has a newer version than that of the columns, and the pipeline follows its versions."""
+
+
 class Schemas:
     """The schemas of one registry. ClientError is raised if it refuses a request or does not answer."""
 
@@ -39,6 +43,12 @@ class Schemas:
         """Return a version of a subject, or its "latest"."""
         found = self._client.get(subject, version)
         return found, self._resolved(found)
+
+    def latest(self, subject: str) -> int:
+        """Return the number of the latest version of a subject."""
+        version = self._client.get(subject, "latest").version
+        assert version is not None, subject
+        return version
 
     def get(self, ref: SchemaRef) -> ResolvedSchema:
         """Return a schema; UnknownSchema if there is none, InvalidSchema if its format is unknown."""

@@ -8,12 +8,12 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.client.errors import ClientError, Unreachable
-from headrace.client.schemas.registry import RegistryError
+from headrace.client.schemas.registry import Registered, RegistryError
 from headrace.pipeline.decoders import Decoded
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry import Registry
 from headrace.pipeline.registry.batches import ReaderSpec, batch_decoder, reader_of
-from headrace.pipeline.registry.client import Schemas
+from headrace.pipeline.registry.client import Schemas, retry_while_unreachable
 from headrace.pipeline.registry.reader import ResolvedSchema
 from headrace.pipeline.registry.shapes import columns_of, spark_type
 from headrace.registry.formats import InvalidSchema, Schema, SchemaType
@@ -40,6 +40,16 @@ class RegistryDecoder:
     def label(self) -> str:
         columns = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in self.columns.fields)
         return f"{self.name} ({columns})"
+
+    def is_outdated(self) -> bool:
+        """Return whether a version is to be followed that is newer than that of the columns."""
+        if self.spec.url is None or self.spec.followed is None:
+            return False
+        subject, version = self.spec.followed
+        schemas = Schemas(self.spec.url)
+        return (
+            retry_while_unreachable(subject, lambda: schemas.latest(subject), self.spec.patience_s) > version
+        )
 
     def framed(self, data: "Column", headers: "Column") -> "Column":
         """Return the data after the schema id of a header, if there is one: both have the same format."""
@@ -83,12 +93,21 @@ def columns_of_schema(schema: ResolvedSchema, message: str | None = None) -> Str
 
 def look_up(registry: Registry, topic: str, part: str) -> RegistryDecoder:
     """Return the decoder of a topic's values or keys; PipelineError says what to do if there is none."""
-    name, schema = _of_file(registry.schema) if registry.schema else _of_subject(registry, topic, part)
+    followed: tuple[str, int] | None = None
+    if registry.schema:
+        name, schema = _of_file(registry.schema)
+    else:
+        found, schema = _of_subject(registry, topic, part)
+        name = f"{found.type} of {found.subject} version {found.version}"
+        if registry.follow:
+            assert found.subject is not None, found
+            assert found.version is not None, found
+            followed = found.subject, found.version
     try:
         columns = columns_of_schema(schema, registry.message)
     except PipelineError as error:
         raise PipelineError(f"{name}: {error}") from error
-    spec = ReaderSpec(registry.url, schema, registry.message, registry.patience_s)
+    spec = ReaderSpec(registry.url, schema, registry.message, registry.patience_s, followed)
     return RegistryDecoder(name=name, spec=spec, columns=columns, part=part)
 
 
@@ -121,10 +140,10 @@ def _read(path: str, type_: SchemaType) -> ResolvedSchema:
         raise PipelineError(f"{path} cannot be read: {error}") from error
 
 
-def _of_subject(registry: Registry, topic: str, part: str) -> tuple[str, ResolvedSchema]:
+def _of_subject(registry: Registry, topic: str, part: str) -> tuple[Registered, ResolvedSchema]:
     subject = registry.subject or _subject(topic, part)
     try:
-        found, schema = Schemas(registry.url).version(subject, registry.version)
+        return Schemas(registry.url).version(subject, registry.version)
     except RegistryError as error:
         raise PipelineError(_refusal(registry, subject, error)) from error
     except InvalidSchema as error:
@@ -136,7 +155,6 @@ def _of_subject(registry: Registry, topic: str, part: str) -> tuple[str, Resolve
         ) from error
     except ClientError as error:
         raise PipelineError(str(error)) from error
-    return f"{found.type} of {subject} version {found.version}", schema
 
 
 def _subject(topic: str, part: str) -> str:

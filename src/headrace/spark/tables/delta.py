@@ -9,7 +9,8 @@ from pyspark.sql.types import StructType
 from headrace.spark.batch import Batch
 from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.delta_compaction import compact
-from headrace.spark.tables.delta_table import DeltaFile, add_files, filesystem, open_table
+from headrace.spark.tables.delta_table import DeltaFile, add_files, filesystem, open_table, stored_schema
+from headrace.spark.tables.evolution import written
 from headrace.spark.tables.files import Files, remove
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.statistics import statistics
@@ -31,12 +32,13 @@ class DeltaSink(Sink):
         self._overwrite = overwrite
         self._schema = schema
         self._partition_by = tuple(table.metadata().partition_columns)
+        self._written = written(schema, stored_schema(table)) if options.evolve else schema
         self._never_null = {each.name for each in table.schema().fields if not each.nullable}
 
     def write(self, batches: "Iterator[pa.RecordBatch]") -> list[DeltaFile]:
         files = Files(
             filesystem(self._options),
-            arrow_schema(self._schema, self._never_null),
+            arrow_schema(self._written, self._never_null),
             partition_by=self._partition_by,
             target_bytes=self._options.target_file_bytes,
         )

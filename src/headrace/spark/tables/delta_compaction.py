@@ -8,6 +8,7 @@ committed to recently: that program, or a job beside it, can.
 
 import json
 import logging
+import math
 import re
 import time
 from collections import defaultdict
@@ -21,8 +22,9 @@ from pyspark.sql.types import StructType
 
 from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.attempts import attempts
+from headrace.spark.tables.clustering import arranged
 from headrace.spark.tables.delta_log import MARK, checkpoint_if_due, compaction_entry, put_if_absent
-from headrace.spark.tables.delta_table import WHAT, DeltaFile, files_of, filesystem, has_any
+from headrace.spark.tables.delta_table import WHAT, DeltaFile, files_of, filesystem, has_any, load_table
 from headrace.spark.tables.files import Files, remove
 from headrace.spark.tables.options import DeltaOptions, local_directory
 from headrace.spark.tables.packages import needed
@@ -68,7 +70,7 @@ class LeftToOthers(NotCompacted):
 def compact(options: DeltaOptions) -> None:
     """Merge small files. The batch is committed already, so an error is logged, and the next call retries."""
     try:
-        before, after = _merge(options)
+        before, after = merge(options)
     except Exception as error:  # noqa: BLE001  the batch is committed
         is_race = isinstance(error, NotCompacted) and not isinstance(error, LeftToOthers)
         logger.log(
@@ -78,19 +80,22 @@ def compact(options: DeltaOptions) -> None:
         logger.info("%s: %d files became %d", options.path, before, after)
 
 
-def _merge(options: DeltaOptions) -> tuple[int, int]:
-    """Return how many files were replaced, and by how many."""
-    table = deltalake.DeltaTable(options.path, storage_options=dict(options.storage))
-    _check(table)
+def merge(options: DeltaOptions, *, cluster_by: Sequence[str] = ()) -> tuple[int, int]:
+    """Return how many files were replaced, and by how many.
+
+    Small files are merged. With `cluster_by` all files are rewritten, with their rows in that order.
+    """
+    table = load_table(options)
+    _check(table, options)
     files = filesystem(options)
     old: list[Mapping[str, Any]] = []
     new: list[DeltaFile] = []
     committing = False
     try:
-        for values, small in _small_files(table, options):
-            mergeable = [each for each in small if _has_columns_of(table, files, each)]
-            if len(mergeable) > 1:
-                new += _merged(table, files, values, mergeable, options.target_file_bytes)
+        for values, chosen in _files(table, options, is_clustered=bool(cluster_by)):
+            mergeable = [each for each in chosen if _has_columns_of(table, files, each)]
+            if len(mergeable) > 1 or (cluster_by and mergeable):
+                new += _merged(table, files, values, mergeable, options, cluster_by=cluster_by)
                 old += mergeable
         committing = True
         if old:
@@ -104,7 +109,7 @@ def _merge(options: DeltaOptions) -> tuple[int, int]:
     return len(old), len(new)
 
 
-def _check(table: "DeltaTable") -> None:
+def _check(table: "DeltaTable", options: DeltaOptions) -> None:
     """Raise LeftToOthers if another program writes to the table, or if it has unknown features."""
     if unknown := sorted(set(table.protocol().writer_features or ()) - FEATURES):
         raise LeftToOthers(f"it has features that this sink does not support ({', '.join(unknown)})")
@@ -112,7 +117,7 @@ def _check(table: "DeltaTable") -> None:
     for name in table.metadata().partition_columns:
         if not isinstance(types[name], PARTITIONING):
             raise LeftToOthers(f"it is partitioned by column {name!r}, a {types[name].simpleString()}")
-    for commit in table.history(LOOK_BACK):
+    for commit in table.history(LOOK_BACK) if options.gives_way else ():
         if any(commit.get(name) != value for name, value in MARK.items()):
             raise LeftToOthers(
                 f"version {commit.get('version')} is of another program ({commit.get('operation')}, "
@@ -120,20 +125,26 @@ def _check(table: "DeltaTable") -> None:
             )
 
 
-def _small_files(
-    table: "DeltaTable", options: DeltaOptions
+def _files(
+    table: "DeltaTable", options: DeltaOptions, *, is_clustered: bool
 ) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
-    """Yield small files, oldest first, by partition."""
+    """Yield small files, oldest first, by partition; to be clustered, all files."""
     small: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     total = 0
+    largest = math.inf if is_clustered else options.target_file_bytes * SMALL
     for file in sorted(files_of(table), key=lambda each: (each["modification_time"], each["path"])):
-        if file["size_bytes"] > options.target_file_bytes * SMALL or not _is_below(options, file["path"]):
+        if file["size_bytes"] > largest or not _is_below(options, file["path"]):
             continue
         small[repr(file.get("partition"))].append(file)
         total += file["size_bytes"]
-        if total > MERGED_BYTES:
+        if total > MERGED_BYTES and not is_clustered:
             break
     for files in small.values():
+        if is_clustered and sum(each["size_bytes"] for each in files) > MERGED_BYTES:
+            raise NotCompacted(
+                f"the files {files[0].get('partition') or ''} have more than {MERGED_BYTES >> 20} MiB, which "
+                "cannot be sorted in memory"
+            )
         yield files[0].get("partition") or {}, files
 
 
@@ -181,7 +192,9 @@ def _merged(
     filesystem_: "pa.fs.FileSystem",
     values: Mapping[str, Any],
     old: Sequence[Mapping[str, Any]],
-    target_bytes: int,
+    options: DeltaOptions,
+    *,
+    cluster_by: Sequence[str],
 ) -> list[DeltaFile]:
     """Write the rows of `old`, the files of the partition with these values, to new files."""
     partition = {name: as_text(values[name]) for name in table.metadata().partition_columns}
@@ -190,7 +203,7 @@ def _merged(
         filesystem_,
         schema,
         partition_by=(),
-        target_bytes=target_bytes,
+        target_bytes=options.target_file_bytes,
         below=directory(tuple(partition), tuple(partition.values())),
     )
     count = 0
@@ -205,7 +218,7 @@ def _merged(
 
     new = [
         DeltaFile(each.path, each.size, partition, statistics(each.footer, files.inner))
-        for each in files.write(rows())
+        for each in files.write(arranged(rows(), cluster_by))
     ]
     written = sum(json.loads(each.statistics)["numRecords"] for each in new)
     assert count == written, (count, written)
@@ -231,7 +244,7 @@ def _commit(
         table.update_incremental()
         if committed or has_any(table, new):  # the answer to a successful commit may be lost
             return
-        _check(table)
+        _check(table, options)
         if _identity(table) != read:
             raise NotCompacted("its metadata has been changed")
         if not {each["path"] for each in old} <= {each["path"] for each in files_of(table)}:

@@ -1,6 +1,7 @@
 """A Delta table: it is opened or created, and files are added in one commit with the batch id."""
 
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from headrace.spark.batch import Batch
 from headrace.spark.errors import InvalidOption
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.delta_log import MARK
+from headrace.spark.tables.evolution import Change, applied, changes
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.packages import needed
-from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_fit, check_partitioning, storable
+from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_partitioning, storable
 
 if TYPE_CHECKING:
     import pyarrow.fs
@@ -25,8 +27,11 @@ WHAT: Final = 'format("headrace-delta")'
 deltalake = needed("deltalake", WHAT)
 arrow = needed("pyarrow", WHAT)
 _ADD_COLUMN: Final = "with deltalake: DeltaTable(path).alter.add_columns([...])"
+OPENINGS: Final = 5  # about a second
 _UNSAFE: Final = frozenset(" ,;{}()\n\t=")  # characters that Delta does not allow in the names of columns
 _RULES: Final = ("delta.invariants", "delta.generationExpression", "delta.identity")
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +45,59 @@ class DeltaFile:
 
 
 def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":
-    """Return the table, created if necessary; UnfitTable if it cannot have rows of this schema."""
+    """Return the table, created or changed if necessary; UnfitTable if it cannot have rows of this schema."""
     stored = storable(schema)
     try:
         if not deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
             _create(options, stored)
-        table: DeltaTable = deltalake.DeltaTable(options.path, storage_options=dict(options.storage))
+        table = load_table(options)
     except (deltalake.exceptions.DeltaError, OSError) as error:
         raise TableUnavailable(f"the table {options.path} cannot be opened: {error}") from error
-    _check(table, schema, options)
-    return table
+    for attempt in attempts():
+        found = check_table(table, schema, options)
+        if not found:
+            return table
+        try:
+            _change(table, found)
+        except deltalake.exceptions.CommitFailedError:
+            # Another writer was first; perhaps it has added the same columns.
+            if attempt == ATTEMPTS:
+                raise
+        table = load_table(options)
+    raise UnfitTable("other writers change the table's schema again and again, and the batch does not fit")
+
+
+def load_table(options: DeltaOptions) -> "DeltaTable":
+    """Open the table; a file of the log that is cleaned up meanwhile makes it try again."""
+    for attempt in attempts():
+        try:
+            table: DeltaTable = deltalake.DeltaTable(options.path, storage_options=dict(options.storage))
+        except deltalake.exceptions.TableNotFoundError:
+            raise
+        except deltalake.exceptions.DeltaError:
+            if attempt == OPENINGS:
+                raise
+        else:
+            return table
+    raise AssertionError("unreachable")
+
+
+def stored_schema(table: "DeltaTable") -> StructType:
+    return StructType.fromJson(json.loads(table.schema().to_json()))
+
+
+def _change(table: "DeltaTable", found: Sequence[Change]) -> None:
+    """Add columns, also to structs; deltalake merges the given columns into those of the table."""
+    schema = applied(stored_schema(table), found)
+    names = dict.fromkeys(each.path[0] for each in found)
+    for each in found:
+        if _UNSAFE.intersection(each.path[-1]):
+            raise UnfitTable(f"column {each.path[-1]!r} has a character that Delta does not allow in names")
+    table.alter.add_columns(
+        [deltalake.Field.from_json(json.dumps(schema[name].jsonValue())) for name in names],
+        commit_properties=deltalake.CommitProperties(custom_metadata=MARK),
+    )
+    logger.info("%s: %s", table.table_uri, ", ".join(map(str, found)))
 
 
 def _create(options: DeltaOptions, schema: StructType) -> None:
@@ -67,7 +115,9 @@ def _create(options: DeltaOptions, schema: StructType) -> None:
     )
 
 
-def _check(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> None:
+def check_table(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> list[Change]:
+    """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
+    storable(schema)
     metadata, stored = table.metadata(), json.loads(table.schema().to_json())
     partitioned_by = tuple(metadata.partition_columns)
     if options.partition_by and options.partition_by != partitioned_by:
@@ -80,7 +130,14 @@ def _check(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> No
             f"column {missing[0]!r}, which the table is partitioned by, is missing in the DataFrame: add it"
         )
     _check_rules(metadata.configuration, stored)
-    check_fit(schema, StructType.fromJson(stored), add_column=_ADD_COLUMN)
+    found = changes(schema, StructType.fromJson(stored), options.evolve, add_column=_ADD_COLUMN)
+    for each in found:
+        if each.kind == "widen":
+            raise UnfitTable(
+                f"the table cannot {each}: a Delta table has wider types only with the feature "
+                "typeWidening, which deltalake neither reads nor writes. Cast the column, or copy the table"
+            )
+    return found
 
 
 def _check_rules(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> None:
@@ -131,15 +188,17 @@ def add_files(
     With `overwrite` they replace all other files. `reopen` loads the table again, and checks that it still
     fits, after a conflict with another commit.
     """
-    failed = needed("deltalake.exceptions", WHAT).CommitFailedError
+    # Not only conflicts: reading the log fails while somebody cleans it up. A commit that has succeeded in
+    # spite of an error is found by its transaction or its files.
+    failed = (needed("deltalake.exceptions", WHAT).DeltaError, FileNotFoundError)
     for attempt in attempts():
-        done = table.transaction_version(batch.query_id) if batch else None
-        if batch and done is not None and done >= batch.batch_id:
-            # After an attempt it may be this very commit, whose answer was lost.
-            return attempt > 1
-        if attempt > 1 and has_any(table, files):
-            return True
         try:
+            done = table.transaction_version(batch.query_id) if batch else None
+            if batch and done is not None and done >= batch.batch_id:
+                # After an attempt it may be this very commit, whose answer was lost.
+                return attempt > 1
+            if attempt > 1 and has_any(table, files):
+                return True
             _commit(table, files, overwrite=overwrite, batch=batch)
         except failed:
             if attempt == ATTEMPTS:

@@ -2,9 +2,9 @@
 
 import logging
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.fs
@@ -26,7 +26,7 @@ class DataFile:
 
     path: str  # relative to the table
     size: int
-    partition: dict[str, str | None]
+    partition: dict[str, Any]
     footer: pq.FileMetaData
 
 
@@ -93,7 +93,7 @@ class Files:
         self._done: list[DataFile] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        for values, rows in divided(as_schema(batch, self._schema), self._partition_by):
+        for values, rows in self.divided(as_schema(batch, self._schema)):
             file = self._open.get(values) or self._begin(values)
             file.add(rows)
             if file.size >= self._target_bytes:
@@ -104,8 +104,7 @@ class Files:
     def _begin(self, values: Values) -> _OpenFile:
         if len(self._open) >= OPEN_FILES:
             self._finish(next(iter(self._open)))
-        below = f"{self._below}{directory(self._partition_by, values)}"
-        path = f"{below}part-{secrets.token_hex(16)}.zstd.parquet"
+        path = f"{self._below}{self.directory(values)}part-{secrets.token_hex(16)}.zstd.parquet"
         # A file may exceed its target size by a row group.
         row_group_bytes = min(ROW_GROUP_BYTES, self._target_bytes // 4)
         self._open[values] = _OpenFile(self._filesystem, path, self.inner, row_group_bytes)
@@ -119,10 +118,22 @@ class Files:
             DataFile(
                 path=file.path,
                 size=size,
-                partition=dict(zip(self._partition_by, values, strict=True)),
+                partition=self.partition(values),
                 footer=footer,
             )
         )
+
+    def divided(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
+        """Yield the rows of each partition, with the columns of files."""
+        return divided(batch, self._partition_by)
+
+    def directory(self, values: Values) -> str:
+        """Return the directory of a partition, with a trailing slash."""
+        return directory(self._partition_by, values)
+
+    def partition(self, values: Values) -> dict[str, Any]:
+        """Return the values of a partition by their names."""
+        return dict(zip(self._partition_by, values, strict=True))
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
         """Write all rows and return the files; after an error, all files are removed."""

@@ -6,15 +6,20 @@ refuses a commit if the table has a newer snapshot than the one that the program
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
-from headrace.spark.tables.files import Files, remove
+from headrace.spark.tables.clustering import NotClustered, arranged
+from headrace.spark.tables.files import remove
+from headrace.spark.tables.iceberg import IcebergFile
 from headrace.spark.tables.iceberg_files import data_filesystem, data_location, described, file_schema
+from headrace.spark.tables.iceberg_partitions import PartitionedFiles
+from headrace.spark.tables.iceberg_rows import is_readable, rows
+from headrace.spark.tables.iceberg_spec import fields_of
 from headrace.spark.tables.iceberg_table import (
     BATCH_OF,
     WHAT,
@@ -39,25 +44,50 @@ def compact(table: "Table", target_bytes: int) -> None:
     """Merge small files. The batch is committed already, so an error is logged, and the next call retries."""
     try:
         table.refresh()
-        merged = _merge(table, target_bytes)
+        before, after = merge(table, target_bytes)
     except Exception as error:  # noqa: BLE001  the batch is committed
         logger.warning("%s was not compacted: %s", ".".join(table.name()), error)
     else:
-        logger.info("%s: %d files were merged", ".".join(table.name()), merged)
+        logger.info("%s: %d files became %d", ".".join(table.name()), before, after)
 
 
-def _merge(table: "Table", target_bytes: int) -> int:
-    """Return the number of merged files; CommitFailedException if other commits conflict."""
+def merge(table: "Table", target_bytes: int, *, cluster_by: Sequence[str] = ()) -> tuple[int, int]:
+    """Return how many files were replaced, and by how many; CommitFailedException if other commits conflict.
+
+    Small files are merged. With `cluster_by` all files are rewritten, with their rows in that order.
+    """
     filesystem = data_filesystem(table)
+    old = list(_mergeable(table, filesystem, target_bytes, is_clustered=bool(cluster_by)))
+    if not old:
+        return 0, 0
+    written = _written(table, filesystem, old, target_bytes, cluster_by)
+    try:
+        _commit(table, old, described(table, written))
+    except needed("pyiceberg.exceptions", WHAT).CommitFailedException:
+        remove(filesystem, [each.file.path for each in written])
+        raise
+    return len(old), len(written)
+
+
+def _written(
+    table: "Table",
+    filesystem: "pa.fs.FileSystem",
+    old: "Sequence[ManifestEntry]",
+    target_bytes: int,
+    cluster_by: Sequence[str],
+) -> list[IcebergFile]:
+    """Write the rows of `old` to new files, each with the rows of one partition."""
     schema = file_schema(table, [each.name for each in table.schema().fields])
-    old = list(_mergeable(table, filesystem, target_bytes))
-    if len(old) < 2:
-        return 0
-    files = Files(filesystem, schema, partition_by=(), target_bytes=target_bytes)
-    written = files.write(_rows(table, filesystem, old))
-    new = described(table, written)
-    before, after = sum(each.record_count for each in old), sum(each.record_count for each in new)
+    files = PartitionedFiles(filesystem, schema, fields_of(table), target_bytes=target_bytes)
+    found = arranged(_rows(table, filesystem, old), cluster_by)
+    written = [IcebergFile(each, table.spec().spec_id) for each in files.write(found)]
+    before, after = sum(each.record_count for each in old), sum(e.file.footer.num_rows for e in written)
     assert before == after, (before, after)
+    return written
+
+
+def _commit(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[ManifestEntry]") -> None:
+    """Replace `old` by `new`; CommitFailedException, without a change, if other commits conflict."""
     failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
     read = table.schema(), table.spec()
     for attempt in attempts():
@@ -67,11 +97,9 @@ def _merge(table: "Table", target_bytes: int) -> int:
             table.refresh()
             gone = {each.file_path for each in old} - set(_whole_files(table))
             if gone or (table.schema(), table.spec()) != read or attempt == ATTEMPTS:
-                remove(filesystem, [each.path for each in written])
                 raise
         else:
-            return len(old)
-    raise AssertionError("unreachable")
+            return
 
 
 def _replace(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[ManifestEntry]") -> None:
@@ -94,37 +122,40 @@ def _whole_files(table: "Table") -> "dict[str, ManifestEntry]":
 
 
 def _mergeable(
-    table: "Table", filesystem: "pa.fs.FileSystem", target_bytes: int
+    table: "Table", filesystem: "pa.fs.FileSystem", target_bytes: int, *, is_clustered: bool
 ) -> "Iterator[ManifestEntry]":
-    """Yield files below half the target size, with the current columns, without deleted rows."""
+    """Yield files below half the target size, of the current spec, of partitions with several of them.
+
+    To be clustered, yield all files of the current spec.
+    """
     total = 0
+    by_partition: dict[tuple[object, ...], list[ManifestEntry]] = defaultdict(list)
     for file in _whole_files(table).values():
         path = _path(table, file)
-        if file.file_size_in_bytes > target_bytes * SMALL or path is None:
+        is_small = is_clustered or file.file_size_in_bytes <= target_bytes * SMALL
+        if path is None or not is_small or file.spec_id != table.spec().spec_id:
             continue
-        if _has_columns_of(table, filesystem, path):
+        if is_readable(table, filesystem, path):
             total += file.file_size_in_bytes
-            yield file
+            by_partition[tuple(file.partition[n] for n in range(len(table.spec().fields)))].append(file)
         if total > MERGED_BYTES:
-            return
-
-
-def _has_columns_of(table: "Table", filesystem: "pa.fs.FileSystem", path: str) -> bool:
-    """Return whether a file has the current columns of the table, with their ids."""
-    found = pq.read_schema(path, filesystem=filesystem)
-    try:
-        schema = needed("pyiceberg.io.pyarrow", WHAT).pyarrow_to_schema(found)
-    except ValueError:  # a file of another program, without ids
-        return False
-    return bool(schema.as_struct() == table.schema().as_struct())
+            if is_clustered:
+                raise NotClustered(
+                    f"the table has more than {MERGED_BYTES >> 20} MiB, which cannot be sorted in memory"
+                )
+            break
+    for files in by_partition.values():
+        if len(files) > 1 or is_clustered:
+            yield from files
 
 
 def _rows(
     table: "Table", filesystem: "pa.fs.FileSystem", files: "Iterable[ManifestEntry]"
 ) -> Iterator[pa.RecordBatch]:
     for file in files:
-        with pq.ParquetFile(_path(table, file), filesystem=filesystem) as opened:
-            yield from opened.iter_batches()
+        path = _path(table, file)
+        assert path is not None, file.file_path
+        yield from rows(table, filesystem, path)
 
 
 def _path(table: "Table", file: "ManifestEntry") -> str | None:

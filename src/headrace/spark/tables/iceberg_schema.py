@@ -1,5 +1,7 @@
 """The types of Iceberg and Spark, and the schema of a new table."""
 
+import itertools
+from collections.abc import Iterator
 from typing import Final
 
 from pyiceberg import types as iceberg
@@ -70,3 +72,35 @@ def _wide(kind: spark.DataType) -> spark.DataType:
     if isinstance(kind, spark.MapType):
         return spark.MapType(_wide(kind.keyType), _wide(kind.valueType), kind.valueContainsNull)
     return spark.IntegerType() if isinstance(kind, spark.ByteType | spark.ShortType) else kind
+
+
+def iceberg_schema(schema: spark.StructType) -> Schema:
+    """Return the schema of a new table; the ids of columns are unique, and the catalog assigns others."""
+    return Schema(*_fields(schema, itertools.count(1)))
+
+
+def iceberg_type(kind: spark.DataType) -> iceberg.IcebergType:
+    """Return the type of a new column."""
+    return _iceberg_type(kind, itertools.count(1))
+
+
+def _fields(schema: spark.StructType, ids: Iterator[int]) -> list[iceberg.NestedField]:
+    return [
+        iceberg.NestedField(next(ids), each.name, _iceberg_type(each.dataType, ids), required=False)
+        for each in schema.fields
+    ]
+
+
+def _iceberg_type(kind: spark.DataType, ids: Iterator[int]) -> iceberg.IcebergType:
+    if isinstance(kind, spark.StructType):
+        return iceberg.StructType(*_fields(kind, ids))
+    if isinstance(kind, spark.ArrayType):
+        return iceberg.ListType(next(ids), _iceberg_type(kind.elementType, ids), element_required=False)
+    if isinstance(kind, spark.MapType):
+        key_id, value_id = next(ids), next(ids)
+        key, value = _iceberg_type(kind.keyType, ids), _iceberg_type(kind.valueType, ids)
+        return iceberg.MapType(key_id, key, value_id, value, value_required=False)
+    if isinstance(kind, spark.DecimalType):
+        return iceberg.DecimalType(kind.precision, kind.scale)
+    (found,) = (mine for mine, other in _SAME.items() if other == kind)
+    return found()

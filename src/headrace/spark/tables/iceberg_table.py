@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.types import StructType
 
 from headrace.spark.batch import Batch
-from headrace.spark.tables.arrow import arrow_schema
+from headrace.spark.errors import InvalidOption
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.options import IcebergOptions
 from headrace.spark.tables.packages import needed
-from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_fit, storable
+from headrace.spark.tables.schema import TableUnavailable, UnfitTable, storable
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table, Transaction
+
+    from headrace.spark.tables.evolution import Change
 
 WHAT: Final = 'format("headrace-iceberg")'
 QUERY_ID: Final = "headrace.query-id"
@@ -24,7 +26,6 @@ BATCH_OF: Final = (
     "headrace.batch-id-of."  # followed by a query's id: the property with the last batch of the query
 )
 LOOK_BACK: Final = 100_000  # snapshots, which the table's metadata has in memory
-_ADD_COLUMN: Final = "with pyiceberg: table.update_schema().add_column(...)"
 _PROPERTIES: Final = {
     # Each commit writes a new metadata file: without this all of them would be kept.
     "write.metadata.delete-after-commit.enabled": "true",
@@ -33,25 +34,53 @@ _PROPERTIES: Final = {
 
 
 def open_table(options: IcebergOptions, schema: StructType) -> "Table":
-    """Return the table, created if necessary; UnfitTable if it cannot have rows of this schema."""
+    """Return the table, created or changed if necessary; UnfitTable if it cannot have rows of this schema."""
     needed("pyiceberg.io.pyarrow", WHAT)
-    from headrace.spark.tables.iceberg_schema import spark_schema, widened  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_evolution import evolve  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_schema import iceberg_schema, widened  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_spec import check_spec, fields_of, new_spec  # noqa: PLC0415
 
-    stored = widened(storable(schema))
+    stored = iceberg_schema(widened(storable(schema)))
     try:
         catalog = needed("pyiceberg.catalog", WHAT).load_catalog(options.catalog_name, **options.catalog)
         if not catalog.table_exists(options.table):
             catalog.create_namespace_if_not_exists(options.table.rpartition(".")[0])
-            catalog.create_table_if_not_exists(options.table, arrow_schema(stored), properties=_PROPERTIES)
+            spec = new_spec(options.partition_by, stored)
+            catalog.create_table_if_not_exists(
+                options.table, stored, partition_spec=spec, properties=_PROPERTIES
+            )
         table: Table = catalog.load_table(options.table)
+    except InvalidOption:
+        raise
     except Exception as error:  # catalogs are plugins with their own exceptions
         raise TableUnavailable(f"the table {options.table} cannot be opened: {error}") from error
-    if not table.spec().is_unpartitioned():
-        raise UnfitTable(
-            f"the table {options.table} is partitioned ({table.spec()}): write to one that is not"
-        )
-    check_fit(widened(schema), spark_schema(table.schema()), add_column=_ADD_COLUMN)
+    check_spec(table, options.partition_by)
+    evolve(table, schema, options.evolve)
+    fields_of(table)
     return table
+
+
+def check_table(options: IcebergOptions, schema: StructType) -> "list[Change]":
+    """Return the changes that an existing table needs; UnfitTable if rows of this schema do not fit."""
+    needed("pyiceberg.io.pyarrow", WHAT)
+    from headrace.spark.tables.iceberg_evolution import needed_changes  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_spec import check_spec, fields_of  # noqa: PLC0415
+
+    storable(schema)
+    catalog = needed("pyiceberg.catalog", WHAT).load_catalog(options.catalog_name, **options.catalog)
+    table = catalog.load_table(options.table)
+    check_spec(table, options.partition_by)
+    fields_of(table)
+    return needed_changes(table, schema, options.evolve)
+
+
+def check_new(options: IcebergOptions, schema: StructType) -> None:
+    """Raise UnfitTable or InvalidOption if the table cannot be created with this schema."""
+    needed("pyiceberg.io.pyarrow", WHAT)
+    from headrace.spark.tables.iceberg_schema import iceberg_schema, widened  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_spec import new_spec  # noqa: PLC0415
+
+    new_spec(options.partition_by, iceberg_schema(widened(storable(schema))))
 
 
 def add_files(
@@ -59,13 +88,19 @@ def add_files(
 ) -> bool:
     """Add the files to the table in one commit; return False if the batch has been committed before.
 
-    With `overwrite` they replace all other files.
+    With `overwrite` they replace all other files. UnfitTable is raised if the table's partitioning is no
+    longer that of the files.
     """
     failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
     for attempt in attempts():
         if batch and is_in(table, batch):
             # After an attempt it may be this very commit, whose answer was lost.
             return attempt > 1
+        if any(each.spec_id != table.spec().spec_id for each in files):
+            raise UnfitTable(
+                "the table's partitioning has been changed while the batch was written: restart the query, "
+                "which repeats the batch"
+            )
         try:
             with without_retries(table).transaction() as transaction:
                 _add(transaction, files, overwrite=overwrite, batch=batch)

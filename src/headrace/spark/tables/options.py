@@ -13,33 +13,54 @@ from headrace.client.errors import WrongSetting
 from headrace.client.wire.config_providers import resolve
 from headrace.spark.errors import InvalidOption
 from headrace.spark.option_values import Options
+from headrace.spark.tables.evolution import RULES, Rules
+from headrace.spark.tables.partition_texts import split
 
 TARGET_FILE_BYTES: Final = 128 << 20
 COMPACT_EVERY: Final = 50
+_NO_RULES: Final = Rules()
 _ONE_SLASH: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/(?!/)")
 _STORAGE: Final = "storage."
 _CATALOG: Final = "catalog."
 _DEFAULT_CATALOG: Final = "default"  # of pyiceberg
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
-_DELTA: Final = ("partitionBy", "compactEvery", "targetFileBytes")
-_ICEBERG: Final = ("table", "compactEvery", "targetFileBytes")
+_DELTA: Final = ("partitionBy", "evolve", "compactEvery", "targetFileBytes")
+_ICEBERG: Final = (
+    "table",
+    "partitionBy",
+    "evolve",
+    "renameColumns",
+    "dropColumns",
+    "compactEvery",
+    "targetFileBytes",
+)
+_NOT_IN_DELTA: Final = {
+    "renamecolumns": "a Delta table renames columns only with column mapping, which deltalake cannot write; "
+    'set evolve to "add" to add the column with its new name: the old one stays, and is null in new rows',
+    "dropcolumns": "a Delta table drops columns only with column mapping, which deltalake cannot write; "
+    "the column stays, and is null in new rows",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaOptions:
     """`path` and `storage` are passed to deltalake; a local path is made absolute.
 
+    evolve: the changes of the table's schema that a DataFrame may cause.
     compact_every: batches of a query between compactions; 0 is never. By default only tables in a local
     directory
         are compacted: elsewhere we cannot fence concurrent compactions.
     target_file_bytes: the approximate size at which files are closed, and to which small ones are merged.
+    gives_way: whether a table is not compacted if another program has committed to it recently.
     """
 
     path: str
     given_storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # may have secrets
     partition_by: tuple[str, ...] = ()
+    evolve: Rules = _NO_RULES
     compact_every: int = COMPACT_EVERY
     target_file_bytes: int = TARGET_FILE_BYTES
+    gives_way: bool = True
 
     @property
     def storage(self) -> dict[str, str]:
@@ -49,7 +70,7 @@ class DeltaOptions:
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "DeltaOptions":
         """Return the options that Spark passes; InvalidOption names an invalid one."""
-        options = Options(given, _DELTA, prefix=_STORAGE, silent=_SPARKS_OWN)
+        options = Options(given, _DELTA, prefix=_STORAGE, silent=_SPARKS_OWN, refused=_NOT_IN_DELTA)
         path = options.get("path")
         if not path:
             raise InvalidOption("path", "missing; expected a directory, or a URL such as s3://bucket/table")
@@ -58,6 +79,7 @@ class DeltaOptions:
             path=path,
             given_storage=options.below(_STORAGE),
             partition_by=options.parsed("partitionBy", _names, ()),
+            evolve=_rules(options),
             compact_every=options.integer(
                 "compactEvery", COMPACT_EVERY if local_directory(path) else 0, least=0
             ),
@@ -69,12 +91,15 @@ class DeltaOptions:
 class IcebergOptions:
     """`catalog` is passed to pyiceberg, and overrides its own configuration of `catalog_name`.
 
-    compact_every and target_file_bytes: as for Delta.
+    partition_by: the partitioning of a new table, as in ("day(at)", "bucket(16,id)").
+    evolve, compact_every and target_file_bytes: as for Delta.
     """
 
     table: str
     catalog_name: str = _DEFAULT_CATALOG
     given_catalog: Mapping[str, str] = field(default_factory=dict, repr=False)  # may have secrets
+    partition_by: tuple[str, ...] = ()
+    evolve: Rules = _NO_RULES
     compact_every: int = COMPACT_EVERY
     target_file_bytes: int = TARGET_FILE_BYTES
 
@@ -95,6 +120,8 @@ class IcebergOptions:
             table=table,
             catalog_name=catalog.pop("name", _DEFAULT_CATALOG),
             given_catalog=catalog,
+            partition_by=options.parsed("partitionBy", split, ()),
+            evolve=_rules(options),
             compact_every=options.integer("compactEvery", COMPACT_EVERY, least=0),
             target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
@@ -121,6 +148,32 @@ def _names(text: str) -> tuple[str, ...]:
         return ()
     if "" in found or len(set(found)) < len(found):
         raise ValueError(f"{','.join(found)!r} is not a list of different columns; expected a,b")
+    return found
+
+
+def _rules(options: Options) -> Rules:
+    none: tuple[str, ...] = ()
+    words = options.parsed("evolve", _evolve, none)
+    return Rules(
+        add="add" in words,
+        widen="widen" in words,
+        renames=options.parsed("renameColumns", _renames, {}),
+        drops=options.parsed("dropColumns", _names, ()),
+    )
+
+
+def _evolve(text: str) -> tuple[str, ...]:
+    found = tuple(word.lower() for word in _names(text))
+    if unknown := [word for word in found if word not in RULES]:
+        raise ValueError(f"{unknown[0]!r} is not one of {', '.join(RULES)}")
+    return found
+
+
+def _renames(text: str) -> dict[str, str]:
+    pairs = [each.partition(":") for each in _names(text)]
+    found = {old.strip(): new.strip() for old, _, new in pairs}
+    if not all(found) or not all(found.values()) or len(set(found.values())) < len(pairs):
+        raise ValueError(f"{text!r} is not a list of old and new names; expected old:new,another:name")
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from headrace.spark.errors import SparkError
 
-_EXTRAS: Final = {"deltalake": "spark", "pyarrow": "spark", "pyiceberg": "iceberg"}
+_EXTRAS: Final = {"deltalake": "spark", "mmh3": "iceberg", "pyarrow": "spark", "pyiceberg": "iceberg"}
 
 
 class MissingPackage(SparkError):

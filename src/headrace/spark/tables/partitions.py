@@ -7,24 +7,30 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-Values: TypeAlias = tuple[str | None, ...]
+Values: TypeAlias = tuple[Any, ...]  # of the partition columns; in a Delta table, texts and None
 
 
 def divided(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[Values, pa.RecordBatch]]:
     """Yield the rows of each partition in their order, without the partition columns."""
     rest = batch.drop_columns(list(columns)) if columns else batch
-    if not columns:
-        yield (), rest
+    for values, rows in grouped(rest, [batch.column(name) for name in columns]):
+        yield tuple(map(as_text, values)), rows
+
+
+def grouped(batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> Iterator[tuple[Values, pa.RecordBatch]]:
+    """Yield the rows with equal keys in their order; `keys` are columns with a value for each row."""
+    if not keys:
+        yield (), batch
         return
-    keys = pa.table({str(n): batch.column(name) for n, name in enumerate(columns)})
-    numbered = keys.append_column("row", pa.array(range(batch.num_rows), pa.int64()))
+    table = pa.table({str(n): each for n, each in enumerate(keys)})
+    numbered = table.append_column("row", pa.array(range(batch.num_rows), pa.int64()))
     # Threads would change the order of rows.
-    groups = numbered.group_by(keys.column_names, use_threads=False).aggregate([("row", "list")])
+    groups = numbered.group_by(table.column_names, use_threads=False).aggregate([("row", "list")])
     rows = groups.column("row_list").combine_chunks()
-    values = [groups.column(name).to_pylist() for name in keys.column_names]
+    values = [groups.column(name).to_pylist() for name in table.column_names]
     for n in range(groups.num_rows):
-        chosen = rest if groups.num_rows == 1 else rest.take(rows[n].values)
-        yield tuple(as_text(each[n]) for each in values), chosen
+        chosen = batch if groups.num_rows == 1 else batch.take(rows[n].values)
+        yield tuple(each[n] for each in values), chosen
 
 
 def as_text(value: Any) -> str | None:

@@ -1,7 +1,8 @@
 """Whether a DataFrame fits a table, checked before rows are written.
 
 Columns are matched by name. A column of the table that the DataFrame lacks is null in the new rows. A column
-that the table lacks is refused and not added: a misspelt name would change the table for all users.
+that the table lacks is refused, unless the sink may change the table (see evolution.py): a misspelt name
+would change the table for all users.
 """
 
 from collections.abc import Iterable, Mapping
@@ -72,7 +73,8 @@ def check_fit(given: StructType, table: StructType, *, add_column: str) -> None:
         if not _fits(field.dataType, wanted):
             raise UnfitTable(
                 f"column {field.name!r} is {wanted.simpleString()} in the table, and "
-                f"{field.dataType.simpleString()} in the DataFrame: cast it, or write to another table"
+                f"{field.dataType.simpleString()} in the DataFrame: cast it, set evolve if the table may "
+                "change, or write to another table"
             )
     for name, field in known.items():
         if name not in given.fieldNames() and not field.nullable:
@@ -84,7 +86,10 @@ def check_fit(given: StructType, table: StructType, *, add_column: str) -> None:
 def _unknown(field: StructField, by_lower: Mapping[str, str], add_column: str) -> str:
     if field.name.lower() in by_lower:
         return f"column {field.name!r} is called {by_lower[field.name.lower()]!r} in the table: rename it"
-    return f"column {field.name!r} is not in the table: drop it, or add it to the table first, {add_column}"
+    return (
+        f'column {field.name!r} is not in the table: drop it, set evolve to "add", or add it to the table '
+        f"first, {add_column}"
+    )
 
 
 def _fits(given: DataType, wanted: DataType) -> bool:

@@ -25,7 +25,7 @@ SCHEMA = StructType().add("id", "long").add("site", "string")
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     if request.param == "iceberg":
         catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}"}
-        return IcebergMergeTable(IcebergOptions(table="shop.rows", catalog=catalog), SCHEMA)
+        return IcebergMergeTable(IcebergOptions(table="shop.rows", given_catalog=catalog), SCHEMA)
     partition_by = ("site",) if request.param.endswith("partitions") else ()
     return DeltaMergeTable(DeltaOptions(path=str(tmp_path / "table"), partition_by=partition_by), SCHEMA)
 

@@ -139,7 +139,7 @@ def test_a_batch_in_complete_mode_replaces_what_another_program_has_left(
 
 def test_a_batch_is_added_once_after_a_compaction_of_our_own(options: DeltaOptions) -> None:
     late = LateDriver(options, [4, 5])
-    assert delta_compaction._merge(options) == (4, 1)
+    assert delta_compaction.merge(options) == (4, 1)
 
     assert late.commit(Batch("another", 0))
     assert ids_of(options) == [*FOUR, 4, 5]
@@ -208,7 +208,7 @@ def test_a_compaction_changes_neither_rows_nor_metadata_nor_what_is_known_of_bat
     options: DeltaOptions,
 ) -> None:
     before = DeltaTable(options.path)
-    assert delta_compaction._merge(options) == (4, 1)
+    assert delta_compaction.merge(options) == (4, 1)
 
     after = DeltaTable(options.path)
     assert ids_of(options) == FOUR
@@ -230,7 +230,7 @@ def test_a_transaction_of_another_program_fails_that_began_before_our_compaction
 ) -> None:
     commit, left = others()[name]
     late = DeltaTable(options.path)
-    assert delta_compaction._merge(options) == (4, 1)
+    assert delta_compaction.merge(options) == (4, 1)
 
     with pytest.raises(CommitFailedError):
         commit(late)
@@ -280,7 +280,7 @@ def test_a_compaction_gives_way_to_a_commit_of_another_program(
     meanwhile(lambda: commit(DeltaTable(options.path)))
 
     with pytest.raises(NotCompacted):
-        delta_compaction._merge(options)
+        delta_compaction.merge(options)
     assert ids_of(options) == left
     assert DeltaTable(options.path).version() == 5, "there is a commit besides the other program's"
 
@@ -294,11 +294,11 @@ def test_of_two_compactions_of_ours_one_is_done(
 ) -> None:
     if place == "object store":
         monkeypatch.setattr(delta_compaction, "local_directory", lambda _: None)
-    meanwhile(lambda: delta_compaction._merge(options))
+    meanwhile(lambda: delta_compaction.merge(options))
     files = data_files(options)
 
     with pytest.raises(NotCompacted, match="been removed"):
-        delta_compaction._merge(options)
+        delta_compaction.merge(options)
     assert ids_of(options) == FOUR
     assert len(data_files(options) - files) == 1, "the second compaction has left its file"
 
@@ -314,7 +314,7 @@ def test_a_compaction_is_done_after_batches_that_others_of_our_queries_have_adde
         monkeypatch.setattr(delta_compaction, "local_directory", lambda _: None)
     meanwhile(lambda: write(options, [4], Batch("another", 0)))
 
-    assert delta_compaction._merge(options) == (4, 1)
+    assert delta_compaction.merge(options) == (4, 1)
     assert ids_of(options) == [*FOUR, 4]
     assert len(DeltaTable(options.path).file_uris()) == 2
 
@@ -325,12 +325,12 @@ def test_a_table_that_another_program_writes_to_is_not_compacted_until_it_has_st
     others()["append"][0](DeltaTable(options.path))
 
     with pytest.raises(NotCompacted, match=r"version 5 is of another program \(WRITE, delta-rs"):
-        delta_compaction._merge(options)
+        delta_compaction.merge(options)
 
     monkeypatch.setattr(delta_compaction, "LOOK_BACK", 2)
     for n in (4, 5):
         write(options, [n], Batch("query", n))
-    assert delta_compaction._merge(options) == (7, 1)
+    assert delta_compaction.merge(options) == (7, 1)
     assert ids_of(options) == [*FOUR, 4, 5, 9]
 
 
@@ -361,7 +361,7 @@ def test_a_checkpoint_is_written_when_a_compaction_is_the_commit_that_is_to_have
     for n in (0, 1):
         write(options, [n], Batch("query", n))
 
-    assert delta_compaction._merge(options) == (2, 1)
+    assert delta_compaction.merge(options) == (2, 1)
     assert [each.name for each in Path(options.path).glob("_delta_log/*.checkpoint.parquet")] == [
         f"{3:020}.checkpoint.parquet"
     ]
@@ -384,7 +384,7 @@ def test_parts_of_a_table_are_merged_each_for_itself(
         sink.commit(sink.write(iter([batch])), Batch("query", n))
     before = DeltaTable(options.path).to_pyarrow_table().sort_by("id")
 
-    old, new = delta_compaction._merge(options)
+    old, new = delta_compaction.merge(options)
     table = DeltaTable(options.path)
 
     # deltalake may encode the path of a file in another way than the log, and would not find it.
@@ -403,7 +403,7 @@ def test_files_are_merged_that_do_not_have_a_column_of_the_table_yet(options: De
     batch = pa.record_batch({"id": [4], "name": ["row 4"], "more": ["more"]})
     sink.commit(sink.write(iter([batch])), Batch("query", 4))
 
-    assert delta_compaction._merge(options) == (5, 1)
+    assert delta_compaction.merge(options) == (5, 1)
     found = DeltaTable(options.path).to_pyarrow_table().sort_by("id")
     assert found["more"].to_pylist() == [None] * 4 + ["more"]
     assert found["id"].to_pylist() == [*FOUR, 4]
@@ -432,7 +432,7 @@ def test_files_of_others_with_other_types_are_left(tmp_path: Path) -> None:
         sink.commit([file], Batch("query", n))
     before = DeltaTable(options.path).to_pyarrow_table().sort_by("id")
 
-    assert delta_compaction._merge(options) == (2, 1)
+    assert delta_compaction.merge(options) == (2, 1)
     assert DeltaTable(options.path).to_pyarrow_table().sort_by("id") == before
 
 

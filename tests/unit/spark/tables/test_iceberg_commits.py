@@ -48,7 +48,7 @@ def test_the_second_of_two_drivers_that_commit_one_batch_to_iceberg_finds_it_the
     other.commit(late, BATCH)
 
     assert ids_of(iceberg) == [0, 1, 2, 3, 4]
-    assert not _path(iceberg, late[0].path).exists()
+    assert not _path(iceberg, late[0].file.path).exists()
 
 
 def test_of_two_drivers_that_commit_one_batch_at_the_same_time_one_adds_its_files(
@@ -103,7 +103,7 @@ def test_columns_of_any_shape_are_merged(iceberg: IcebergOptions) -> None:
         sink.commit(sink.write(iter([batch])), Batch("query", n))
 
     table = iceberg_table.open_table(iceberg, schema)
-    assert iceberg_compaction._merge(table, 1 << 20) == 3
+    assert iceberg_compaction.merge(table, 1 << 20)[0] == 3
     [merged] = [task.file.file_path for task in table.refresh().scan().plan_files()]
     found = pq.read_table(merged.removeprefix("file://")).sort_by("id").column("deep").to_pylist()
     assert found == values
@@ -151,7 +151,7 @@ def test_a_batch_that_only_a_snapshot_has_noted_is_known_and_a_compaction_notes_
     append(iceberg, [1], Batch("query", 8))
     assert ids_of(iceberg) == [0, 1]
 
-    assert iceberg_compaction._merge(table, 1 << 20) == 2
+    assert iceberg_compaction.merge(table, 1 << 20)[0] == 2
     expire_all_but_the_last(iceberg)
     append(iceberg, [1], Batch("query", 8))
     assert ids_of(iceberg) == [0, 1]
@@ -175,7 +175,7 @@ def test_a_compaction_is_done_after_a_batch_that_was_added_meanwhile(iceberg: Ic
     late = iceberg_table.open_table(iceberg, SCHEMA)
     append(iceberg, [2], Batch("query", 2))
 
-    assert iceberg_compaction._merge(late, 1 << 20) == 2
+    assert iceberg_compaction.merge(late, 1 << 20)[0] == 2
     assert ids_of(iceberg) == [0, 1, 2]
     table = iceberg_table.open_table(iceberg, SCHEMA)
     assert len(list(table.scan().plan_files())) == 2
@@ -186,15 +186,15 @@ def test_a_compaction_gives_way_to_a_commit_that_has_removed_its_files(iceberg: 
     for n in range(3):
         append(iceberg, [n], Batch("query", n))
     late, later = (iceberg_table.open_table(iceberg, SCHEMA) for _ in range(2))
-    assert iceberg_compaction._merge(iceberg_table.open_table(iceberg, SCHEMA), 1 << 20) == 3
+    assert iceberg_compaction.merge(iceberg_table.open_table(iceberg, SCHEMA), 1 << 20)[0] == 3
     files = data_files(iceberg)
 
     with pytest.raises(CommitFailedException):
-        iceberg_compaction._merge(late, 1 << 20)
+        iceberg_compaction.merge(late, 1 << 20)
     assert ids_of(iceberg) == [0, 1, 2]
     iceberg_table.open_table(iceberg, SCHEMA).delete("id = 1")
     with pytest.raises(CommitFailedException):
-        iceberg_compaction._merge(later, 1 << 20)
+        iceberg_compaction.merge(later, 1 << 20)
     assert ids_of(iceberg) == [0, 2]
     assert len(data_files(iceberg) - files) == 1, "a compaction that was given up has left its file"
 
@@ -206,7 +206,7 @@ def test_another_program_that_began_before_our_compaction_repeats_no_row(
     for n in range(3):
         append(iceberg, [n], Batch("query", n))
     late = iceberg_table.open_table(iceberg, SCHEMA)
-    assert iceberg_compaction._merge(iceberg_table.open_table(iceberg, SCHEMA), 1 << 20) == 3
+    assert iceberg_compaction.merge(iceberg_table.open_table(iceberg, SCHEMA), 1 << 20)[0] == 3
 
     nine = pa.table({"id": [9], "name": ["nine"]})
     if program == "append":

@@ -36,7 +36,7 @@ def test_storage_options_are_handed_on_and_names_may_have_any_case() -> None:
         ("targetFileBytes", "128MB", "'128MB' is not an integer"),
         ("partitionBy", "a,,b", "'a,,b' is not a list of different columns"),
         ("partitionBy", "a,a", "'a,a' is not a list of different columns"),
-        ("nonsense", "1", "unknown; expected partitionBy, compactEvery, targetFileBytes, storage"),
+        ("nonsense", "1", "unknown; expected partitionBy, evolve, compactEvery, targetFileBytes, storage"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_named(name: str, value: str, sentence: str) -> None:

@@ -1,0 +1,181 @@
+"""`headrace table`: status, optimize, cluster, vacuum, expire."""
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from headrace.cli.lazy import LazyGroup
+from headrace.cli.output import Drawable, count, size
+from headrace.cli.output import table as drawn
+from headrace.cli.session import Session, duration_ms, json_option
+
+if TYPE_CHECKING:
+    from headrace.spark.tables.maintenance import Maintained, Removed, Rewritten, Status
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_SHOWN: Final = 20  # files
+_MILLISECOND: Final = dt.timedelta(milliseconds=1)
+
+
+@click.group(cls=LazyGroup)
+def table() -> None:
+    """Show and maintain Delta and Iceberg tables:  headrace table status shop-table
+
+    TABLE is the path or URL of a Delta table, or the name of an Iceberg table, namespace.name. All commands
+    are safe while queries write to the table.
+    """
+
+
+def _pairs(_context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+    found = dict(each.partition("=")[::2] for each in given)
+    if "" in found or not all("=" in each for each in given):
+        raise click.UsageError(f"{parameter.opts[0]} expects NAME=VALUE.")
+    return found
+
+
+def table_options(command: Command) -> Command:
+    """Give a command TABLE, the options that describe it, --json, and the session as its first argument."""
+    for decorate in (
+        json_option,
+        click.option(
+            "--storage",
+            metavar="NAME=VALUE",
+            multiple=True,
+            callback=_pairs,
+            help="A storage option of deltalake; repeatable.",
+        ),
+        click.option(
+            "--catalog",
+            metavar="NAME=VALUE",
+            multiple=True,
+            callback=_pairs,
+            help="A property of the Iceberg catalog, such as uri=...; repeatable. "
+            "Default: pyiceberg's configuration.",
+        ),
+        click.option(
+            "--format",
+            "format_",
+            type=click.Choice(["delta", "iceberg"]),
+            help="Default: iceberg for a name with a dot and no slash.",
+        ),
+        click.argument("name", metavar="TABLE"),
+    ):
+        command = decorate(command)
+    return command
+
+
+RETAIN: Final = "Keep what is younger; an ISO 8601 duration."
+
+
+@table.command()
+@table_options
+def status(session: Session, name: str, **options: Any) -> None:
+    """Show the size, the files and the columns of a table:  headrace table status shop-table"""
+    found = _opened(name, **options).status()
+    session.show(found, lambda: _drawn_status(found))
+
+
+@table.command()
+@click.option("--target-file-size", "target", type=click.IntRange(1), help="In bytes. Default: 128 MiB.")
+@table_options
+def optimize(session: Session, name: str, target: int | None, **options: Any) -> None:
+    """Merge small files:  headrace table optimize shop-table"""
+    done = _opened(name, **options, target=target).optimize()
+    session.show(done, f"{name}: {_rewritten(done)}")
+
+
+@table.command()
+@click.option("--by", "columns", required=True, help="Columns, separated by commas; at most 4.")
+@click.option("--target-file-size", "target", type=click.IntRange(1), help="In bytes. Default: 128 MiB.")
+@table_options
+def cluster(session: Session, name: str, columns: str, target: int | None, **options: Any) -> None:
+    """Rewrite all files with rows in the order of columns:  headrace table cluster shop-table --by country,at
+
+    By several columns, rows are in Z-order. Readers that filter by these columns skip more files.
+    """
+    done = _opened(name, **options, target=target).cluster([each.strip() for each in columns.split(",")])
+    session.show(done, f"{name}: {_rewritten(done)}")
+
+
+@table.command()
+@click.option("--retain", default="P7D", help=f"{RETAIN} At least P1D.")
+@click.option("--yes", is_flag=True, help="Remove the files. Without it, they are only listed.")
+@table_options
+def vacuum(session: Session, name: str, retain: str, yes: bool, **options: Any) -> None:
+    """Remove files that are no longer part of a table:  headrace table vacuum shop-table --yes
+
+    These are files of replaced versions, and files that failed batches have left. Readers of versions that
+    are older than the retention lose their files.
+    """
+    older_than = duration_ms(retain, "--retain") * _MILLISECOND
+    found = _opened(name, **options).vacuum(older_than, dry_run=not yes)
+    session.show(found, _removed(name, found))
+
+
+@table.command()
+@click.option("--retain", default="P5D", help=RETAIN)
+@click.option("--keep", type=click.IntRange(1), default=10, help="Keep so many snapshots in any case.")
+@click.option("--yes", is_flag=True, help="Expire the snapshots. Without it, they are only counted.")
+@table_options
+def expire(session: Session, name: str, retain: str, keep: int, yes: bool, **options: Any) -> None:
+    """Expire old snapshots of an Iceberg table:  headrace table expire shop.orders --yes
+
+    Snapshots of branches and tags are kept. `headrace table vacuum` removes the files that only expired
+    snapshots have.
+    """
+    older_than = duration_ms(retain, "--retain") * _MILLISECOND
+    found = _opened(name, **options).expire(older_than, keep, dry_run=not yes)
+    verb = "expired" if found.done else "would expire, with --yes"
+    session.show(found, f"{name}: {count(len(found.snapshots), 'snapshot')} {verb}; {found.kept} kept")
+
+
+def _opened(
+    name: str,
+    format_: str | None,
+    catalog: dict[str, str],
+    storage: dict[str, str],
+    target: int | None = None,
+) -> "Maintained":
+    from headrace.spark.tables import maintenance  # noqa: PLC0415  slow to import
+
+    is_iceberg = format_ == "iceberg" or (format_ is None and "." in name.strip(".") and "/" not in name)
+    size_ = {} if target is None else {"targetFileBytes": str(target)}
+    if is_iceberg:
+        if storage:
+            raise click.UsageError("--storage is for Delta tables; an Iceberg table has --catalog.")
+        given = {f"catalog.{key}": value for key, value in catalog.items()}
+        return maintenance.iceberg({"table": name, **given, **size_})
+    if catalog:
+        raise click.UsageError("--catalog is for Iceberg tables; a Delta table has --storage.")
+    given = {f"storage.{key}": value for key, value in storage.items()}
+    return maintenance.delta({"path": name, **given, **size_})
+
+
+def _rewritten(done: "Rewritten") -> str:
+    if not done.files_before:
+        return "no files to rewrite"
+    return f"{count(done.files_before, 'file')} became {done.files_after:,}"
+
+
+def _removed(name: str, found: "Removed") -> str:
+    verb = "removed" if found.done else "would be removed, with --yes"
+    lines = [f"{name}: {count(len(found.files), 'file')}, {size(found.bytes)}, {verb}"]
+    lines += [f"  {each}" for each in found.files[:_SHOWN]]
+    if len(found.files) > _SHOWN:
+        lines.append(f"  and {len(found.files) - _SHOWN:,} more")
+    return "\n".join(lines)
+
+
+def _drawn_status(found: "Status") -> Drawable:
+    rows = "" if found.rows is None else f", {count(found.rows, 'row')}"
+    what = "version" if found.format == "Delta" else "snapshot"
+    head = (
+        f"{found.name}: {found.format}, {what} {found.version}{rows}, {count(found.files, 'file')} "
+        f"({found.small_files:,} small), {size(found.bytes)}, {count(found.versions, what)} to read\n"
+        f"partitioned by {', '.join(found.partitioned_by) or 'nothing'}"
+    )
+    if found.queries:
+        head += "".join(f"\nquery {query}: batch {batch}" for query, batch in sorted(found.queries.items()))
+    return drawn(["column", "type"], found.columns.items(), title=f"{head}\n")

@@ -1,0 +1,213 @@
+"""The changes to a table's schema that a DataFrame needs, as far as the rules of its sink allow them.
+
+New columns are added and types are widened, also in structs, lists and the values of maps. Columns are
+renamed or dropped only if a rule names them. Without rules, a DataFrame that does not fit is refused.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from pyspark.sql import types as spark
+from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
+
+from headrace.spark.tables.schema import UnfitTable, check_fit, storable
+
+RULES: Final = ("add", "widen")
+_RANKS: Final[tuple[tuple[type[DataType], ...], ...]] = (
+    (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType),
+    (spark.FloatType, spark.DoubleType),
+)
+ELEMENT: Final = "element"  # in the paths of changes, as in Iceberg
+VALUE: Final = "value"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The changes that a sink may make.
+
+    renames: new names of columns by their old ones.
+    drops: columns that are dropped from the table.
+    """
+
+    add: bool = False
+    widen: bool = False
+    renames: Mapping[str, str] = field(default_factory=dict)
+    drops: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.widen or self.renames or self.drops)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change to a schema: a new column, a wider type, another name, or a dropped column."""
+
+    kind: Literal["rename", "drop", "add", "widen"]
+    path: tuple[str, ...]
+    type: DataType | None = None
+    name: str | None = None  # of a renamed column
+
+    def __str__(self) -> str:
+        column = ".".join(self.path)
+        if self.type is not None:
+            kind = self.type.simpleString()
+            return f"add {column} {kind}" if self.kind == "add" else f"widen {column} to {kind}"
+        return f"rename {column} to {self.name}" if self.kind == "rename" else f"drop {column}"
+
+
+def changes(given: StructType, table: StructType, rules: Rules, *, add_column: str) -> list[Change]:
+    """Return the changes after which rows of `given` fit `table`; UnfitTable if the rules do not allow them.
+
+    `add_column` says how to add a column without a rule.
+    """
+    if not rules:
+        check_fit(given, table, add_column=add_column)
+        return []
+    found = [*_renames(given, table, rules), *_drops(given, table, rules)]
+    stored = applied(table, found)
+    _check_names(given, stored, rules)
+    found += _struct_changes(given, stored, rules, ())
+    _check_missing(given, stored, ())
+    return found
+
+
+def _renames(given: StructType, table: StructType, rules: Rules) -> Iterator[Change]:
+    for old, new in rules.renames.items():
+        if old not in table.fieldNames():
+            continue  # it has been renamed before
+        if new in table.fieldNames():
+            raise UnfitTable(
+                f"column {old!r} cannot be renamed to {new!r}: the table has both. Drop one, or the rule"
+            )
+        if old in given.fieldNames():
+            raise UnfitTable(
+                f"column {old!r} is to be renamed to {new!r} in the table, and the DataFrame has {old!r}: "
+                "rename it in the DataFrame, too"
+            )
+        if new in given.fieldNames():
+            yield Change("rename", (old,), name=new)
+
+
+def _drops(given: StructType, table: StructType, rules: Rules) -> Iterator[Change]:
+    for name in rules.drops:
+        if name in given.fieldNames():
+            raise UnfitTable(f"column {name!r} is to be dropped from the table, and the DataFrame has it")
+        if name in table.fieldNames():
+            yield Change("drop", (name,))
+
+
+def _check_names(given: StructType, table: StructType, rules: Rules) -> None:
+    by_lower = {name.lower(): name for name in table.fieldNames()}
+    for each in given.fields:
+        known = by_lower.get(each.name.lower(), each.name)
+        if known != each.name:
+            raise UnfitTable(f"column {each.name!r} is called {known!r} in the table: rename it")
+        if each.name not in table.fieldNames() and not rules.add:
+            raise UnfitTable(f'column {each.name!r} is not in the table: drop it, or set evolve to "add"')
+
+
+def _check_missing(given: StructType, table: StructType, path: tuple[str, ...]) -> None:
+    for each in table.fields:
+        if each.name not in given.fieldNames() and not each.nullable:
+            column = ".".join((*path, each.name))
+            raise UnfitTable(
+                f"column {column!r} of the table is not nullable, and missing in the DataFrame: add it"
+            )
+
+
+def _struct_changes(
+    given: StructType, table: StructType, rules: Rules, path: tuple[str, ...]
+) -> Iterator[Change]:
+    for each in given.fields:
+        inner = (*path, each.name)
+        if each.name in table.fieldNames():
+            if path and each.nullable and not table[each.name].nullable:
+                raise _unfit(given, table, path)
+            yield from _type_changes(each.dataType, table[each.name].dataType, rules, inner)
+        elif rules.add:
+            yield Change("add", inner, storable(StructType([each]))[each.name].dataType)
+        else:
+            raise _unfit(given, table, path)
+    if path:
+        _check_missing(given, table, path)
+
+
+def _type_changes(given: DataType, table: DataType, rules: Rules, path: tuple[str, ...]) -> Iterator[Change]:
+    if isinstance(given, StructType) and isinstance(table, StructType):
+        yield from _struct_changes(given, table, rules, path)
+    elif isinstance(given, ArrayType) and isinstance(table, ArrayType):
+        if given.containsNull and not table.containsNull:
+            raise _unfit(given, table, path)
+        yield from _type_changes(given.elementType, table.elementType, rules, (*path, ELEMENT))
+    elif isinstance(given, MapType) and isinstance(table, MapType):
+        has_nulls = given.valueContainsNull and not table.valueContainsNull
+        if given.keyType != table.keyType or has_nulls:
+            raise _unfit(given, table, path)
+        yield from _type_changes(given.valueType, table.valueType, rules, (*path, VALUE))
+    elif given != table:
+        if not is_wider(given, table) and not is_wider(table, given):
+            raise _unfit(given, table, path)
+        if not rules.widen:
+            raise _unfit(given, table, path, ', or set evolve to "widen"')
+        if is_wider(given, table):
+            yield Change("widen", path, given)
+
+
+def is_wider(one: DataType, other: DataType) -> bool:
+    """Return whether every value of `other` is one of `one`, without rounding: bigint is wider than int."""
+    if isinstance(one, DecimalType) and isinstance(other, DecimalType):
+        return one.scale == other.scale and one.precision > other.precision
+    return any(
+        type(one) in ranks and type(other) in ranks and ranks.index(type(one)) > ranks.index(type(other))
+        for ranks in _RANKS
+    )
+
+
+def _unfit(given: DataType, table: DataType, path: Sequence[str], hint: str = "") -> UnfitTable:
+    return UnfitTable(
+        f"column {'.'.join(path)!r} is {table.simpleString()} in the table, and {given.simpleString()} in "
+        f"the DataFrame: cast it{hint}, or write to another table"
+    )
+
+
+def applied(table: StructType, found: Sequence[Change]) -> StructType:
+    """Return the schema after these changes."""
+    for each in found:
+        table = _applied_to_struct(table, each, each.path)
+    return table
+
+
+def _applied_to_struct(table: StructType, change: Change, path: tuple[str, ...]) -> StructType:
+    name, rest = path[0], path[1:]
+    if change.kind == "add" and not rest:
+        assert change.type is not None, change
+        return StructType([*table.fields, StructField(name, change.type)])
+    fields = []
+    for each in table.fields:
+        if each.name != name:
+            fields.append(each)
+        elif change.kind == "rename":
+            fields.append(StructField(change.name or name, each.dataType, each.nullable, each.metadata))
+        elif change.kind != "drop":
+            kind = _applied(each.dataType, change, rest)
+            fields.append(StructField(name, kind, each.nullable, each.metadata))
+    return StructType(fields)
+
+
+def _applied(table: DataType, change: Change, path: tuple[str, ...]) -> DataType:
+    if not path:
+        assert change.type is not None, change
+        return change.type
+    if isinstance(table, ArrayType):
+        return ArrayType(_applied(table.elementType, change, path[1:]), table.containsNull)
+    if isinstance(table, MapType):
+        value = _applied(table.valueType, change, path[1:])
+        return MapType(table.keyType, value, table.valueContainsNull)
+    assert isinstance(table, StructType), (table, path)
+    return _applied_to_struct(table, change, path)
+
+
+def written(given: StructType, table: StructType) -> StructType:
+    """Return the columns of `given` with the types of the table, which files are written with."""
+    return StructType([StructField(each.name, table[each.name].dataType) for each in given.fields])
