@@ -113,6 +113,9 @@ def _source(source: "SourcePlan") -> Iterator[str]:
 def _query(query: "QueryPlan", plan: "Plan") -> Iterator[str]:
     yield f"query {query.name}: {', '.join(query.inputs)} -> {query.target}"
     yield f"  mode {query.mode}, every {query.every}"
+    if query.shared is not None:
+        unless = "" if query.last_batch is not None else ", unless Spark keeps state for it"
+        yield f"  shares query {query.shared} with {', '.join(query.shares_with) or 'no other'}{unless}"
     if query.last_batch is None:
         since = f"with records since {when(plan.since_ms)}" if plan.since_ms is not None else "anew"
         yield f"  starts {since}: {count(query.lag, 'record')} to read"

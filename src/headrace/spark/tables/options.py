@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from headrace.spark.batch import Batch
 from headrace.spark.errors import InvalidOption
 from headrace.spark.option_values import Options
 
@@ -19,8 +20,9 @@ _STORAGE: Final = "storage."
 _CATALOG: Final = "catalog."
 _DEFAULT_CATALOG: Final = "default"  # of pyiceberg
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
-_DELTA: Final = ("partitionBy", "compactEvery", "targetFileBytes")
-_ICEBERG: Final = ("table", "compactEvery", "targetFileBytes")
+_APPLICATION: Final = ("txnAppId", "txnVersion")
+_DELTA: Final = ("partitionBy", "compactEvery", "targetFileBytes", *_APPLICATION)
+_ICEBERG: Final = ("table", "compactEvery", "targetFileBytes", *_APPLICATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,18 @@ class IcebergOptions:
             compact_every=options.integer("compactEvery", COMPACT_EVERY, least=0),
             target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
+
+
+def identified_batch(given: Mapping[str, str]) -> Batch | None:
+    """Return the identity of a batch write that may be repeated, from txnAppId and txnVersion; or None."""
+    options = Options(given, _APPLICATION, prefix="")
+    found = [name for name in _APPLICATION if name in options]
+    if not found:
+        return None
+    application = (options.get("txnAppId") or "").strip()
+    if not application or len(found) == 1:
+        raise InvalidOption("txnAppId", "txnAppId and txnVersion identify a write together: set both")
+    return Batch(application, options.integer("txnVersion", 0, least=0))
 
 
 def local_directory(path: str) -> Path | None:
