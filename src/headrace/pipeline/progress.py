@@ -43,7 +43,7 @@ class Progress:
     error: str = ""
     restarts: int = 0  # of the query in this run
     shared: str = ""  # the query, if several sinks share it
-    graph: Sequence[Mapping[str, Any]] = ()  # of the pipeline, when it starts
+    graph: Sequence[Mapping[str, Any]] = field(default_factory=list)  # of the pipeline, when it starts
     broken: Broken = field(default_factory=dict)  # expectations: rows that broke them, by step and name
 
     def of_sink(self, sink: str, written: int, broken: Broken) -> "Progress":
@@ -153,7 +153,7 @@ class Figures:
     error: str = ""
     restarts: int = 0
     reason: str = ""  # of the last restart
-    graph: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    graph: Sequence[Mapping[str, Any]] = field(default_factory=list, repr=False)
     graph_at_ms: int = 0
     last: Progress | None = field(default=None)  # the last batch
 
