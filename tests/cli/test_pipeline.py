@@ -177,6 +177,20 @@ def test_explain_tells_the_lag_since_the_checkpoint(headrace: Command, pipeline:
     assert f"  checkpoint {checkpoint}" in lines
 
 
+def test_explain_tells_expectations(headrace: Command, pipeline: Path) -> None:
+    name = pipeline.stem
+    added = """
+pipeline.expect_or_drop("large", "an id", "id is not null")
+pipeline.expect_or_quarantine("orders", "a price", "price > 0", to=Topic("{name}-bad"))
+"""
+    pipeline.write_text(pipeline.read_text() + added.format(name=name))
+    lines = headrace.ok("pipeline", "explain", str(pipeline)).text.splitlines()
+    assert "expectation on large, an id: id is not null; other rows are dropped" in lines
+    assert f"expectation on orders, a price: price > 0; other rows go to topic {name}-bad" in lines
+    assert f"query {name}.orders.quarantine: orders -> topic {name}-bad" in lines
+    assert f"  topic {name}-bad: 2 partitions, 1 replica" in lines
+
+
 def test_explain_tells_which_sinks_share_a_query(headrace: Command, pipeline: Path) -> None:
     name = pipeline.stem
     shared = f"{name}.orders.shared"

@@ -21,7 +21,7 @@ from headrace.cli.session import Session, options
 from headrace.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from headrace.pipeline.plan import Plan, QueryPlan, SourcePlan
+    from headrace.pipeline.plan import ExpectationPlan, Plan, QueryPlan, SourcePlan
 
 _WORST: Final = 3  # partitions that are named
 
@@ -89,6 +89,8 @@ def _parts(plan: "Plan") -> Iterator[list[str]]:
         yield list(_source(source))
     for view, inputs in plan.views.items():
         yield [f"view {view}, from {', '.join(inputs)}"]
+    if plan.expectations:
+        yield list(map(_expectation, plan.expectations))
     for query in plan.queries:
         yield list(_query(query, plan))
     new = [
@@ -108,6 +110,13 @@ def _source(source: "SourcePlan") -> Iterator[str]:
     goes = f"go to topic {source.dead_letters}" if source.dead_letters else bad.get(source.bad_rows)
     bad_rows = f"; bad rows {goes}" if goes and source.decode != "bytes" else ""
     yield f"  decoded as {source.decode}{bad_rows}"
+
+
+def _expectation(expectation: "ExpectationPlan") -> str:
+    broken = {"keep": "are kept", "drop": "are dropped", "fail": "end the pipeline"}
+    otherwise = broken.get(expectation.otherwise, f"go to {expectation.quarantine}")
+    where = f"expectation on {expectation.step}, {expectation.name}"
+    return f"{where}: {expectation.condition}; other rows {otherwise}"
 
 
 def _query(query: "QueryPlan", plan: "Plan") -> Iterator[str]:

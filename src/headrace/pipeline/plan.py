@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint
 from headrace.pipeline.declaration import Pipeline, Sink, Source
 from headrace.pipeline.decoders import settle
+from headrace.pipeline.expectations import Expectation
 from headrace.pipeline.initial_offsets import stored_position
 from headrace.pipeline.shared_queries import Division, divide
 from headrace.pipeline.state import State
@@ -30,6 +31,17 @@ class SourcePlan:
     bad_rows: str
     dead_letters: str | None
     starting: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectationPlan:
+    """A condition on the rows of a step, and what happens to rows that break it."""
+
+    step: str
+    name: str
+    condition: str
+    otherwise: str
+    quarantine: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +72,7 @@ class Plan:
     since_ms: int | None
     sources: list[SourcePlan]
     views: dict[str, list[str]]  # with their arguments
+    expectations: list[ExpectationPlan]
     queries: list[QueryPlan]
     new_topics: list[NewTopic]
 
@@ -78,6 +91,7 @@ def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
         since_ms=state.since_ms,
         sources=[_source(source, ends[name]) for name, source in pipeline.sources.items()],
         views={view.name: list(view.inputs) for view in pipeline.views.values()},
+        expectations=[_expectation(each) for each in pipeline.expectations],
         queries=[_query(pipeline, each, ends, state, division) for each in pipeline.queries()],
         new_topics=missing_topics(pipeline, bootstrap),
     )
@@ -124,6 +138,16 @@ def _source(source: Source, ends: Ends) -> SourcePlan:
         bad_rows=str(source.bad_rows),
         dead_letters=source.dead_letters if source.has_dead_letters else None,
         starting=source.starting,
+    )
+
+
+def _expectation(expectation: Expectation) -> ExpectationPlan:
+    return ExpectationPlan(
+        step=expectation.step,
+        name=expectation.name,
+        condition=expectation.condition,
+        otherwise=str(expectation.otherwise),
+        quarantine=None if expectation.target is None else expectation.target.label,
     )
 
 
