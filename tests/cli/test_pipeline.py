@@ -59,6 +59,12 @@ def has_run(path: Path, query: str, offsets: dict[str, int]) -> Path:
     return checkpoint
 
 
+def tell(headrace: Command, progress: list[Progress]) -> None:
+    """Write progress as a pipeline that runs would."""
+    headrace("topic", "create", TOPIC)
+    headrace.ok("produce", TOPIC, *(each.encode().decode() for each in progress))
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["pipeline", "--help"], ["pipeline", "run", "--help"]])
 def test_help_does_without_spark(arguments: list[str]) -> None:
     program = (
@@ -171,6 +177,84 @@ def test_explain_tells_the_lag_since_the_checkpoint(headrace: Command, pipeline:
     assert f"  checkpoint {checkpoint}" in lines
 
 
+def test_explain_tells_expectations(headrace: Command, pipeline: Path) -> None:
+    name = pipeline.stem
+    added = """
+pipeline.expect_or_drop("large", "an id", "id is not null")
+pipeline.expect_or_quarantine("orders", "a price", "price > 0", to=Topic("{name}-bad"))
+"""
+    pipeline.write_text(pipeline.read_text() + added.format(name=name))
+    lines = headrace.ok("pipeline", "explain", str(pipeline)).text.splitlines()
+    assert "expectation on large, an id: id is not null; other rows are dropped" in lines
+    assert f"expectation on orders, a price: price > 0; other rows go to topic {name}-bad" in lines
+    assert f"query {name}.orders.quarantine: orders -> topic {name}-bad" in lines
+    assert f"  topic {name}-bad: 2 partitions, 1 replica" in lines
+
+
+def test_explain_tells_which_sinks_share_a_query(headrace: Command, pipeline: Path) -> None:
+    name = pipeline.stem
+    shared = f"{name}.orders.shared"
+    before = headrace.ok("pipeline", "explain", str(pipeline)).text.splitlines()
+    assert f"  shares query {shared} with orders.dead-letters, unless Spark keeps state for it" in before
+
+    checkpoint = has_run(pipeline, "orders.shared", {"0": 2, "1": 0})
+    stored = {"queries": {shared: {"source": "orders", "sinks": ["alerts", "orders.dead-letters"]}}}
+    (checkpoint.parent.parent / "shared-queries.json").write_text(json.dumps(stored))
+    plan = headrace.ok("pipeline", "explain", str(pipeline), "--json").json
+    assert [(each["name"], each["shared"], each["lag"]) for each in plan["queries"]] == [
+        (f"{name}.alerts", shared, 1),
+        (f"{name}.archive", None, 3),
+        (f"{name}.orders.dead-letters", shared, 1),
+    ]
+
+
+def test_graph_draws_steps_with_the_rates_of_the_last_batch(headrace: Command, pipeline: Path) -> None:
+    name = pipeline.stem
+    tell(
+        headrace,
+        [
+            Progress(pipeline=name, query=f"{name}.alerts", event="started", at_ms=1),
+            Progress(
+                pipeline=name,
+                query=f"{name}.alerts",
+                event="batch",
+                at_ms=2,
+                rows=3,
+                rows_per_s=30,
+                written=1,
+                written_per_s=10,
+                lag=7,
+            ),
+        ],
+    )
+    assert headrace.ok("pipeline", "graph", str(pipeline)).text.splitlines() == [
+        f"pipeline {name}",
+        f"  source orders: topic {name}-orders; 30 rows/s in",
+        "    view large",
+        f"      sink alerts -> topic {name}-large; running, 10 rows/s out, lag 7",
+        "    sink archive -> Parquet files in files",
+        f"    sink orders.dead-letters -> topic {name}-orders.dead-letters",
+    ]
+    drawing = pipeline.parent / "drawing.svg"
+    said = headrace.ok("pipeline", "graph", str(pipeline), "--output", str(drawing)).text
+    assert said == f"wrote {drawing}\n"
+    assert "10 rows/s out, lag 7" in drawing.read_text()
+
+
+def test_a_graph_needs_no_cluster(headrace: Command, pipeline: Path) -> None:
+    done = headrace("pipeline", "graph", str(pipeline), "--bootstrap", "127.0.0.1:1", "--json")
+
+    assert done.status == 0
+    assert done.err.startswith("without rates: ")
+    assert [each["name"] for each in done.json["nodes"]] == [
+        "orders",
+        "large",
+        "alerts",
+        "archive",
+        "orders.dead-letters",
+    ]
+
+
 def test_a_topic_that_is_not_there_is_named_before_spark_starts(headrace: Command, tmp_path: Path) -> None:
     path = tmp_path / "lonely.py"
     path.write_text(FILE.format(name="lonely"))
@@ -225,10 +309,20 @@ def test_status_tells_the_last_words_of_every_query(headrace: Command, pipeline:
             lag=4,
             lags={f"{name}-orders-0": 4},
         ),
-        Progress(pipeline=name, query=f"{name}.alerts", event="failed", at_ms=3, error="it broke"),
+        Progress(pipeline=name, query=f"{name}.alerts", event="restarting", at_ms=3, error="no leader"),
+        Progress(pipeline=name, query=f"{name}.alerts", event="started", at_ms=4, restarts=1),
+        Progress(
+            pipeline=name,
+            query=f"{name}.alerts",
+            event="batch",
+            at_ms=5,
+            batch=7,
+            lag=4,
+            broken={"orders": {"has an id": 2}},
+        ),
+        Progress(pipeline=name, query=f"{name}.alerts", event="failed", at_ms=6, error="it broke"),
     ]
-    headrace("topic", "create", TOPIC)
-    headrace.ok("produce", TOPIC, *(each.encode().decode() for each in told))
+    tell(headrace, told)
 
     (found,) = headrace.ok("pipeline", "status", name, "--json").json
     assert (found["pipeline"], found["state"], found["pid"]) == (name, "failed", None)
@@ -237,7 +331,11 @@ def test_status_tells_the_last_words_of_every_query(headrace: Command, pipeline:
     lines = headrace.ok("pipeline", "status", str(pipeline)).text.splitlines()
     assert lines[0] == f"pipeline {name}: failed"
     assert lines[3].split()[:6] == ["alerts", "failed", "7", "0", "0", "4"]
-    assert lines[-1] == f"{name}.alerts failed: it broke"
+    assert [line for line in lines[4:] if line] == [
+        f"{name}.alerts: expectation orders: has an id broken by 2 rows",
+        f"{name}.alerts was restarted 1 time, the last time because: no leader",
+        f"{name}.alerts failed: it broke",
+    ]
 
 
 def test_status_and_stop_know_the_process_that_runs_it(headrace: Command, pipeline: Path) -> None:

@@ -109,6 +109,31 @@ def test_a_pipeline_from_init_to_its_second_run(headrace: Command, tmp_path: Pat
     assert group["total_lag"] == 0
 
 
+RECORDS = """{"id": "1", "price": 2.5}
+{"id": "2", "price": 250}
+no order
+"""
+
+
+@pytest.mark.long
+def test_a_pipeline_is_tried_on_records_of_a_file(headrace: Command, tmp_path: Path) -> None:
+    headrace.ok("pipeline", "init", "mill", "--directory", str(tmp_path))
+    (tmp_path / "rows.jsonl").write_text(RECORDS)
+    arguments = ("pipeline", "test", str(tmp_path / "mill.py"), "--input", f"orders={tmp_path}/rows.jsonl")
+
+    shown = slowly(headrace, *arguments, "--bootstrap", "127.0.0.1:1")
+    assert (shown.status, shown.err) == (0, "")
+    lines = shown.text.splitlines()
+    assert {"source orders: 2 rows", "source orders: 1 record cannot be decoded"} <= set(lines)
+    assert "no order  it is not JSON" in lines
+    assert "sink alerts, to topic mill-large-orders: 1 row" in lines
+
+    found = slowly(headrace, *arguments, "--bootstrap", "127.0.0.1:1", "--json").json
+    assert found["steps"]["alerts"] == [{"id": "2", "price": 250.0}]
+    assert found["bad"] == {"orders": [{"value": "no order", "reason": "it is not JSON"}]}
+    assert not (tmp_path / "mill-table").exists()
+
+
 def users_file(admin: Secured, name: str, password: str) -> Secured:
     """The user of a pipeline with the ACLs that docs/pipelines.md names."""
     admin.ok("user", "add", name, "--password-file", "-", stdin=password.encode())

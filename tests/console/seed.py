@@ -125,11 +125,36 @@ def _produce(bootstrap: str, records: int) -> None:
     assert producer.flush(20) == 0
 
 
+STEPS: Final = (
+    {"name": "positions", "kind": "source", "inputs": [], "about": "topic truck-positions"},
+    {"name": "fast", "kind": "view", "inputs": ["positions"], "about": ""},
+    {"name": "archive", "kind": "sink", "inputs": ["positions"], "about": f"Delta {HOSTILE}"},
+    {"name": "alerts", "kind": "sink", "inputs": ["fast"], "about": "topic truck-alerts"},
+)
+
+
 def progress(now_ms: int) -> Iterator[Progress]:
     """What Spark said of two pipelines in the last minutes."""
     chance = random.Random(3)
-    yield Progress(pipeline="trucks", query="trucks.archive", event="started", at_ms=now_ms - 610_000)
-    yield Progress(pipeline="trucks", query="trucks.alerts", event="started", at_ms=now_ms - 610_000)
+    for query in ("trucks.archive", "trucks.alerts"):
+        began_ms = now_ms - 610_000
+        yield Progress(pipeline="trucks", query=query, event="started", at_ms=began_ms, graph=STEPS)
+    yield Progress(
+        pipeline="trucks",
+        query="trucks.alerts",
+        event="restarting",
+        at_ms=now_ms - 609_000,
+        error="truck-alerts-0 has no leader",
+        restarts=1,
+    )
+    yield Progress(
+        pipeline="trucks",
+        query="trucks.alerts",
+        event="started",
+        at_ms=now_ms - 608_000,
+        restarts=1,
+        graph=STEPS,
+    )
     for batch in range(60):
         at_ms = now_ms - (60 - batch) * 10_000
         rows = chance.randint(700, 1200)
@@ -152,6 +177,7 @@ def progress(now_ms: int) -> Iterator[Progress]:
                 state_rows=60 if query.endswith("alerts") else 0,
                 state_bytes=18_432,
                 watermark="2026-11-15T18:10:00.000Z",
+                broken={"positions": {"a known truck": batch % 2}},
             )
     yield Progress(pipeline="shop", query="shop.revenue", event="started", at_ms=now_ms - 400_000)
     yield Progress(

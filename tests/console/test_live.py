@@ -57,6 +57,20 @@ def test_pipelines_show_rates_lag_and_the_last_error_as_text(reader: Reader) -> 
     expect(page.locator("#lags-1 tbody tr").first).to_contain_text("truck-positions-0")
 
 
+def test_a_pipeline_shows_its_steps_restarts_and_broken_expectations(reader: Reader) -> None:
+    page = reader.open("/ui/pipelines/trucks")
+    drawing = page.locator("#graph svg")
+    expect(drawing).to_have_attribute(
+        "aria-label", "pipeline trucks: fast reads positions; archive reads positions; alerts reads fast"
+    )
+    expect(drawing.locator("text", has_text=re.compile("^source positions$"))).to_have_count(1)
+    expect(drawing.locator("text", has_text=f"Delta {HOSTILE}"[:40])).to_have_count(1)
+    expect(drawing.locator("path.edge")).to_have_count(3)
+    about = page.locator("#about-1")
+    expect(about).to_contain_text("Restarted the last time because: truck-alerts-0 has no leader")
+    expect(about.locator("tbody tr")).to_have_text(re.compile("positions: a known truck.*30"))
+
+
 def test_a_pipeline_that_has_gone_quiet_says_when_its_last_figures_were_true(reader: Reader) -> None:
     page = reader.open("/ui/pipelines/shop")  # it failed minutes ago
     expect(page.locator("#rates-1 .when")).to_have_text(re.compile(r"last at (\d+ \w{3} )?\d\d:\d\d:\d\d"))

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from compat.kafka_tools.java import KafkaUnavailableError, find_kafka
 from compat.kafka_tools.server import KafkaServer
 from compat.kafka_tools.written import SETTINGS as KAFKA_SETTINGS
+from spark.plant import Plant
 from spark.queries import Queries
 from spark.session import spark_session
 from spark.topics import SETTINGS, fill_topics
@@ -49,5 +50,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
 def queries(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> Iterator[Queries]:
     """Queries against the shared broker; streams that a test leaves behind are stopped."""
     yield Queries(spark, broker.bootstrap, tmp_path)
+    for query in spark.streams.active:
+        query.stop()
+
+
+@pytest.fixture
+def plant(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> Iterator[Plant]:
+    yield Plant(spark, broker.bootstrap, tmp_path)
     for query in spark.streams.active:
         query.stop()

@@ -197,6 +197,15 @@ def test_a_dataframe_is_appended_or_replaces_the_table(spark: SparkSession, path
     assert rows_of(path)[3] == {"id": 3, "name": "row 3"}
 
 
+def test_a_dataframe_with_a_version_that_the_table_has_is_skipped(spark: SparkSession, path: Path) -> None:
+    for version, ids in ((0, range(5)), (0, range(5)), (1, range(5, 8)), (0, range(9))):
+        frame = spark.createDataFrame([(n, f"row {n}") for n in ids], SCHEMA)
+        identity = {"txnAppId": "job-sink", "txnVersion": str(version)}
+        frame.write.format(DELTA).mode("append").options(**identity).save(str(path))
+
+    assert ids_of(path) == list(range(8))
+
+
 def test_an_empty_dataframe_makes_an_empty_table(spark: SparkSession, path: Path) -> None:
     spark.createDataFrame([], SCHEMA).write.format(DELTA).mode("append").save(str(path))
 

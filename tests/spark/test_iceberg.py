@@ -161,6 +161,14 @@ def test_a_dataframe_is_appended_or_replaces_the_table(spark: SparkSession, lake
     assert lake.rows()[3] == {"id": 3, "name": "row 3"}
 
 
+def test_a_dataframe_with_a_version_that_the_table_has_is_skipped(spark: SparkSession, lake: Lake) -> None:
+    for version, ids in ((0, range(5)), (0, range(5)), (1, range(5, 8)), (0, range(9))):
+        frame = spark.createDataFrame([(n, f"row {n}") for n in ids], SCHEMA)
+        append(frame, lake, txnAppId="job-sink", txnVersion=version)
+
+    assert lake.ids() == list(range(8))
+
+
 def test_an_empty_dataframe_makes_an_empty_table(spark: SparkSession, lake: Lake) -> None:
     append(spark.createDataFrame([], SCHEMA), lake)
 

@@ -1,10 +1,8 @@
 """Pipelines on a real session and a real broker: where rows go, and where a run goes on."""
 
-import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -14,73 +12,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from cluster.waiting import until
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.wire.brokers import Brokers
-from headrace.pipeline import Json, Parquet, Pipeline, PipelineError, Text, Topic
+from headrace.pipeline import Parquet, Pipeline, PipelineError, Text, Topic
 from headrace.pipeline.observers import Groups, History, history
 from headrace.pipeline.plan import plan
-from headrace.pipeline.progress import Progress
-from headrace.pipeline.runner import Runner
-from headrace.pipeline.state import State
-from headrace.pipeline.topics import create, missing_topics
-from wire.confluent import make_topic, read, send
-from wire.process import BrokerProcess
+from headrace.pipeline.topics import missing_topics
+from spark.plant import ORDERS, Plant, order, orders
+from wire.confluent import make_topic, read
 
 PATIENCE_S: Final = 240
-ORDERS: Final = Json("id string, price double")
-
-
-class Plant:
-    """Runs pipelines against one broker; their state is in the test's directory."""
-
-    def __init__(self, spark: SparkSession, bootstrap: str, root: Path) -> None:
-        self.spark = spark
-        self.bootstrap = bootstrap
-        self.root = root
-        self.told: list[Progress] = []
-
-    def state(self, pipeline: Pipeline) -> State:
-        return State(self.root / "state", pipeline.name)
-
-    def runner(self, pipeline: Pipeline, *observers: Callable[[Progress], None]) -> Runner:
-        create(pipeline, self.bootstrap, missing_topics(pipeline, self.bootstrap))
-        told = [self.told.append, *observers]
-        return Runner(self.spark, pipeline, self.bootstrap, self.state(pipeline), told)
-
-    def run(self, pipeline: Pipeline, *observers: Callable[[Progress], None]) -> None:
-        """To the end of what is there."""
-        self.runner(pipeline, *observers).run(to_the_end=True)
-
-    def feed(self, topic: str, values: Sequence[bytes | None], *, partition: int = 0, **more: Any) -> None:
-        messages = [{"value": each, "partition": partition, **more} for each in values]
-        assert [error for error, _ in send(self.bootstrap, topic, messages) if error] == []
-
-    def records(self, topic: str) -> list[Any]:
-        return read(self.bootstrap, topic)
-
-    def rows(self, topic: str) -> list[dict[str, Any]]:
-        return [json.loads(each.value()) for each in self.records(topic)]
-
-
-@pytest.fixture
-def plant(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> Iterator[Plant]:
-    yield Plant(spark, broker.bootstrap, tmp_path)
-    for query in spark.streams.active:
-        query.stop()
-
-
-def order(number: int, price: float = 1.0) -> bytes:
-    return json.dumps({"id": str(number), "price": price}).encode()
-
-
-def orders(name: str, **source: Any) -> Pipeline:
-    """A pipeline from the topic NAME to the topic NAME-out, as the rows are."""
-    pipeline = Pipeline(name)
-    pipeline.source("orders", topic=name, **({"decode": ORDERS} | source))
-
-    @pipeline.sink(Topic(f"{name}-out", key="id", partitions=1))
-    def out(orders: DataFrame) -> DataFrame:
-        return orders.select("id", "price")
-
-    return pipeline
 
 
 def headers(message: Any) -> Mapping[str, bytes]:
@@ -136,22 +75,27 @@ def test_bad_rows_go_to_a_topic_with_reason_and_origin_and_groups_have_the_offse
 
 
 def test_queries_that_begin_in_different_runs_begin_at_the_same_offsets(plant: Plant) -> None:
-    """The one for dead letters cannot start in the first run: its checkpoint's directory is a file."""
+    """The one of `sums` cannot start in the first run: its checkpoint's directory is a file."""
     make_topic(plant.bootstrap, "apart", partitions=1)
     plant.feed("apart", [order(1), b"before"])
     pipeline = orders("apart", starting="latest")
+
+    @pipeline.sink(Topic("apart-sums", key="id", partitions=1), mode="update")
+    def sums(orders: DataFrame) -> DataFrame:
+        return orders.groupBy("id").count()
+
     state = plant.state(pipeline)
-    blocked = state.checkpoint(pipeline.query_name("orders.dead-letters"))
+    blocked = state.checkpoint(pipeline.query_name("sums"))
     blocked.parent.mkdir(parents=True)
     blocked.touch()
-    with pytest.raises(PipelineError, match="dead-letters"):
+    with pytest.raises(PipelineError, match="apart-sums"):
         plant.run(pipeline)
     blocked.unlink()
     plant.feed("apart", [order(2), b"between"])
 
-    assert [each.lag for each in plan(pipeline, plant.bootstrap, state).queries] == [2, 2]
+    assert [each.lag for each in plan(pipeline, plant.bootstrap, state).queries] == [2, 2, 2]
     plant.run(pipeline)
-    assert ids(plant.rows("apart-out")) == ["2"]
+    assert ids(plant.rows("apart-out")) == ids(plant.rows("apart-sums")) == ["2"]
     assert [each.value() for each in plant.records("apart.dead-letters")] == [b"between"]
     assert state.initial_offsets == {}
 

@@ -133,7 +133,7 @@ def test_a_record_is_decoded_once_whatever_is_done_with_its_columns(
     gateway.register("once-value", AVRO[1])
     pipeline = Pipeline("once")
     source = pipeline.source("orders", topic="once", decode=Registry(gateway.url), bad_rows=bad_rows)
-    rows = Builder(queries.spark, pipeline, queries.bootstrap).rows(source)
+    rows = Builder(queries.spark, pipeline, queries.bootstrap).steps.rows(source)
 
     chosen = rows.where("price > 1").select("id", "price").where("id > 1")
 

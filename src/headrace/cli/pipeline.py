@@ -23,12 +23,14 @@ SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 COMMANDS: Final = {
     "check": Lazy("headrace.cli.pipeline_plan", "check", "Check whether a pipeline would run."),
     "explain": Lazy("headrace.cli.pipeline_plan", "explain", "Show what a pipeline would do."),
+    "graph": Lazy("headrace.cli.pipeline_graph", "graph", "Draw the steps of a pipeline."),
     "init": Lazy("headrace.cli.pipeline_init", "init", "Create a pipeline to start from."),
     "replay": Lazy("headrace.cli.pipeline_state", "replay", "Read the records since a time again."),
     "reset": Lazy("headrace.cli.pipeline_state", "reset", "Delete the checkpoints of a pipeline."),
     "run": Lazy("headrace.cli.pipeline_run", "run", "Run a pipeline, and show its progress."),
     "status": Lazy("headrace.cli.pipeline_state", "status", "Show the state of pipelines."),
     "stop": Lazy("headrace.cli.pipeline_state", "stop", "Stop a pipeline after its current batches."),
+    "test": Lazy("headrace.cli.pipeline_test", "test", "Run a pipeline on records from files."),
 }
 
 

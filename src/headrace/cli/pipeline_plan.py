@@ -21,7 +21,7 @@ from headrace.cli.session import Session, options
 from headrace.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
-    from headrace.pipeline.plan import Plan, QueryPlan, SourcePlan
+    from headrace.pipeline.plan import ExpectationPlan, Plan, QueryPlan, SourcePlan
 
 _WORST: Final = 3  # partitions that are named
 
@@ -89,6 +89,8 @@ def _parts(plan: "Plan") -> Iterator[list[str]]:
         yield list(_source(source))
     for view, inputs in plan.views.items():
         yield [f"view {view}, from {', '.join(inputs)}"]
+    if plan.expectations:
+        yield list(map(_expectation, plan.expectations))
     for query in plan.queries:
         yield list(_query(query, plan))
     new = [
@@ -110,9 +112,19 @@ def _source(source: "SourcePlan") -> Iterator[str]:
     yield f"  decoded as {source.decode}{bad_rows}"
 
 
+def _expectation(expectation: "ExpectationPlan") -> str:
+    broken = {"keep": "are kept", "drop": "are dropped", "fail": "end the pipeline"}
+    otherwise = broken.get(expectation.otherwise, f"go to {expectation.quarantine}")
+    where = f"expectation on {expectation.step}, {expectation.name}"
+    return f"{where}: {expectation.condition}; other rows {otherwise}"
+
+
 def _query(query: "QueryPlan", plan: "Plan") -> Iterator[str]:
     yield f"query {query.name}: {', '.join(query.inputs)} -> {query.target}"
     yield f"  mode {query.mode}, every {query.every}"
+    if query.shared is not None:
+        unless = "" if query.last_batch is not None else ", unless Spark keeps state for it"
+        yield f"  shares query {query.shared} with {', '.join(query.shares_with) or 'no other'}{unless}"
     if query.last_batch is None:
         since = f"with records since {when(plan.since_ms)}" if plan.since_ms is not None else "anew"
         yield f"  starts {since}: {count(query.lag, 'record')} to read"

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,10 +24,11 @@ from headrace.cli.pipeline import (
     state_option,
     with_suffix,
 )
-from headrace.cli.pipeline_state import COLUMNS, row, seconds, watermark
+from headrace.cli.pipeline_state import COLUMNS, row, seconds, troubles, watermark
 from headrace.cli.session import Session, options, pairs
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.progress import Figures
+from headrace.pipeline.progress import Figures, in_all
+from headrace.pipeline.restarts import Restart
 from headrace.spark.launcher import LOCAL
 
 if TYPE_CHECKING:
@@ -43,6 +45,13 @@ _WORST: Final = 3  # partitions that are named
 @state_option
 @click.option("--once", is_flag=True, help="Read to the current end of the topics, then stop.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of Spark's.")
+@click.option(
+    "--restart",
+    "restarts",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Restart a failed query up to N times in a row; 0 is never. Default: as the pipeline says, or 0.",
+)
 @click.option("--trace", is_flag=True, help="If it fails, also print the Java stack trace.")
 @options
 def run(
@@ -53,6 +62,7 @@ def run(
     master: str,
     once: bool,
     settings: Sequence[str],
+    restarts: int | None,
     trace: bool,
 ) -> None:
     """Run a pipeline:  headrace pipeline run trucks.py
@@ -68,6 +78,8 @@ def run(
         run_project(session, with_suffix(path), root, master=master, settings=own)
         return
     opened = open_pipeline(session, path, root)
+    if restarts is not None:
+        opened.pipeline.restart = replace(opened.pipeline.restart or Restart(), limit=restarts)
     try:
         _run(session, opened, master, {**opened.pipeline.settings, **own}, once=once)
     except PipelineError as error:
@@ -183,7 +195,7 @@ class QueryFigures:
 
     def print_lines(self, progress: "Progress") -> None:
         self(progress)
-        if progress.event in {"started", "failed"} or progress.rows or progress.written:
+        if progress.event in {"started", "failed", "restarting"} or progress.rows or progress.written:
             _print(in_one_line(progress))
 
     def last(self, query: str) -> "Progress | None":
@@ -233,14 +245,15 @@ def _remarks(queries: Sequence[Figures]) -> Iterator[str]:
             partitions = ", ".join(f"{partition} {lag:,}" for partition, lag in worst)
             yield f"{each.query} lags most in {partitions}"
     for each in queries:
-        if each.error:
-            yield f"{each.query} failed: {each.error}"
+        yield from troubles(each)
 
 
 def in_one_line(progress: "Progress") -> str:
     """Return the log line of a batch, a start or an end."""
     if progress.event == "failed":
         return f"{progress.query} failed: {progress.error}"
+    if progress.event == "restarting":
+        return f"{progress.query} restarts (restart {progress.restarts}): {progress.error}"
     if progress.event != "batch":
         return f"{progress.query} {progress.event}"
     parts = [
@@ -252,6 +265,11 @@ def in_one_line(progress: "Progress") -> str:
         parts.append(f"state {progress.state_rows:,} rows, {size(progress.state_bytes)}")
     if (mark := watermark(progress.watermark)) != UNKNOWN:
         parts.append(f"watermark {mark}")
+    parts += [
+        f"expectation {name} broken by {count(rows, 'row')}"
+        for name, rows in in_all(progress.broken).items()
+        if rows
+    ]
     return ", ".join(parts)
 
 

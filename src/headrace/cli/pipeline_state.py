@@ -181,8 +181,19 @@ def _parts(known: "list[PipelineStatus]") -> Iterator[Drawable]:
             ]
             yield table((*COLUMNS, "when"), rows)
         for query in each.queries:
-            if query.error:
-                yield f"{query.query} failed: {query.error}"
+            yield from troubles(query)
+
+
+def troubles(figures: Figures) -> Iterator[str]:
+    """Yield a line for each expectation that rows have broken, for restarts, and for the error of a query."""
+    for name, rows in figures.broken.items():
+        if rows:
+            yield f"{figures.query}: expectation {name} broken by {count(rows, 'row')}"
+    if figures.reason:
+        restarted = f"restarted {count(figures.restarts, 'time')}"
+        yield f"{figures.query} was {restarted}, the last time because: {figures.reason}"
+    if figures.error:
+        yield f"{figures.query} failed: {figures.error}"
 
 
 def row(figures: Figures, name: str) -> Sequence[object]:

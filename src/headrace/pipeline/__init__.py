@@ -13,8 +13,7 @@
     def alerts(positions):
         return positions.where("km > 1000")
 
-The arguments of a function are the names of sources and views. Its result is written to its sink by one
-query.
+The arguments of a function are the names of sources and views. Its result is written to its sink.
 """
 
 from headrace.pipeline.debezium import Debezium
@@ -22,6 +21,7 @@ from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source, View
 from headrace.pipeline.decoders import Avro, Csv, Json, Number, Raw, Text
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry import Registry
+from headrace.pipeline.restarts import Restart
 from headrace.pipeline.targets import Console, Delta, Iceberg, Parquet, Topic
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "PipelineError",
     "Raw",
     "Registry",
+    "Restart",
     "Sink",
     "Source",
     "Text",

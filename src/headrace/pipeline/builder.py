@@ -1,24 +1,29 @@
-"""Spark queries of a pipeline's declarations: one per sink, and one per source with dead letters."""
+"""Spark queries of a pipeline's declarations: one for a sink, or one that several sinks share."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source, View
+from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source
 from headrace.pipeline.decoders import Decoded, Decoder, Following, Framed, settle
-from headrace.pipeline.errors import PipelineError, in_words
+from headrace.pipeline.expectations import RECORD
 from headrace.pipeline.initial_offsets import with_initial_offsets
+from headrace.pipeline.shared_queries import Division, SharedQuery, divide
 from headrace.pipeline.state import State
-from headrace.spark.sink_options import HEADERS
+from headrace.pipeline.steps import REASON, ROW, VALUE, Steps
+from headrace.pipeline.streaming_plans import check_streaming, is_stateless
+from headrace.pipeline.targets import Delta, Iceberg
+from headrace.spark.merge.upsert import Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-RECORD: Final = "_record"
-KEY: Final = "_key"
-_REASON: Final = "_reason"
+KEY = "_key"
+_FIELDS = ("topic", "partition", "offset", "timestamp", "key", "headers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,22 @@ class Query:
     frame: "DataFrame"
     format: str
     options: dict[str, str] = field(repr=False)  # may contain passwords
+
+    @property
+    def upserts(self) -> Upsert | None:
+        """The rules by which rows are merged into a table; None if they are appended."""
+        target = self.sink.target
+        return target.upserts if isinstance(target, Delta | Iceberg) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FanOut:
+    """A query of several sinks that has not been started: the decoded records of their source."""
+
+    name: str
+    source: Source
+    sinks: tuple[Query, ...]  # their frames are those of the stream
+    frame: "DataFrame"
 
 
 class Builder:
@@ -51,104 +72,99 @@ class Builder:
         self._state = state
         self._options: dict[str, dict[str, str]] = {}  # of sources
         self._decoders: dict[str, tuple[Decoder, Decoder | None]] = {}  # of their values and keys
+        self._queries: dict[str, Query] = {}
+        self.steps = Steps(pipeline, self.decoded)
 
-    def queries(self) -> Iterator[Query]:
-        return map(self.of_sink, self._pipeline.queries())
+    # -- records -------------------------------------------------------------------------------
 
     def is_outdated(self) -> bool:
         """Return whether a source has to be decoded by a newer version of its schema."""
         used: list[object] = [each for pair in self._decoders.values() for each in pair]
         return any(isinstance(each, Following) and each.is_outdated() for each in used)
 
-    # -- rows ----------------------------------------------------------------------------------
-
-    def records(self, source: Source) -> "DataFrame":
-        """Return the undecoded records of a source."""
+    def records(self, source: Source, initial: Mapping[str, Any] | None = None) -> "DataFrame":
+        """Return the undecoded records of a source; `initial` are the offsets where a new query starts."""
         if source.name not in self._options:
             options = source.reading(self._bootstrap, self._since_ms)
             if self._state is not None:
                 options = with_initial_offsets(self._state, source.name, options)
             self._options[source.name] = options
         options = self._options[source.name]
+        if initial is not None:
+            options = {**options, "initialOffsets": json.dumps(initial)}
         return self._spark.readStream.format("headrace").options(**options).load()
 
-    def rows(self, source: Source) -> "DataFrame":
-        """Return the decoded records of a source, with their origin in the column `_record`."""
-        records, decoded = self._decoded(source)
+    def decoded(self, source: Source, initial: Mapping[str, Any] | None = None) -> "DataFrame":
+        """Return the records of a source with the columns that `Steps` expects."""
+        return self.decode(source, self.records(source, initial))
+
+    def decode(self, source: Source, records: "DataFrame") -> "DataFrame":
+        """Return records with the columns that `Steps` expects."""
+        staged, decoded = self._columns(source, records)
         reason = decoded.reason
         if source.bad_rows is BadRows.FAIL:
             origin = F.concat("topic", F.lit("-"), "partition", F.lit(" offset "), "offset")
             message = F.concat(F.lit(f"source {source.name}: "), origin, F.lit(": "), reason)
             reason = F.when(reason.isNotNull(), F.raise_error(message).cast("string"))
         columns = [column.alias(name) for name, column in decoded.columns.items()]
-        fields = ("topic", "partition", "offset", "timestamp", "key", "headers")
-        rows = records if decoded.skipped is None else records.where(~decoded.skipped)
-        found = rows.select(*columns, F.struct(*fields).alias(RECORD), reason.alias(_REASON))
-        return found.where(F.col(_REASON).isNull()).drop(_REASON)
+        rows = staged if decoded.skipped is None else staged.where(~decoded.skipped)
+        return rows.select(
+            F.struct(*columns).alias(ROW),
+            F.struct(*_FIELDS).alias(RECORD),
+            reason.alias(REASON),
+            F.when(decoded.reason.isNotNull(), F.col("value")).alias(VALUE),
+        )
 
-    def _decoded(self, source: Source) -> "tuple[DataFrame, Decoded]":
-        """Return the records of a source and their columns; schemas are looked up once for all queries."""
+    def _columns(self, source: Source, records: "DataFrame") -> "tuple[DataFrame, Decoded]":
+        """Return the records and their decoded columns; schemas are looked up once for all queries."""
         if source.name not in self._decoders:
             key = None if source.key is None else settle(source.key, source.topic, "key")
             self._decoders[source.name] = settle(source.decode, source.topic), key
         of_values, of_keys = self._decoders[source.name]
-        records = self.records(source)
         found = of_values.decode(_framed(of_values, records, "value"))
         if of_keys is not None:
             found = _with_key(found, of_keys.decode(_framed(of_keys, records, "key")), records["key"])
         staged = [column.alias(name) for name, column in found.staged.items()]
         return (records.select("*", *staged) if staged else records), found
 
-    def result(self, step: Sink | View) -> "DataFrame":
-        """Return the result of a function."""
-        pipeline = self._pipeline
-        arguments = []
-        for name in step.inputs:
-            source = pipeline.sources.get(name)
-            arguments.append(self.result(pipeline.views[name]) if source is None else self.rows(source))
-        assert step.function is not None, step
-        try:
-            frame = step.function(*arguments)
-        except PipelineError:
-            raise
-        except Exception as error:
-            raise PipelineError(f"{step.name}(): {in_words(error)}") from error
-        if not hasattr(frame, "writeStream"):
-            raise PipelineError(f"{step.name}() has to return a DataFrame, not {type(frame).__name__}")
-        return frame
-
     # -- queries -------------------------------------------------------------------------------
 
-    def of_sink(self, sink: Sink) -> Query:
+    def queries(self) -> Iterator[Query]:
+        return map(self.of_sink, self._pipeline.queries())
+
+    def of_sink(self, sink: Sink, initial: Mapping[str, Any] | None = None) -> Query:
+        """Return the query of a sink; `initial` are the offsets where it starts if it is new."""
+        if initial is not None:
+            return self._of_sink(sink, Steps(self._pipeline, partial(self.decoded, initial=initial)))
+        if sink.name not in self._queries:
+            self._queries[sink.name] = self._of_sink(sink, self.steps)
+        return self._queries[sink.name]
+
+    def _of_sink(self, sink: Sink, steps: Steps) -> Query:
         format_, options = sink.target.format(self._bootstrap)
         if format_ == "headrace":
             options = {**self._pipeline.client_options, **options}
-        try:
-            rows = self._dead_letters(sink) if sink.function is None else self.result(sink)
-            frame = sink.target.shape(rows)
-        except PipelineError:
-            raise
-        except Exception as error:
-            raise PipelineError(f"{sink.name}(), to {sink.target.label}: {in_words(error)}") from error
         name = self._pipeline.query_name(sink.name)
-        return Query(name=name, sink=sink, frame=frame, format=format_, options=options)
+        return Query(name=name, sink=sink, frame=steps.written(sink), format=format_, options=options)
 
-    def _dead_letters(self, sink: Sink) -> "DataFrame":
-        """Return the undecodable records of a source; their headers have the reason and the origin."""
-        (name,) = sink.inputs
-        records, decoded = self._decoded(self._pipeline.sources[name])
-        bad = records.select("*", decoded.reason.alias(_REASON)).where(F.col(_REASON).isNotNull())
-        added = F.array(
-            _header("reason", F.col(_REASON)),
-            _header("pipeline", F.lit(self._pipeline.name)),
-            _header("source", F.lit(name)),
-            _header("topic", F.col("topic")),
-            _header("partition", F.col("partition")),
-            _header("offset", F.col("offset")),
-            _header("timestamp", F.unix_millis("timestamp")),
+    def division(self, state: State) -> Division:
+        """Return which sinks share a query; Spark's plans tell for which of them it keeps no state."""
+        sharing = state.sharing
+        return divide(
+            self._pipeline,
+            sharing.queries,
+            sharing.left,
+            has_run=state.has_run,
+            is_stateless=lambda sink: is_stateless(self.of_sink(sink).frame),
         )
-        headers = F.concat(added, F.coalesce(F.col("headers"), F.array().cast(HEADERS)))
-        return bad.select("key", "value", headers.alias("headers"))
+
+    def fan_out(self, shared: SharedQuery) -> FanOut:
+        source = self._pipeline.sources[shared.source]
+        sinks = [each for each in self._pipeline.queries() if each.name in shared.sinks]
+        queries = tuple(map(self.of_sink, sinks))
+        for each in queries:
+            check_streaming(each.frame, each.sink.mode)  # a batch by itself could do more than a stream
+        return FanOut(name=shared.name, source=source, sinks=queries, frame=self.decoded(source))
 
 
 def _framed(decoder: Decoder, records: "DataFrame", part: str) -> "Column":
@@ -166,7 +182,3 @@ def _with_key(value: Decoded, key: Decoded, given: "Column") -> Decoded:
         {**value.staged, **key.staged},
         value.skipped,
     )
-
-
-def _header(name: str, value: "Column") -> "Column":
-    return F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))

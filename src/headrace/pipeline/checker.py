@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.errors import ClientError
 from headrace.client.wire.security import Security
-from headrace.pipeline.builder import RECORD, Builder, Query
+from headrace.pipeline.builder import Builder, Query
 from headrace.pipeline.declaration import Pipeline, Sink, View
 from headrace.pipeline.errors import PipelineError, in_words
+from headrace.pipeline.expectations import RECORD
 from headrace.pipeline.parquet_files import check_directory
 from headrace.pipeline.state import State
+from headrace.pipeline.streaming_plans import check_streaming
 from headrace.pipeline.targets import Delta, Iceberg, Parquet, Topic
 from headrace.pipeline.topics import partitions_of
 from headrace.spark.cluster import Cluster
@@ -69,7 +71,18 @@ class Checker:
                 yield found
         for sink in self._pipeline.sinks.values():
             if not broken & {*sink.inputs, *self._pipeline.needed(sink)}:
-                yield _finding(f"sink {sink.name}", partial(self._check_sink, sink))
+                found = _finding(f"sink {sink.name}", partial(self._check_sink, sink))
+                broken |= set() if found.good else {sink.name}
+                yield found
+        if not broken:
+            yield from self._shared()
+
+    def _shared(self) -> Iterator[Finding]:
+        """Yield the queries that several sinks share."""
+        for each in self._builder.division(self._state).shared:
+            if each.sinks:
+                says = f"reads {each.source} once for {', '.join(each.sinks)}"
+                yield Finding(what=f"query {each.name}", good=True, says=says)
 
     def _check_cluster(self) -> str:
         with closing(Cluster(self._bootstrap, Security.of(self._pipeline.client))) as cluster:
@@ -79,17 +92,17 @@ class Checker:
 
     def _check_source(self, name: str) -> str:
         source = self._pipeline.sources[name]
-        columns = _columns(self._builder.rows(source))
+        columns = _columns(self._builder.steps.rows(source))
         if self._topics is None:
             return columns
         return f"{partitions_of(source, self._bootstrap)} partitions of {source.topic}; {columns}"
 
     def _check_view(self, view: View) -> str:
-        return _columns(self._builder.result(view))
+        return _columns(self._builder.steps.result(view))
 
     def _check_sink(self, sink: Sink) -> str:
         query = self._builder.of_sink(sink)
-        _check_streaming(self._spark, query)
+        check_streaming(query.frame, sink.mode)
         target = sink.target
         if isinstance(target, Topic):
             return self._check_topic(sink, target, query)
@@ -123,19 +136,6 @@ def _finding(what: str, check: Callable[[], str]) -> Finding:
 def _columns(frame: Any) -> str:
     found = [each for each in frame.schema.fields if each.name != RECORD]
     return ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in found)
-
-
-def _check_streaming(spark: "SparkSession", query: Query) -> None:
-    """Raise PipelineError if Spark would refuse to start it: an aggregation without a watermark, say."""
-    jvm = spark.sparkContext._jvm  # noqa: SLF001  Spark has no public call for this
-    catalyst = jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]
-    modes = {"append": "Append", "update": "Update", "complete": "Complete"}
-    mode = getattr(catalyst.streaming.InternalOutputModes, f"{modes[query.sink.mode]}$")
-    plan = query.frame._jdf.queryExecution().analyzed()  # noqa: SLF001
-    try:
-        catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, getattr(mode, "MODULE$"))
-    except Exception as error:
-        raise PipelineError(in_words(error)) from error
 
 
 def _check_writable(path: Path) -> str:

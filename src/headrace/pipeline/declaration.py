@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from headrace.pipeline.decoders import Decoder, Raw, Unsettled
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.expectations import Expectation, Otherwise, check_target
+from headrace.pipeline.restarts import Restart
 from headrace.pipeline.targets import Parquet, Target, Topic
 
 if TYPE_CHECKING:
@@ -75,14 +77,16 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
-    """A function and the target of its result: one Spark query."""
+    """A function and the target of its result."""
 
     name: str
-    function: "Transformation | None"  # None: the records of a source that cannot be decoded
+    function: "Transformation | None"  # None: records that cannot be decoded, or rows in quarantine
     inputs: tuple[str, ...]
     target: Target
     mode: str
     every: str
+    quarantine_of: str | None = None  # the step whose rows it gets if they break an expectation
+    follows: bool = False  # it shares the query of any sink of its source, whatever the interval
 
 
 @dataclass(slots=True)
@@ -94,9 +98,11 @@ class Pipeline:
     settings: Mapping[str, str] = field(default_factory=dict)  # of Spark
     # Of Kafka clients, by librdkafka's names: {"security.protocol": "SASL_SSL", ...}
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    restart: Restart | None = None  # None: a query that fails ends the pipeline
     sources: dict[str, Source] = field(default_factory=dict)
     views: dict[str, View] = field(default_factory=dict)
     sinks: dict[str, Sink] = field(default_factory=dict)
+    expectations: list[Expectation] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_name("a pipeline", self.name)
@@ -169,6 +175,37 @@ class Pipeline:
 
         return declare
 
+    def expect(self, step: str, name: str, condition: str) -> None:
+        """Count the rows of a source, view or sink that do not meet a condition in SQL; they are kept."""
+        self._expect(step, name, condition, Otherwise.KEEP)
+
+    def expect_or_drop(self, step: str, name: str, condition: str) -> None:
+        """Drop and count the rows of a source, view or sink that do not meet a condition in SQL."""
+        self._expect(step, name, condition, Otherwise.DROP)
+
+    def expect_or_fail(self, step: str, name: str, condition: str) -> None:
+        """End the pipeline at a row of a source, view or sink that does not meet a condition in SQL."""
+        self._expect(step, name, condition, Otherwise.FAIL)
+
+    def expect_or_quarantine(self, step: str, name: str, condition: str, *, to: Target) -> None:
+        """Write the rows that do not meet a condition to a topic or a table instead, with the reason."""
+        check_target(step, to, self.expectations_of(step))
+        self._expect(step, name, condition, Otherwise.QUARANTINE, to)
+
+    def _expect(
+        self, step: str, name: str, condition: str, otherwise: Otherwise, target: Target | None = None
+    ) -> None:
+        if not name.strip() or not condition.strip():
+            raise PipelineError(f"{step}: an expectation has a name and a condition")
+        if name in [each.name for each in self.expectations_of(step)]:
+            raise PipelineError(f"{step}: expectation {name!r} is declared twice")
+        self.expectations.append(
+            Expectation(step=step, name=name, condition=condition, otherwise=otherwise, target=target)
+        )
+
+    def expectations_of(self, step: str) -> list[Expectation]:
+        return [each for each in self.expectations if each.step == step]
+
     @property
     def client_options(self) -> dict[str, str]:
         """The client settings as options of format("headrace")."""
@@ -185,7 +222,7 @@ class Pipeline:
         return f"{self.name}.{sink}"
 
     def queries(self) -> Iterator[Sink]:
-        """Yield the sinks, and for each source with dead letters the sink that writes them."""
+        """Yield the sinks, and those that write dead letters and rows in quarantine."""
         yield from self.sinks.values()
         for source in self.sources.values():
             if source.has_dead_letters:
@@ -196,7 +233,22 @@ class Pipeline:
                     target=Topic(source.dead_letters, raw=True),
                     mode="append",
                     every=_DEAD_LETTERS_EVERY,
+                    follows=True,
                 )
+
+        quarantines = {each.step: each.target for each in self.expectations if each.target is not None}
+        for step, target in quarantines.items():
+            declared = self.views.get(step) or self.sinks.get(step)
+            yield Sink(
+                name=f"{step}.quarantine",
+                function=None,
+                inputs=(step,) if declared is None else declared.inputs,
+                target=target,
+                mode="append",
+                every=target.every,
+                quarantine_of=step,
+                follows=True,
+            )
 
     def check(self) -> None:
         """Raise PipelineError if an argument of a function is unknown, or views depend on each other."""
@@ -205,6 +257,11 @@ class Pipeline:
         for step in self.sinks.values():
             for _ in self.needed(step):
                 pass
+        for each in self.expectations:
+            if each.step not in {*self.sources, *self.views, *self.sinks}:
+                raise PipelineError(
+                    f"expectation {each.name!r}: there is no source, view or sink {each.step!r}"
+                )
         self._check_directories()
 
     def _check_directories(self) -> None:

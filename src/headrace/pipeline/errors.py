@@ -42,6 +42,8 @@ def in_words(error: BaseException) -> str:
         return _plain(message) if name == _RAISED else f"{_plain(message)} ({name})"
     if causes := _CAUSES.findall(text):
         return _plain(causes[-1])
+    if pythons := _PYTHONS.findall(text):
+        return _plain(pythons[-1])
     first = text.strip().splitlines()
     return first[0] if first else type(error).__name__
 

@@ -4,7 +4,9 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -17,18 +19,39 @@ from pyspark.sql.streaming.listener import (
 from headrace.pipeline.errors import in_words
 from headrace.pipeline.progress import Observer, Progress, of_batch
 
+if TYPE_CHECKING:
+    from headrace.pipeline.fan_out import SharedBatches
+
 logger = logging.getLogger(__name__)
 
 
 class Listener(StreamingQueryListener):
     """Notifies the observers of one pipeline. Spark calls it from its own threads, with a delay."""
 
-    def __init__(self, pipeline: str, observers: Sequence[Observer]) -> None:
+    def __init__(
+        self, pipeline: str, observers: Sequence[Observer], graph: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """`graph` is reported with the start of every query."""
         super().__init__()
+        self._graph = graph
         self._pipeline = pipeline
         self._observers = observers
         self._names: dict[str, str] = {}  # of queries by run id
+        self._shared: dict[str, SharedBatches] = {}  # by the name of the query
+        self._restarts: dict[str, int] = {}  # by the name of the query
         self._changed = threading.Condition()
+
+    def share(self, name: str, batches: "SharedBatches") -> None:
+        """Report the events of a query as those of the sinks that share it."""
+        self._shared[name] = batches
+
+    def restarting(self, name: str, run_id: str, error: str, restarts: int, timeout_s: float) -> None:
+        """Report that a query has failed and will be restarted, after Spark's event of the failure."""
+        with self._changed:
+            self._changed.wait_for(lambda: run_id not in self._names, timeout_s)
+        self._restarts[name] = restarts
+        for sink in self._sinks(name):
+            self._notify(self._event(sink, "restarting", error, restarts))
 
     def wait(self, timeout_s: float) -> None:
         """Wait for the last event of every query, and so for those of the last batches."""
@@ -41,32 +64,54 @@ class Listener(StreamingQueryListener):
         if name.startswith(f"{self._pipeline}."):
             with self._changed:
                 self._names[str(event.runId)] = name
-            self._notify(self._event(name, "started"))
+            for sink in self._sinks(name):
+                started = self._event(sink, "started", restarts=self._restarts.get(name, 0))
+                self._notify(replace(started, graph=self._graph))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        if str(event.progress.runId) in self._names:
-            self._notify(of_batch(self._pipeline, json.loads(event.progress.json)))
+        name = self._names.get(str(event.progress.runId))
+        if name is None:
+            return
+        progress = of_batch(self._pipeline, json.loads(event.progress.json))
+        shared = self._shared.get(name)
+        if shared is None:
+            self._notify(progress)
+            return
+        for sink in shared.sinks:
+            result = shared.result(progress.batch, sink)
+            self._notify(progress.of_sink(sink, result.written, result.broken))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         name = self._names.get(str(event.runId))
         if name is not None:
-            self._notify(self._event(name, "idle"))
+            for sink in self._sinks(name):
+                self._notify(self._event(sink, "idle"))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         name = self._names.get(str(event.runId))
         if name is None:
             return
-        if event.exception:
-            self._notify(self._event(name, "failed", in_words(RuntimeError(event.exception))))
-        else:
-            self._notify(self._event(name, "ended"))
+        error = in_words(RuntimeError(event.exception)) if event.exception else ""
+        # If sinks have failed, the others have ended with the query; otherwise the source has failed.
+        failures = self._shared[name].failures if name in self._shared else {}
+        for sink in self._sinks(name):
+            failed = failures.get(sink, "") if failures else error
+            self._notify(
+                self._event(sink, "failed" if error and failed else "ended", failed if error else "")
+            )
         with self._changed:
             del self._names[str(event.runId)]
             self._changed.notify_all()
 
-    def _event(self, name: str, event: str, error: str = "") -> Progress:
+    def _sinks(self, name: str) -> list[str]:
+        """Return the sinks of a query, which are the names that observers know."""
+        return self._shared[name].sinks if name in self._shared else [name]
+
+    def _event(self, name: str, event: str, error: str = "", restarts: int = 0) -> Progress:
         now_ms = time.time_ns() // 1_000_000
-        return Progress(pipeline=self._pipeline, query=name, event=event, at_ms=now_ms, error=error)
+        return Progress(
+            pipeline=self._pipeline, query=name, event=event, at_ms=now_ms, error=error, restarts=restarts
+        )
 
     def _notify(self, progress: Progress) -> None:
         for observer in self._observers:

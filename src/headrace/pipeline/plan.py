@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint
 from headrace.pipeline.declaration import Pipeline, Sink, Source
 from headrace.pipeline.decoders import settle
+from headrace.pipeline.expectations import Expectation
 from headrace.pipeline.initial_offsets import stored_position
+from headrace.pipeline.shared_queries import Division, divide
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Parquet
 from headrace.pipeline.topics import NewTopic, missing_topics
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.offsets import Offsets
+from headrace.spark.offsets import Offsets, from_json
 from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
 
@@ -32,6 +34,17 @@ class SourcePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectationPlan:
+    """A condition on the rows of a step, and what happens to rows that break it."""
+
+    step: str
+    name: str
+    condition: str
+    otherwise: str
+    quarantine: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPlan:
     """A Spark query: what it reads, its target, and how far it is."""
 
@@ -46,6 +59,9 @@ class QueryPlan:
     lag: int
     lags: Mapping[str, int] = field(default_factory=dict)  # by partition: "orders-0"
     creates: str | None = None
+    # The query that it shares with other sinks; before the first run, unless Spark keeps state for it.
+    shared: str | None = None
+    shares_with: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +72,7 @@ class Plan:
     since_ms: int | None
     sources: list[SourcePlan]
     views: dict[str, list[str]]  # with their arguments
+    expectations: list[ExpectationPlan]
     queries: list[QueryPlan]
     new_topics: list[NewTopic]
 
@@ -63,6 +80,10 @@ class Plan:
 def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
     """Return the plan; NoSuchTopic if the topic of a source does not exist."""
     ends = {name: _ends(source, bootstrap, state) for name, source in pipeline.sources.items()}
+    sharing = state.sharing
+    division = divide(
+        pipeline, sharing.queries, sharing.left, has_run=state.has_run, is_stateless=lambda _: True
+    )
     return Plan(
         pipeline=pipeline.name,
         bootstrap=bootstrap,
@@ -70,7 +91,8 @@ def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
         since_ms=state.since_ms,
         sources=[_source(source, ends[name]) for name, source in pipeline.sources.items()],
         views={view.name: list(view.inputs) for view in pipeline.views.values()},
-        queries=[_query(pipeline, each, ends, state) for each in pipeline.queries()],
+        expectations=[_expectation(each) for each in pipeline.expectations],
+        queries=[_query(pipeline, each, ends, state, division) for each in pipeline.queries()],
         new_topics=missing_topics(pipeline, bootstrap),
     )
 
@@ -119,10 +141,25 @@ def _source(source: Source, ends: Ends) -> SourcePlan:
     )
 
 
-def _query(pipeline: Pipeline, sink: Sink, ends: Mapping[str, Ends], state: State) -> QueryPlan:
+def _expectation(expectation: Expectation) -> ExpectationPlan:
+    return ExpectationPlan(
+        step=expectation.step,
+        name=expectation.name,
+        condition=expectation.condition,
+        otherwise=str(expectation.otherwise),
+        quarantine=None if expectation.target is None else expectation.target.label,
+    )
+
+
+def _query(
+    pipeline: Pipeline, sink: Sink, ends: Mapping[str, Ends], state: State, division: Division
+) -> QueryPlan:
     name = pipeline.query_name(sink.name)
-    path = state.checkpoint(name)
+    shared = division.query_of(sink.name)
+    path = state.checkpoint(name if shared is None else shared.name)
     checkpoint = read_checkpoint(path)
+    if checkpoint is None and name in (left := state.sharing.left):
+        checkpoint = Checkpoint(offsets=from_json(left[name]))
     lags: dict[TopicPartition, int] = {}
     for source in pipeline.needed(sink):
         lags |= ends[source].lags(checkpoint)
@@ -138,6 +175,8 @@ def _query(pipeline: Pipeline, sink: Sink, ends: Mapping[str, Ends], state: Stat
         lag=sum(lags.values()),
         lags={str(partition): lag for partition, lag in lags.items()},
         creates=_new_directory(sink),
+        shared=None if shared is None else shared.name,
+        shares_with=[] if shared is None else [each for each in shared.sinks if each != sink.name],
     )
 
 

@@ -2,11 +2,12 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
+from headrace.pipeline.expectations import METRIC, Broken
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import from_json, to_json
 
@@ -22,7 +23,7 @@ class Progress:
 
     pipeline: str
     query: str
-    event: str  # started, batch, idle, ended, failed
+    event: str  # started, batch, idle, ended, failed, restarting
     at_ms: int
     run: str = ""
     batch: int = -1
@@ -40,6 +41,18 @@ class Progress:
     late_rows: int = 0  # dropped because they were older than the watermark
     watermark: str = ""
     error: str = ""
+    restarts: int = 0  # of the query in this run
+    shared: str = ""  # the query, if several sinks share it
+    graph: Sequence[Mapping[str, Any]] = field(default_factory=list)  # of the pipeline, when it starts
+    broken: Broken = field(default_factory=dict)  # expectations: rows that broke them, by step and name
+
+    def of_sink(self, sink: str, written: int, broken: Broken) -> "Progress":
+        """Return the progress of a shared query as that of one of its sinks, with the rows it has written."""
+        span_s = self.rows / self.rows_per_s if self.rows and self.rows_per_s else self.took_ms / 1000
+        per_s = round(written / span_s, 1) if span_s else 0.0
+        return replace(
+            self, query=sink, shared=self.query, written=written, written_per_s=per_s, broken=broken
+        )
 
     def encode(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -84,7 +97,16 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
         state_bytes=sum(each.get("memoryUsedBytes", 0) for each in operators),
         late_rows=sum(each.get("numRowsDroppedByWatermark", 0) for each in operators),
         watermark=progress.get("eventTime", {}).get("watermark", ""),
+        broken=_broken(progress.get("observedMetrics", {})),
     )
+
+
+def _broken(metrics: Mapping[str, Mapping[str, Any]]) -> Broken:
+    return {
+        name.removeprefix(METRIC): {each: int(_number(count)) for each, count in values.items()}
+        for name, values in metrics.items()
+        if name.startswith(METRIC)
+    }
 
 
 def _offsets(value: Any) -> dict[TopicPartition, int]:
@@ -108,6 +130,11 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
+def in_all(broken: Broken) -> dict[str, int]:
+    """Return the rows that broke expectations by one name, `STEP: EXPECTATION`."""
+    return {f"{step}: {name}": rows for step, found in broken.items() for name, rows in found.items()}
+
+
 Observer = Callable[[Progress], None]
 
 
@@ -121,15 +148,27 @@ class Figures:
     rows: int = 0
     written: int = 0
     late_rows: int = 0
+    broken: dict[str, int] = field(default_factory=dict)  # rows by expectation, as "orders: positive price"
     at_ms: int = 0
     error: str = ""
+    restarts: int = 0
+    reason: str = ""  # of the last restart
+    graph: Sequence[Mapping[str, Any]] = field(default_factory=list, repr=False)
+    graph_at_ms: int = 0
     last: Progress | None = field(default=None)  # the last batch
 
     def add(self, progress: Progress) -> None:
         self.event, self.at_ms = progress.event, progress.at_ms
+        if progress.event == "restarting":
+            self.reason = progress.error
         if progress.event == "started":
-            self.batches = self.rows = self.written = self.late_rows = 0
             self.error = ""
+            self.restarts = progress.restarts
+            self.graph, self.graph_at_ms = progress.graph, progress.at_ms
+        if progress.event == "started" and not progress.restarts:
+            self.batches = self.rows = self.written = self.late_rows = 0
+            self.broken = {}
+            self.reason = ""
         if progress.event == "failed":
             self.error = progress.error
         if progress.event == "batch":
@@ -138,6 +177,8 @@ class Figures:
             self.rows += progress.rows
             self.written += progress.written
             self.late_rows += progress.late_rows
+            for name, rows in in_all(progress.broken).items():
+                self.broken[name] = self.broken.get(name, 0) + rows
 
     @property
     def is_moving(self) -> bool:

@@ -1,29 +1,32 @@
-"""Runs the queries of a pipeline side by side, until they are stopped or one of them fails."""
+"""Runs the queries of a pipeline side by side, until they are stopped or one of them fails for good."""
 
 import logging
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark import cloudpickle
+from pyspark import SparkContext
 from pyspark.sql import functions as F  # noqa: N812
 
-from headrace.pipeline.builder import Builder, Query
-from headrace.pipeline.checkpoints import read_query_id
-from headrace.pipeline.declaration import Pipeline, Sink, View
+from headrace.pipeline.builder import Builder, FanOut, Query
+from headrace.pipeline.checkpoints import read_checkpoint, read_query_id
+from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import PipelineError, in_words, is_slow_start
+from headrace.pipeline.fan_out import SharedBatches
+from headrace.pipeline.graph import graph_of, report
 from headrace.pipeline.listener import Listener
-from headrace.pipeline.loader import MODULE
 from headrace.pipeline.parquet_files import claim_directory
 from headrace.pipeline.paths import spark_url
+from headrace.pipeline.permanent_errors import can_heal
+from headrace.pipeline.pickling import pickle_by_value
 from headrace.pipeline.progress import WRITTEN, Observer
+from headrace.pipeline.restarts import Restart, Restarts
 from headrace.pipeline.state import State
-from headrace.pipeline.targets import Delta, Iceberg, Parquet
+from headrace.pipeline.targets import Parquet
 from headrace.spark.batch import Batch
 from headrace.spark.merge.merge import merge_batch
 from headrace.spark.merge.upsert import Upsert
@@ -51,12 +54,15 @@ class Runner:
         bootstrap: str,
         state: State,
         observers: Sequence[Observer] = (),
+        *,
+        restart: Restart | None = None,  # None: as the pipeline says
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._bootstrap = bootstrap
         self._state = state
-        self._listener = Listener(pipeline.name, observers)
+        self._listener = Listener(pipeline.name, observers, report(graph_of(pipeline)))
+        self._restarts = Restarts(restart or pipeline.restart or Restart(limit=0))
         self._stopping = threading.Event()
         self._at_once = threading.Event()
 
@@ -72,7 +78,7 @@ class Runner:
     def run(self, *, to_the_end: bool = False) -> None:
         """Run until `stop`, or `to_the_end` of the records that exist now; PipelineError if a query fails."""
         with self._state.running():
-            _pickle_by_value(self._pipeline)
+            pickle_by_value(self._pipeline)
             while not self._run_to_newer_schema(to_the_end=to_the_end):
                 logger.info("%s: a schema has a newer version, restarting", self._pipeline.name)
 
@@ -81,14 +87,13 @@ class Runner:
         builder = Builder(
             self._spark, self._pipeline, self._bootstrap, since_ms=self._state.since_ms, state=self._state
         )
-        queries = list(builder.queries())
+        starts = self._starts(builder, to_the_end=to_the_end)
         self._spark.streams.addListener(self._listener)
         started: dict[str, StreamingQuery] = {}
         try:
-            for each in queries:
-                checkpoint = self._state.checkpoint(each.name)
-                started[each.name] = start(each, checkpoint, to_the_end=to_the_end)
-            self._wait(queries, started, to_the_end=to_the_end)
+            for name, start in starts.items():
+                started[name] = start()
+            self._wait(builder, starts, started)
         except PipelineError:
             # The failed batch is repeated. The versions of a schema only increase, so this ends.
             if self._stopping.is_set() or not builder.is_outdated():
@@ -96,31 +101,73 @@ class Runner:
             return False
         finally:
             self._end(started.values())
-            self._state.have_begun(each.name for each in queries)
+            self._state.have_begun(starts)
             self._listener.wait(_EVENTS_TIMEOUT_S)
             self._spark.streams.removeListener(self._listener)
         return True
 
+    def _starts(self, builder: Builder, *, to_the_end: bool) -> "dict[str, Callable[[], StreamingQuery]]":
+        """Return for each query, shared or of one sink, the function that starts it."""
+        division = builder.division(self._state)
+        left = self._state.share(self._pipeline, division).left
+        sinks = {each.name: each for each in self._pipeline.queries()}
+        found: dict[str, Callable[[], StreamingQuery]] = {}
+        for shared in division.shared:
+            if shared.sinks:
+                checkpoint = self._state.checkpoint(shared.name)
+                query = builder.fan_out(shared)
+                batches = SharedBatches(self._pipeline, query, checkpoint)
+                self._listener.share(shared.name, batches)
+                found[shared.name] = partial(start_shared, query, batches, checkpoint, to_the_end=to_the_end)
+        for name in division.own:
+            full = self._pipeline.query_name(name)
+            own = builder.of_sink(sinks[name], left.get(full))
+            found[full] = partial(start, own, self._state.checkpoint(full), to_the_end=to_the_end)
+        return found
+
     def _wait(
-        self, queries: Iterable[Query], started: "dict[str, StreamingQuery]", *, to_the_end: bool
+        self,
+        builder: Builder,
+        starts: "Mapping[str, Callable[[], StreamingQuery]]",
+        started: "dict[str, StreamingQuery]",
     ) -> None:
-        active = {each.name: each for each in queries}
-        attempts = Counter(active.keys())
+        active = set(starts)
+        due: dict[str, float] = {}  # when failed queries are restarted
+        attempts = Counter(active)
         have_begun = False
         while active and not self._stopping.is_set():
             have_begun = have_begun or self._state.have_begun(started)
-            for name, query in list(active.items()):
+            for name in sorted(active):
                 if started[name].isActive:
                     continue
                 error = started[name].exception()
                 if error is None:
-                    del active[name]
+                    active.remove(name)
                 elif is_slow_start(error) and attempts[name] < _ATTEMPTS:
                     attempts[name] += 1
-                    started[name] = start(query, self._state.checkpoint(name), to_the_end=to_the_end)
-                else:
+                    started[name] = starts[name]()
+                elif builder.is_outdated():
                     raise PipelineError(f"{name}: {in_words(error)}") from error
+                elif name not in due:
+                    due[name] = time.monotonic() + self._backoff_s(name, started[name], error)
+                elif time.monotonic() >= due[name]:
+                    del due[name]
+                    started[name] = starts[name]()
             self._stopping.wait(_POLL_S)
+
+    def _backoff_s(self, name: str, query: "StreamingQuery", error: Exception) -> float:
+        """Return the seconds before the restart of a failed query; PipelineError if it is not restarted."""
+        checkpoint = read_checkpoint(self._state.checkpoint(name))
+        batch = -1 if checkpoint is None else checkpoint.batch
+        delay_s = self._restarts.failed(name, batch) if can_heal(error) else None
+        if delay_s is None:
+            count = self._restarts.count(name)
+            after = f" (after {count} restart{'' if count == 1 else 's'})" if count else ""
+            raise PipelineError(f"{name}: {in_words(error)}{after}") from error
+        self._listener.restarting(
+            name, str(query.runId), in_words(error), self._restarts.count(name), _EVENTS_TIMEOUT_S
+        )
+        return delay_s
 
     def _end(self, queries: Iterable["StreamingQuery"]) -> None:
         deadline = time.monotonic() + _BATCH_TIMEOUT_S
@@ -155,9 +202,8 @@ def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuer
         .option("checkpointLocation", spark_url(checkpoint))
         .outputMode(query.sink.mode)
     )
-    upserts = query.sink.target.upserts if isinstance(query.sink.target, Delta | Iceberg) else None
-    if upserts is not None:
-        writer = writer.foreachBatch(partial(_merge, query, upserts, checkpoint))
+    if query.upserts is not None:
+        writer = writer.foreachBatch(partial(_merge, query, query.upserts, checkpoint))
     elif query.sink.mode != "append" and query.format == "headrace":
         # Spark's sinks in Python support only append; a batch has no output mode.
         writer = writer.foreachBatch(partial(_append, query, checkpoint))
@@ -170,6 +216,34 @@ def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuer
         return writer.trigger(**trigger).start()
     except Exception as error:
         raise PipelineError(f"{query.name}, to {query.sink.target.label}: {in_words(error)}") from error
+
+
+def start_shared(
+    query: FanOut, batches: SharedBatches, checkpoint: Path, *, to_the_end: bool
+) -> "StreamingQuery":
+    """Start the query of several sinks, with the shortest of their intervals."""
+    batches.failures.clear()
+    every = min(
+        (each.sink.every for each in query.sinks if not each.sink.follows), key=_milliseconds, default=None
+    )
+    every = every or query.sinks[0].sink.every
+    writer = (
+        query.frame.writeStream.queryName(query.name)
+        .option("checkpointLocation", spark_url(checkpoint))
+        .outputMode("append")
+        .foreachBatch(batches)
+    )
+    trigger: dict[str, Any] = {"availableNow": True} if to_the_end else {"processingTime": every}
+    try:
+        return writer.trigger(**trigger).start()
+    except Exception as error:
+        raise PipelineError(f"{query.name}: {in_words(error)}") from error
+
+
+def _milliseconds(every: str) -> int:
+    """Return the length of an interval, which Spark parses."""
+    jvm = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]  # noqa: SLF001
+    return int(jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(every).intervalMs())  # type: ignore[union-attr]
 
 
 def _append(query: Query, checkpoint: Path, frame: "DataFrame", batch_id: int) -> None:
@@ -188,15 +262,3 @@ def _last_batch(query: "StreamingQuery") -> int:
     """Return the number of the last batch that is finished."""
     last = query.lastProgress
     return -1 if last is None else int(last.batchId)
-
-
-def _pickle_by_value(pipeline: Pipeline) -> None:
-    """Have the modules of the pipeline's directory sent to executors, which do not have the files."""
-    steps: list[Sink | View] = [*pipeline.sinks.values(), *pipeline.views.values()]
-    modules = (sys.modules.get(each.function.__module__) for each in steps if each.function is not None)
-    files = {each.__file__ for each in modules if each is not None and each.__name__.startswith(MODULE)}
-    directories = {Path(file).parent for file in files if file is not None}
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if file is not None and Path(file).parent in directories:
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

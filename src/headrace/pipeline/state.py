@@ -9,15 +9,30 @@ import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
 from headrace.pipeline.checkpoints import read_checkpoint
+from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.paths import local_directory
+from headrace.pipeline.shared_queries import Division, SharedQuery, from_json, to_json
+from headrace.spark.offsets import to_json as offsets_to_json
 
 DIRECTORY: Final = ".headrace"
 _LOCK_TIMEOUT_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """The shared queries of the last run, and the offsets where sinks continue that have left one.
+
+    The offsets are by the name of the sink's own query.
+    """
+
+    queries: tuple[SharedQuery, ...] = ()
+    left: Mapping[str, Any] = field(default_factory=dict)
 
 
 class State:
@@ -28,6 +43,7 @@ class State:
         self._lock = self.path / "running"
         self._replay = self.path / "replay.json"
         self._initial = self.path / "initial-offsets.json"
+        self._sharing = self.path / "shared-queries.json"
         self._is_mine = False
 
     def checkpoint(self, query: str) -> Path:
@@ -113,7 +129,25 @@ class State:
         found = sorted(each.name for each in (self.path / "checkpoints").glob("*") if each.is_dir())
         shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
         self._initial.unlink(missing_ok=True)
+        self._sharing.unlink(missing_ok=True)
         return found
+
+    # -- shared queries ------------------------------------------------------------------------
+
+    @property
+    def sharing(self) -> Sharing:
+        found = _read(self._sharing) or {}
+        return Sharing(queries=tuple(from_json(found.get("queries", {}))), left=found.get("left", {}))
+
+    def share(self, pipeline: Pipeline, division: Division) -> Sharing:
+        """Store the shared queries of this run, and the positions of sinks that have left one."""
+        left = dict(self.sharing.left)
+        for sink, shared in division.left.items():
+            checkpoint = read_checkpoint(self.checkpoint(shared))
+            if checkpoint is not None and checkpoint.offsets:
+                left[pipeline.query_name(sink)] = offsets_to_json(checkpoint.offsets)
+        _replace(self._sharing, {"queries": to_json(division.shared), "left": left})
+        return self.sharing
 
     # -- where queries start -------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
         self._name = transactional_id(options, options.application or str(uuid.uuid4()))
         self._batch = None if options.application is None else Batch(options.application, options.version)
+        self._is_only = self._batch is None  # an application writes again, to the same staging topic
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRecords:
         return stage_rows(self._options, self._name, iterator)
@@ -48,10 +49,10 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         staged = _staged(messages)
         write_transaction(self._options, self._name, staged, self._batch)
-        _discard(self._options, self._name, staged, for_good=True)
+        _discard(self._options, self._name, staged, for_good=self._is_only)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _discard(self._options, self._name, _staged(messages), for_good=True)
+        _discard(self._options, self._name, _staged(messages), for_good=self._is_only)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

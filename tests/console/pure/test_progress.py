@@ -31,6 +31,12 @@ def test_what_a_pipeline_says_is_read() -> None:
         {"pipeline": 7},
         {"query": None},
         {"error": ["x"]},
+        {"shared": 1},
+        {"restarts": None},
+        {"graph": "steps"},
+        {"broken": ["orders"]},
+        {"broken": {"orders": 3}},
+        {"broken": {"orders": {"has an id": "many"}}},
     ],
 )
 def test_a_record_with_something_else_in_it_is_passed_over(change: dict[str, object]) -> None:

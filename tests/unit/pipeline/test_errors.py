@@ -109,3 +109,13 @@ def test_an_error_without_words_has_at_least_a_name() -> None:
 def test_a_python_process_that_starts_slowly_is_told_from_other_failures() -> None:
     assert is_slow_start(RuntimeError(f"Python worker failed to connect back.{QUERY}"))
     assert not is_slow_start(RuntimeError(IN_A_FUNCTION))
+
+
+def test_an_error_of_a_worker_is_told_without_its_traceback() -> None:
+    text = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "shop.py", line 7, in check
+    raise ValueError(f"no {text} today")
+ValueError: no 0 today
+"""
+    assert in_words(RuntimeError(text)) == "ValueError: no 0 today"

@@ -21,8 +21,18 @@ STEP_S: Final = 0.2
 READ_S: Final = 5.0  # for one call; the next one continues
 MAX_READ: Final = 50_000  # records of one call
 
-_TEXTS: Final = ("pipeline", "query", "event", "watermark", "error")
-_COUNTS: Final = ("at_ms", "batch", "rows", "written", "took_ms", "lag", "state_rows", "state_bytes")
+_TEXTS: Final = ("pipeline", "query", "event", "watermark", "error", "shared")
+_COUNTS: Final = (
+    "at_ms",
+    "batch",
+    "rows",
+    "written",
+    "took_ms",
+    "lag",
+    "state_rows",
+    "state_bytes",
+    "restarts",
+)
 _RATES: Final = ("rows_per_s", "written_per_s")
 
 
@@ -77,12 +87,19 @@ def _is_valid(progress: Progress) -> bool:
         and all(_is_rate(getattr(progress, name)) for name in _RATES)
         and isinstance(progress.lags, dict)
         and all(map(_is_count, progress.lags.values()))
+        and isinstance(progress.broken, dict)
+        and all(map(_are_counts, progress.broken.values()))
+        and isinstance(progress.graph, list | tuple)
         and bool(progress.pipeline)
     )
 
 
 def _is_count(value: object) -> bool:
     return type(value) is int and -(2**63) <= value < 2**63
+
+
+def _are_counts(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_count, value.values()))
 
 
 def _is_rate(value: object) -> bool:

@@ -11,6 +11,7 @@ from urllib.request import url2pathname
 
 from headrace.client.errors import WrongSetting
 from headrace.client.wire.config_providers import resolve
+from headrace.spark.batch import Batch
 from headrace.spark.errors import InvalidOption
 from headrace.spark.option_values import Options
 from headrace.spark.tables.evolution import RULES, Rules
@@ -24,7 +25,8 @@ _STORAGE: Final = "storage."
 _CATALOG: Final = "catalog."
 _DEFAULT_CATALOG: Final = "default"  # of pyiceberg
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
-_DELTA: Final = ("partitionBy", "evolve", "compactEvery", "targetFileBytes")
+_APPLICATION: Final = ("txnAppId", "txnVersion")
+_DELTA: Final = ("partitionBy", "evolve", "compactEvery", "targetFileBytes", *_APPLICATION)
 _ICEBERG: Final = (
     "table",
     "partitionBy",
@@ -33,6 +35,7 @@ _ICEBERG: Final = (
     "dropColumns",
     "compactEvery",
     "targetFileBytes",
+    *_APPLICATION,
 )
 _NOT_IN_DELTA: Final = {
     "renamecolumns": "a Delta table renames columns only with column mapping, which deltalake cannot write; "
@@ -132,6 +135,18 @@ def _resolved(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
         return resolve(given)
     except WrongSetting as error:
         raise InvalidOption(prefix + error.setting, error.why) from None
+
+
+def identified_batch(given: Mapping[str, str]) -> Batch | None:
+    """Return the identity of a batch write that may be repeated, from txnAppId and txnVersion; or None."""
+    options = Options(given, _APPLICATION, prefix="")
+    found = [name for name in _APPLICATION if name in options]
+    if not found:
+        return None
+    application = (options.get("txnAppId") or "").strip()
+    if not application or len(found) == 1:
+        raise InvalidOption("txnAppId", "txnAppId and txnVersion identify a write together: set both")
+    return Batch(application, options.integer("txnVersion", 0, least=0))
 
 
 def local_directory(path: str) -> Path | None:

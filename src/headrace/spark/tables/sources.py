@@ -9,7 +9,8 @@ from abc import abstractmethod
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from headrace.spark.tables.options import DeltaOptions, IcebergOptions
+from headrace.spark.errors import InvalidOption
+from headrace.spark.tables.options import DeltaOptions, IcebergOptions, identified_batch
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.writers import BatchWriter, Sink, StreamWriter
 
@@ -19,9 +20,11 @@ class _TableSource(DataSource):
     def _sink(self, schema: StructType, *, overwrite: bool) -> Sink: ...
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        return BatchWriter(self._sink(schema, overwrite=overwrite))
+        return BatchWriter(self._sink(schema, overwrite=overwrite), identified_batch(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+        if identified_batch(self.options) is not None:
+            raise InvalidOption("txnAppId", "a streaming query has the number of its batch: leave it out")
         # In complete mode each batch is the whole result, and replaces the result of the batch before.
         return StreamWriter(self._sink(schema, overwrite=overwrite))
 

@@ -40,16 +40,17 @@ class Sink(ABC):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """`df.write`, mode append or overwrite."""
+    """`df.write`, mode append or overwrite; a write with a `batch` is skipped when it is repeated."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, batch: Batch | None = None) -> None:
         self._sink = sink
+        self._batch = batch
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WrittenFiles:
         return WrittenFiles(self._sink.write(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._sink.commit(files_of(messages), batch=None)
+        self._sink.commit(files_of(messages), batch=self._batch)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         _abort(self._sink, messages)

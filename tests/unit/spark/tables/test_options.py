@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.spark.batch import Batch
 from headrace.spark.errors import InvalidOption
-from headrace.spark.tables.options import DeltaOptions, IcebergOptions
+from headrace.spark.tables.options import DeltaOptions, IcebergOptions, identified_batch
 
 
 def test_a_delta_table_needs_a_path_and_has_defaults_for_the_rest() -> None:
@@ -36,7 +37,11 @@ def test_storage_options_are_handed_on_and_names_may_have_any_case() -> None:
         ("targetFileBytes", "128MB", "'128MB' is not an integer"),
         ("partitionBy", "a,,b", "'a,,b' is not a list of different columns"),
         ("partitionBy", "a,a", "'a,a' is not a list of different columns"),
-        ("nonsense", "1", "unknown; expected partitionBy, evolve, compactEvery, targetFileBytes, storage"),
+        (
+            "nonsense",
+            "1",
+            "unknown; expected partitionBy, evolve, compactEvery, targetFileBytes, txnAppId, txnVersion",
+        ),
     ],
 )
 def test_an_option_that_makes_no_sense_is_named(name: str, value: str, sentence: str) -> None:
@@ -59,3 +64,19 @@ def test_a_url_with_one_slash_is_never_taken_for_a_local_directory() -> None:
     assert DeltaOptions.of({"path": "file:/data/table"}).path == "file:///data/table"
     with pytest.raises(InvalidOption, match="s3a://bucket/table"):
         DeltaOptions.of({"path": "s3a:/bucket/table"})
+
+
+def test_a_write_that_may_be_repeated_has_an_application_and_a_version() -> None:
+    assert identified_batch({"path": "/t"}) is None
+    given = {"path": "/t", "txnappid": "job", "txnversion": "7"}  # as Spark passes them
+    assert identified_batch(given) == Batch("job", 7)
+    DeltaOptions.of(given)
+    IcebergOptions.of({"table": "a.b", "txnAppId": "job", "txnVersion": "7"})
+
+
+@pytest.mark.parametrize(
+    "given", [{"txnAppId": "job"}, {"txnVersion": "1"}, {"txnAppId": " ", "txnVersion": "1"}]
+)
+def test_half_an_identity_of_a_write_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(InvalidOption, match="txnAppId and txnVersion identify a write together"):
+        identified_batch(given)

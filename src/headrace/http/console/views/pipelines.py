@@ -6,11 +6,14 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
+from markupsafe import Markup
 from pydantic import BaseModel
 
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.current import clients_of
 from headrace.http.problems import Problem, answers
+from headrace.pipeline.graph import reported, with_figures
+from headrace.pipeline.graph_svg import to_svg
 from headrace.pipeline.progress import Figures, Progress
 from headrace.pipeline.status import state_of, totals
 
@@ -43,6 +46,10 @@ class Query(BaseModel):
     state_bytes: int
     watermark: str
     error: str
+    shared: str  # the query that it shares with other sinks, or ""
+    broken: dict[str, int]  # rows that broke an expectation since the start, by "STEP: EXPECTATION"
+    restarts: int
+    reason: str  # of the last restart
 
 
 class Pipeline(BaseModel):
@@ -74,8 +81,10 @@ def pipelines(request: Request) -> Response:
 
 @pages.get("/ui/pipelines/{name:path}")
 def pipeline(request: Request, name: PipelineName) -> Response:
-    found = _get(name, _pipelines(_progress(request)))
-    return page(request, "pipeline.html", title=name, pipeline=found, drawn=DRAWN)
+    progress = _progress(request)
+    found = _get(name, _pipelines(progress))
+    graph = _graph(name, progress)
+    return page(request, "pipeline.html", title=name, pipeline=found, drawn=DRAWN, graph=graph)
 
 
 _REFUSALS = answers(503)
@@ -113,6 +122,13 @@ def _progress(request: Request) -> list[Progress]:
     return known
 
 
+def _graph(name: str, progress: Iterable[Progress]) -> Markup:
+    """Return the drawing of a pipeline's steps, as its last run has reported them; nothing if it has not."""
+    queries = totals(progress).get(name, [])
+    graph = reported(name, queries)
+    return Markup(to_svg(with_figures(graph, queries), alone=False) if graph is not None else "")  # noqa: S704  escaped
+
+
 def _get(name: str, known: Iterable[Pipeline]) -> Pipeline:
     for each in known:
         if each.name == name:
@@ -138,7 +154,7 @@ def _query(pipeline: str, figures: Figures, state: str) -> Query:
     return Query(
         name=figures.query.removeprefix(f"{pipeline}."),
         group=figures.query,
-        state="idle" if state == "running" and figures.event == "idle" else state,
+        state=figures.event if state == "running" and figures.event in {"idle", "restarting"} else state,
         at_ms=figures.at_ms,
         batch=None if figures.last is None else last.batch,
         rows_per_s=last.rows_per_s if moving else 0,
@@ -152,6 +168,10 @@ def _query(pipeline: str, figures: Figures, state: str) -> Query:
         state_bytes=last.state_bytes,
         watermark="" if last.watermark.startswith("1970-") else last.watermark,
         error=figures.error,
+        shared=last.shared,
+        broken=dict(figures.broken),
+        restarts=figures.restarts,
+        reason=figures.reason,
     )
 
 

@@ -1,0 +1,125 @@
+"""The functions of a pipeline, applied to decoded records: those of a stream, or of one batch of it."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from headrace.pipeline.declaration import Pipeline, Sink, Source, View
+from headrace.pipeline.errors import PipelineError, in_words
+from headrace.pipeline.expectations import METRIC, RECORD, counts, enforced, quarantined
+from headrace.spark.sink_options import HEADERS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+Observe = Callable[[str, DataFrame, "Sequence[Column]"], DataFrame]
+"""Returns a DataFrame whose metrics will be known under a name when its rows have been processed."""
+
+ROW: Final = "_row"  # the columns of a decoded record
+REASON: Final = "_reason"  # why a record could not be decoded; null if it could
+VALUE: Final = "_value"  # the bytes of such a record
+
+
+def observe_stream(name: str, frame: DataFrame, metrics: "Sequence[Column]") -> DataFrame:
+    """Have Spark report the metrics with the progress of the query."""
+    return frame.observe(name, *metrics)
+
+
+class Steps:
+    """The rows of every source, view and sink. `decoded` returns the columns above for a source.
+
+    RECORD is the origin of a row: topic, partition, offset, timestamp, key and headers.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, decoded: Callable[[Source], DataFrame], observe: Observe = observe_stream
+    ) -> None:
+        self._pipeline = pipeline
+        self._decoded = decoded
+        self._observe = observe
+        self._observed: set[str] = set()  # steps of the current sink: each is counted once
+
+    def rows(self, source: Source) -> DataFrame:
+        """Return the decoded records of a source, with their origin in the column `_record`."""
+        return self._expected(source.name, self._rows(source))
+
+    def _rows(self, source: Source) -> DataFrame:
+        return self._decoded(source).where(F.col(REASON).isNull()).select(f"{ROW}.*", RECORD)
+
+    def result(self, step: Sink | View) -> DataFrame:
+        """Return the result of a function."""
+        return self._expected(step.name, self._result(step))
+
+    def _result(self, step: Sink | View) -> DataFrame:
+        arguments = [self._input(name) for name in step.inputs]
+        assert step.function is not None, step
+        try:
+            frame = step.function(*arguments)
+        except PipelineError:
+            raise
+        except Exception as error:
+            raise PipelineError(f"{step.name}(): {in_words(error)}") from error
+        if not isinstance(frame, DataFrame):
+            raise PipelineError(f"{step.name}() has to return a DataFrame, not {type(frame).__name__}")
+        return frame
+
+    def _input(self, name: str) -> DataFrame:
+        source = self._pipeline.sources.get(name)
+        return self.result(self._pipeline.views[name]) if source is None else self.rows(source)
+
+    def _expected(self, step: str, frame: DataFrame) -> DataFrame:
+        """Return the rows that the expectations on a step leave, and count those that break one."""
+        expectations = self._pipeline.expectations_of(step)
+        if not expectations:
+            return frame
+        if step not in self._observed:
+            self._observed.add(step)
+            frame = self._observe(f"{METRIC}{step}", frame, counts(frame, expectations))
+        return enforced(frame, expectations)
+
+    def written(self, sink: Sink) -> DataFrame:
+        """Return the rows of a sink as its target needs them."""
+        self._observed.clear()
+        try:
+            return sink.target.shape(self._of_sink(sink))
+        except PipelineError:
+            raise
+        except Exception as error:
+            raise PipelineError(f"{sink.name}(), to {sink.target.label}: {in_words(error)}") from error
+
+    def _of_sink(self, sink: Sink) -> DataFrame:
+        if sink.quarantine_of is not None:
+            return self.quarantined(sink.quarantine_of)
+        return self.dead_letters(sink) if sink.function is None else self.result(sink)
+
+    def quarantined(self, step: str) -> DataFrame:
+        """Return the rows of a step that break an expectation, with the reason."""
+        pipeline = self._pipeline
+        if step in pipeline.sources:
+            frame = self._rows(pipeline.sources[step])
+        else:
+            frame = self._result(pipeline.views.get(step) or pipeline.sinks[step])
+        return quarantined(frame, pipeline.expectations_of(step))
+
+    def dead_letters(self, sink: Sink) -> DataFrame:
+        """Return the undecodable records of a source; their headers have the reason and the origin."""
+        (name,) = sink.inputs
+        bad = self._decoded(self._pipeline.sources[name]).where(F.col(REASON).isNotNull())
+        record = F.col(RECORD)
+        added = F.array(
+            _header("reason", F.col(REASON)),
+            _header("pipeline", F.lit(self._pipeline.name)),
+            _header("source", F.lit(name)),
+            _header("topic", record["topic"]),
+            _header("partition", record["partition"]),
+            _header("offset", record["offset"]),
+            _header("timestamp", F.unix_millis(record["timestamp"])),
+        )
+        headers = F.concat(added, F.coalesce(record["headers"], F.array().cast(HEADERS)))
+        return bad.select(record["key"].alias("key"), F.col(VALUE).alias("value"), headers.alias("headers"))
+
+
+def _header(name: str, value: "Column") -> "Column":
+    return F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))

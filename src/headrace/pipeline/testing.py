@@ -1,0 +1,169 @@
+"""Run a pipeline on given records, without a cluster, and look at the rows of every step.
+
+    from headrace.pipeline.testing import run_on
+
+    def test_dear_orders_are_alerts(spark):  # a SparkSession
+        result = run_on(spark, shop.pipeline, {"orders": [{"id": "1", "price": 250.0}, "no order"]})
+        assert result.rows("alerts") == [{"id": "1", "price": 250.0}]
+        assert result.bad["orders"] == [BadRecord(value=b"no order", reason="it is not JSON")]
+
+All records are one batch: windows and aggregations show the result that a stream has at the end. Nothing is
+written to the sinks.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812
+
+from headrace.client.records.one_by_one import Record
+from headrace.pipeline.builder import Builder
+from headrace.pipeline.declaration import Pipeline, Sink, Source, View
+from headrace.pipeline.errors import PipelineError, in_words
+from headrace.pipeline.expectations import METRIC, Broken
+from headrace.pipeline.pickling import pickle_by_value
+from headrace.pipeline.steps import REASON, VALUE, Steps
+from headrace.spark.sink_options import HEADERS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Given = bytes | str | Mapping[str, Any] | Record | None
+"""A record: its value as bytes or text, or an object that becomes JSON; a `Record` has a key and headers."""
+
+_SCHEMA: Final = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    f"timestampType int, headers {HEADERS}"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRecord:
+    """A record that could not be decoded."""
+
+    value: bytes | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRows:
+    """The rows of a source, view or sink, after its expectations."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The rows of every step by its name, in the order of the declarations."""
+
+    steps: Mapping[str, StepRows]
+    bad: Mapping[str, list[BadRecord]]  # by source
+    quarantined: Mapping[str, list[dict[str, Any]]]  # by step, with the reason
+    broken: Broken = field(default_factory=dict)  # rows by step and expectation, also those that are kept
+
+    def rows(self, step: str) -> list[dict[str, Any]]:
+        return self.steps[step].rows
+
+
+def run_on(spark: "SparkSession", pipeline: Pipeline, inputs: Mapping[str, Iterable[Given]]) -> Result:
+    """Return the rows of every step for the records of each source; PipelineError if one of them fails."""
+    pipeline.check()
+    if unknown := inputs.keys() - pipeline.sources.keys():
+        known = ", ".join(pipeline.sources) or "none"
+        raise PipelineError(f"there is no source {min(unknown)!r}, only {known}")
+    pickle_by_value(pipeline)
+    return _Run(spark, pipeline, inputs).result()
+
+
+class _Run:
+    def __init__(
+        self, spark: "SparkSession", pipeline: Pipeline, inputs: Mapping[str, Iterable[Given]]
+    ) -> None:
+        self._pipeline = pipeline
+        builder = Builder(spark, pipeline, "")
+        self._decoded = {
+            name: builder.decode(source, _records(spark, source, inputs.get(name, ())))
+            for name, source in pipeline.sources.items()
+        }
+        self._broken: dict[str, dict[str, int]] = {}
+
+    def result(self) -> Result:
+        pipeline = self._pipeline
+        steps: list[Source | View | Sink] = [*pipeline.sources.values(), *pipeline.views.values()]
+        steps += pipeline.sinks.values()
+        quarantined = [each.quarantine_of for each in pipeline.queries() if each.quarantine_of is not None]
+        return Result(
+            steps={each.name: self._step(each) for each in steps},
+            bad={name: self._bad(name) for name in pipeline.sources},
+            quarantined={each: self._quarantined(each) for each in quarantined},
+            broken=self._broken,
+        )
+
+    def _step(self, step: Source | View | Sink) -> StepRows:
+        observations: dict[str, Observation] = {}
+
+        def observe(name: str, frame: DataFrame, metrics: Any) -> DataFrame:
+            observations[name] = Observation()
+            return frame.observe(observations[name], *metrics)
+
+        steps = self._steps(observe)
+        frame = steps.rows(step) if isinstance(step, Source) else steps.result(step)
+        found = StepRows(columns=frame.columns, rows=_collect(step.name, frame))
+        if (own := observations.get(f"{METRIC}{step.name}")) is not None:
+            self._broken[step.name] = {name: int(rows) for name, rows in own.get.items()}
+        return found
+
+    def _bad(self, source: str) -> list[BadRecord]:
+        bad = self._decoded[source].where(F.col(REASON).isNotNull()).select(VALUE, REASON)
+        return [BadRecord(value=row[VALUE], reason=row[REASON]) for row in _collect(source, bad)]
+
+    def _quarantined(self, step: str) -> list[dict[str, Any]]:
+        return _collect(step, self._steps(_observe_nothing).quarantined(step))
+
+    def _steps(self, observe: Any) -> Steps:
+        return Steps(self._pipeline, lambda source: self._decoded[source.name], observe)
+
+
+def _observe_nothing(_name: str, frame: DataFrame, _metrics: Any) -> DataFrame:
+    return frame
+
+
+def _collect(step: str, frame: DataFrame) -> list[dict[str, Any]]:
+    try:
+        return [_plain(row.asDict(recursive=True)) for row in frame.collect()]
+    except Exception as error:
+        raise PipelineError(f"{step}: {in_words(error)}") from error
+
+
+def _plain(value: Any) -> Any:
+    """Return bytes for what Spark returns as bytearray, which has no hash."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+def _records(spark: "SparkSession", source: Source, given: Iterable[Given]) -> DataFrame:
+    topic = source.topic.split(",", maxsplit=1)[0].strip()
+    rows = [_row(topic, offset, _record(each)) for offset, each in enumerate(given)]
+    return spark.createDataFrame(rows, _SCHEMA)
+
+
+def _record(given: Given) -> Record:
+    if isinstance(given, Record):
+        return given
+    if isinstance(given, Mapping):
+        given = json.dumps(given, default=str)
+    return Record(value=given.encode() if isinstance(given, str) else given)
+
+
+def _row(topic: str, offset: int, record: Record) -> tuple[Any, ...]:
+    at_ms = record.timestamp_ms or 0
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return (record.key, record.value, topic, 0, offset, at, 0, [tuple(each) for each in record.headers])

@@ -1,0 +1,161 @@
+"""Sinks that share a query: their source is read once, and each of them keeps its guarantee."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from prometheus_client.parser import text_string_to_metric_families
+from pyspark.sql import DataFrame, SparkSession
+
+from headrace.client.groups.admin import GroupAdmin
+from headrace.client.wire.brokers import Brokers
+from headrace.pipeline import Delta, Pipeline, PipelineError, Topic
+from headrace.pipeline.observers import Groups
+from headrace.pipeline.plan import plan
+from headrace.testing.process import ClusterProcess
+from spark.plant import ORDERS, Plant, failing_while, order, orders
+from wire.confluent import make_topic
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+    """A cluster with meters, which no other test reads from."""
+    settings = {"default.replication.factor": "1", "offsets.topic.replication.factor": "1"}
+    with ClusterProcess(tmp_path_factory.mktemp("shared"), settings=settings) as process:
+        yield process
+
+
+def meter(cluster: ClusterProcess, name: str, topic: str) -> float:
+    with urllib.request.urlopen(f"{cluster.http}/metrics", timeout=60) as answer:
+        text = answer.read().decode()
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    wanted = f"kafka_server_brokertopicmetrics_{name}_total"
+    return sum(each.value for each in samples if each.name == wanted and each.labels.get("topic") == topic)
+
+
+def table_ids(path: Path) -> list[str]:
+    ids: list[str] = DeltaTable(str(path)).to_pyarrow_table(columns=["id"]).column("id").to_pylist()
+    return sorted(ids, key=int)
+
+
+def numbers(count: int) -> list[str]:
+    return [str(number) for number in range(count)]
+
+
+def ids(plant: Plant, topic: str) -> list[str]:
+    return sorted((row["id"] for row in plant.rows(topic)), key=int)
+
+
+def fan(name: str, root: Path) -> Pipeline:
+    """Three sinks and dead letters, of one source."""
+    pipeline = orders(name)
+
+    @pipeline.view
+    def dear(orders: DataFrame) -> DataFrame:
+        return orders.where("price > 10")
+
+    @pipeline.sink(Topic(f"{name}-dear", key="id", partitions=1))
+    def alerts(dear: DataFrame) -> DataFrame:
+        return dear.select("id")
+
+    @pipeline.sink(Delta(str(root / "table")), every="1 second")
+    def archive(orders: DataFrame) -> DataFrame:
+        return orders.select("id", "price", "_record.offset")
+
+    return pipeline
+
+
+def test_a_source_with_three_sinks_and_dead_letters_is_read_once(
+    spark: SparkSession, cluster: ClusterProcess, tmp_path: Path
+) -> None:
+    plant = Plant(spark, cluster.bootstrap, tmp_path)
+    make_topic(plant.bootstrap, "fan", partitions=2)
+    plant.feed("fan", [order(number, price=number) for number in range(20)], headers=[("size", b"x" * 1000)])
+    plant.feed("fan", [b"no order"], partition=1)
+    pipeline = fan("fan", tmp_path)
+    groups = Groups(plant.bootstrap)
+
+    before = plan(pipeline, plant.bootstrap, plant.state(pipeline))
+    plant.run(pipeline, groups)
+    groups.close()
+
+    assert meter(cluster, "bytesin", "fan") > 20_000
+    assert 0 < meter(cluster, "bytesout", "fan") <= meter(cluster, "bytesin", "fan")
+    assert ids(plant, "fan-out") == table_ids(tmp_path / "table") == numbers(20)
+    assert ids(plant, "fan-dear") == [str(number) for number in range(11, 20)]
+    assert [each.value() for each in plant.records("fan.dead-letters")] == [b"no order"]
+    batches = [each for each in plant.told if each.rows]
+    assert {(each.query, each.shared, each.rows, each.written, each.lag) for each in batches} == {
+        ("fan.out", "fan.orders.shared", 21, 20, 0),
+        ("fan.alerts", "fan.orders.shared", 21, 9, 0),
+        ("fan.archive", "fan.orders.shared", 21, 20, 0),
+        ("fan.orders.dead-letters", "fan.orders.shared", 21, 1, 0),
+    }
+    for sink in ("out", "alerts", "archive", "orders.dead-letters"):
+        (described,) = GroupAdmin(Brokers(plant.bootstrap)).describe([f"fan.{sink}"])
+        assert {(each.partition, each.committed) for each in described.partitions} == {(0, 20), (1, 1)}
+    after = plan(pipeline, plant.bootstrap, plant.state(pipeline))
+    assert {each.shared for each in before.queries + after.queries} == {"fan.orders.shared"}
+    assert [(each.last_batch, each.lag) for each in before.queries] == [(None, 21)] * 4
+    assert [(each.last_batch, each.lag) for each in after.queries] == [(0, 0)] * 4
+
+
+def test_a_batch_that_one_sink_has_failed_to_write_is_in_the_others_once(plant: Plant) -> None:
+    make_topic(plant.bootstrap, "halved")
+    pipeline = fan("halved", plant.root)
+    broken = plant.root / "broken"
+
+    @pipeline.sink(Topic("halved-odd", key="id", partitions=1))
+    def odd(orders: DataFrame) -> DataFrame:
+        return orders.select(failing_while(broken)("id").alias("id"))
+
+    plant.feed("halved", [order(number) for number in range(10)])
+    broken.touch()
+    with pytest.raises(PipelineError, match=r"odd: .*ValueError: no . today"):
+        plant.run(pipeline)
+    ended = {each.query: each.event for each in plant.told if each.event in {"failed", "ended"}}
+    assert (ended["halved.odd"], ended["halved.out"], ended["halved.archive"]) == ("failed", "ended", "ended")
+    assert ids(plant, "halved-out") == table_ids(plant.root / "table") == numbers(10)
+
+    broken.unlink()
+    plant.feed("halved", [order(number) for number in range(10, 15)])
+    plant.run(pipeline)
+    for topic in ("halved-out", "halved-odd"):
+        assert ids(plant, topic) == numbers(15)
+    assert table_ids(plant.root / "table") == numbers(15)
+
+
+def copies(name: str, *sinks: str) -> Pipeline:
+    """A pipeline from the topic NAME to a topic NAME-SINK for each sink."""
+    pipeline = Pipeline(name)
+    pipeline.source("orders", topic=name, decode=ORDERS, bad_rows="drop")
+    for sink in sinks:
+
+        def copy(orders: Any) -> Any:
+            return orders.select("id")
+
+        copy.__name__ = sink
+        pipeline.sink(Topic(f"{name}-{sink}", key="id", partitions=1))(copy)
+    return pipeline
+
+
+@pytest.mark.long
+def test_sinks_that_come_and_go_get_every_record_once(plant: Plant) -> None:
+    make_topic(plant.bootstrap, "moving")
+    runs = (("a",), ("a", "b", "c"), ("a", "b", "d"), ("a", "b", "c", "d"))
+    for run, sinks in enumerate(runs):
+        plant.feed("moving", [order(number) for number in range(run * 5, run * 5 + 5)])
+        plant.run(copies("moving", *sinks))
+
+    for sink in "abcd":  # of them, b and c shared a query, c has left it, and a and d were alone
+        assert ids(plant, f"moving-{sink}") == numbers(20)
+    state = plant.state(copies("moving", "a"))
+    stored = json.loads((state.path / "shared-queries.json").read_text())
+    assert stored["queries"] == {"moving.orders.shared": {"source": "orders", "sinks": ["b"]}}
+    assert state.has_run("moving.a")
+    assert state.has_run("moving.c")
+    assert state.has_run("moving.d")
