@@ -7,11 +7,11 @@ aborted transactions and control records are skipped.
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from headrace.client.errors import Retriable, Unreachable, raise_for
-from headrace.client.wire.connection import Connection, InFlight
+from headrace.client.wire.connection import Address, Connection, InFlight
 from headrace.client.wire.requests import EARLIEST, LATEST, fetch_request, whole_batches
 from headrace.client.wire.retry import Backoff
 from headrace.protocol.batch import BatchHeader, read_batch, read_header, read_offset_and_size
@@ -22,11 +22,14 @@ from headrace.protocol.records import keys_and_values
 from headrace.spark.cluster import RETRY_S, Cluster, spark_errors
 from headrace.spark.errors import RECREATED, RETENTION, DataLoss, Remedy, SparkError
 from headrace.spark.offsets import Range
-from headrace.spark.position import show_topic_id
+from headrace.spark.position import parse_topic_id, show_topic_id
 
 PIECE_BYTES: Final = 4 * 1024 * 1024  # of one Fetch request
-_MAX_BYTES: Final = 2**31 - 1  # the largest int32
-_MAX_WAIT_MS: Final = 500
+MAX_BYTES: Final = 2**31 - 1  # the largest int32
+MAX_WAIT_MS: Final = 500
+FIRST_VERSION_WITH_IDS: Final = 13  # of Fetch; older ones have names, and do not notice a recreated topic
+_RECORD_BYTES: Final = 1024  # expected of a record, until some are there
+_SMALLEST_PIECE_BYTES: Final = 64 * 1024
 _STALE_S: Final = 3.0  # how long another topic id may be due to a broker's stale metadata
 
 logger = logging.getLogger(__name__)
@@ -58,21 +61,30 @@ class Fetcher:
         wanted: Range,
         *,
         topic_id: str | None = None,
+        leader: Address | None = None,
+        answer: Any = None,
         read_committed: bool = False,
         fail_on_data_loss: bool = True,
-        settings: Mapping[str, str] | None = None,
+        piece_bytes: int = PIECE_BYTES,
     ) -> None:
+        """`leader` is who led the partition when the batch was planned, if that is known.
+
+        `answer` is the first answer of that leader for the partition, if there is one already.
+        """
         self._cluster = cluster
         self._wanted = wanted
+        self.readable = wanted  # without records that were deleted
         self._topic_id = topic_id
+        self._leader = leader
+        self._answer = answer
         self._other_id_since_s: float | None = None
         self._read_committed = read_committed
         self._fail_on_data_loss = fail_on_data_loss
-        piece_bytes = int((settings or {}).get("max.partition.fetch.bytes", PIECE_BYTES))
-        self._piece_bytes = min(piece_bytes, _MAX_BYTES)
+        self._piece_bytes = piece_bytes
         self._connection: Connection | None = None
         self._asked: InFlight | None = None
         self._offset = wanted.first
+        self._record_bytes = float(_RECORD_BYTES)
         self._aborted: dict[int, list[int]] = {}  # by producer: the first offsets of aborted transactions
         self._aborting: set[int] = set()  # producers whose aborted transaction has begun
         self._known_aborted: set[tuple[int, int]] = set()
@@ -81,6 +93,7 @@ class Fetcher:
         try:
             for piece in self._pieces():
                 yield from self._batches(piece)
+            self._release()
         finally:
             self._close()
 
@@ -90,7 +103,7 @@ class Fetcher:
         last, backoff = self._wanted.last, Backoff(RETRY_S)
         while self._offset < last:
             try:
-                piece = self._receive(self._ask())
+                piece = self._next_piece()
             except _AnotherTopic as error:
                 self._lose(str(error), RECREATED)
                 return
@@ -103,11 +116,18 @@ class Fetcher:
                 if backoff.left_s < 0:
                     self._offset = self._skip_missing()
                 continue
+            self._record_bytes = len(piece.records) / (piece.next_offset - self._offset)
             self._offset = piece.next_offset
             if self._offset < last:
                 self._ask_ahead()
             yield piece
             backoff = Backoff(RETRY_S)  # the consumer of the pieces may have taken its time
+
+    def _next_piece(self) -> _Piece:
+        if self._answer is not None:
+            answer, self._answer = self._answer, None
+            return self._piece(answer)
+        return self._receive(self._ask())
 
     def _ask_ahead(self) -> None:
         """Send the next request while this piece is processed; a failure does not concern this piece."""
@@ -120,6 +140,7 @@ class Fetcher:
         """Close the connection, and look for the leader again before the next request."""
         logger.info("%s: retrying at offset %d: %s", self._wanted.partition, self._offset, error)
         self._close()
+        self._leader = None
         self._cluster.forget_leader(self._wanted.partition)
 
     def _ask(self) -> InFlight:
@@ -127,26 +148,45 @@ class Fetcher:
         if self._asked is not None:
             asked, self._asked = self._asked, None
             return asked
-        partition = self._wanted.partition
-        if self._connection is None:
-            leader = self._cluster.leader(partition)
-            self._check_topic_id()
-            self._connection = self._cluster.connect(leader)
+        partition, connection = self._wanted.partition, self._connection or self._connect()
+        topic_id = (
+            parse_topic_id(self._topic_id) if self._topic_id else self._cluster.topic_id(partition.topic)
+        )
         request = fetch_request(
             partition,
             self._offset,
-            topic_id=self._cluster.topic_id(partition.topic),
-            max_bytes=self._piece_bytes,
-            max_wait_ms=_MAX_WAIT_MS,
+            topic_id=topic_id,
+            max_bytes=bytes_of(self._wanted.last - self._offset, self._record_bytes, most=self._piece_bytes),
+            max_wait_ms=MAX_WAIT_MS,
             read_committed=self._read_committed,
         )
-        return self._connection.send(request, self._connection.version(request))
+        return connection.send(request, connection.version(request))
+
+    def _connect(self) -> Connection:
+        """Connect to the leader: the planned one, or after a failure the one in the cluster's metadata."""
+        partition, planned = self._wanted.partition, self._leader
+        leader = self._cluster.leader(partition) if planned is None else planned
+        connection = self._connection = self._cluster.connect(leader)
+        if planned is not None and self._has_names(connection):
+            self._cluster.forget_leader(partition)
+            self._cluster.leader(partition)  # this brings the topic's id, too
+            self._check_topic_id()
+        elif planned is None:
+            self._check_topic_id()
+        return connection
+
+    def _has_names(self, connection: Connection) -> bool:
+        """Whether requests name topics, so that one to a recreated topic would succeed."""
+        probe = fetch_request(self._wanted.partition, 0, topic_id=bytes(16), max_bytes=0)
+        return self._topic_id is not None and connection.version(probe) < FIRST_VERSION_WITH_IDS
 
     def _receive(self, asked: InFlight) -> _Piece:
         assert self._connection is not None, asked
         response = self._connection.receive(asked)
         self._raise_for(response.error_code)
-        answer = response.responses[0].partitions[0]
+        return self._piece(response.responses[0].partitions[0])
+
+    def _piece(self, answer: Any) -> _Piece:
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return self._skip_deleted()
         self._raise_for(answer.error_code)
@@ -184,7 +224,9 @@ class Fetcher:
             what = f"{self._wanted} are wanted, and {partition} ends before that: it is another topic by now"
             earliest = self._wanted.last
         self._lose(what)
-        return _Piece(memoryview(b""), (), min(earliest, self._wanted.last))
+        # The first batch of the log may begin with deleted records.
+        self.readable = self.readable._replace(first=min(earliest, self._wanted.last))
+        return _Piece(memoryview(b""), (), self.readable.first)
 
     def _skip_missing(self) -> int:
         """Return where to continue if the log ends before the range; SparkError if it does not."""
@@ -207,11 +249,17 @@ class Fetcher:
             self._connection.close()
             self._connection = None
 
+    def _release(self) -> None:
+        """Leave the connection to the next task, unless a response is still to come."""
+        if self._connection is not None and self._asked is None:
+            self._cluster.release(self._connection)
+            self._connection = None
+
     # -- batches -------------------------------------------------------------------------------
 
     def _batches(self, piece: _Piece) -> Iterator[Batch]:
         self._note_aborted(piece.aborted)
-        first, last = self._wanted.first, self._wanted.last
+        first, last = self.readable.first, self.readable.last
         for data in whole_batches(piece.records):
             offset, _ = read_offset_and_size(data, 0)
             if offset >= last:
@@ -244,6 +292,11 @@ class Fetcher:
                 self._aborting.discard(producer)
             return True
         return header.is_transactional and producer in self._aborting
+
+
+def bytes_of(records: int, record_bytes: float = _RECORD_BYTES, *, most: int = PIECE_BYTES) -> int:
+    """Return how much to request if so many records are wanted: not a whole piece for a few of them."""
+    return int(min(most, max(_SMALLEST_PIECE_BYTES, records * record_bytes)))
 
 
 def _next_offset(records: memoryview) -> int:

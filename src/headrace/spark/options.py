@@ -15,6 +15,8 @@ from headrace.spark.offsets import EARLIEST, LATEST, parse, parse_assignment
 from headrace.spark.option_values import FLAG, Options
 from headrace.spark.position import Position
 
+DEFAULT_MAX_OFFSETS: Final = 2_000_000  # of a micro-batch: a few seconds' work at full speed
+NO_LIMIT: Final = "none"
 _SERVERS: Final = "kafka.bootstrap.servers"
 _FETCH_BYTES: Final = "kafka.max.partition.fetch.bytes"
 _SELECTIONS: Final = ("subscribe", "subscribePattern", "assign")
@@ -146,7 +148,7 @@ class SourceOptions:
             starting=_starting(options, streaming=streaming),
             ending=_ending(options),
             initial=_initial(options, streaming=streaming),
-            max_offsets=options.integer("maxOffsetsPerTrigger", None, least=1),
+            max_offsets=_max_offsets(options),
             min_offsets=options.integer("minOffsetsPerTrigger", None, least=1),
             max_delay_s=options.parsed("maxTriggerDelay", _duration, 900.0),
             min_partitions=options.integer("minPartitions", 0, least=1),
@@ -229,6 +231,16 @@ def _position(text: str) -> Position:
         if offset < 0:
             raise ValueError(f"{offset} of {partition} is not an offset; expected 0 or more")
     return Position.from_json(json.loads(text))
+
+
+def _max_offsets(options: Options) -> int | None:
+    """Return the records of a micro-batch: a backlog is read in several, unless the option is `none`."""
+    name = "maxOffsetsPerTrigger"
+    if (options.get(name) or "").strip().lower() == NO_LIMIT:
+        return None
+    at_least = options.integer("minOffsetsPerTrigger", 1, least=1)
+    limit: int = options.integer(name, max(DEFAULT_MAX_OFFSETS, at_least), least=1)
+    return limit
 
 
 def _ending(options: Options) -> Bound:

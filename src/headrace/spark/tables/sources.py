@@ -9,6 +9,7 @@ from abc import abstractmethod
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from headrace.spark.garbage import freeze_modules
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.writers import BatchWriter, Sink, StreamWriter
@@ -22,6 +23,7 @@ class _TableSource(DataSource):
         return BatchWriter(self._sink(schema, overwrite=overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+        freeze_modules()  # Spark calls this with every batch, in two workers: before it and at its commit
         # In complete mode each batch is the whole result, and replaces the result of the batch before.
         return StreamWriter(self._sink(schema, overwrite=overwrite))
 
