@@ -1,7 +1,9 @@
 """The cluster as Spark reads and writes it: topics, leaders and offsets, with retries."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from headrace.client.admin.topics import TopicAdmin
@@ -32,7 +34,10 @@ CONNECT_S: Final = 5.0  # for the first answer of a cluster
 NEW_TOPIC_S: Final = 5.0  # for a new topic to be known to all brokers
 RETRY_S: Final = 60.0  # for retries with a cluster that has answered before
 
+_THREADS: Final = 32
+
 Answer = TypeVar("Answer")
+Asked = TypeVar("Asked")
 
 
 class NoSuchTopic(SparkError):
@@ -135,6 +140,10 @@ class Cluster:
         """Return the address of a broker by the last Metadata response; None if it is not known."""
         return self._addresses.get(broker_id)
 
+    def known_leader(self, partition: TopicPartition) -> Address | None:
+        """Return the address of a partition's leader by the last Metadata responses, if they had one."""
+        return self._addresses.get(self._leaders.get(partition, -1))
+
     def topic_id(self, topic: str) -> bytes:
         """Return the topic's id by the last Metadata response; zeros if it had none."""
         return self.topic_ids.get(topic, bytes(16))
@@ -146,9 +155,13 @@ class Cluster:
     # -- requests ------------------------------------------------------------------------------
 
     def connect(self, address: Address) -> Connection:
-        """Return a new connection, for a caller with several requests in flight."""
+        """Return a connection for a caller with several requests in flight, who releases or closes it."""
         with spark_errors():
-            return self._brokers.connect(address)
+            return self._brokers.lease(address)
+
+    def release(self, connection: Connection) -> None:
+        """Keep a connection for the next caller; it is open, and no request is in flight."""
+        self._brokers.release(connection)
 
     def any(self, request: Any) -> Any:
         with spark_errors():
@@ -186,20 +199,20 @@ class Cluster:
             for partition, timestamp in timestamps.items():
                 if partition not in found:
                     by_leader.setdefault(self.leader(partition), {})[partition] = timestamp
-            for address, wanted in by_leader.items():
-                self._list_offsets(address, wanted, found, read_committed=read_committed)
+            ask_leader = partial(self._list_offsets, found=found, read_committed=read_committed)
+            in_parallel(ask_leader, by_leader.items())
             return found
 
         return self.retry(ask)
 
     def _list_offsets(
         self,
-        address: Address,
-        wanted: Mapping[TopicPartition, int],
-        found: dict[TopicPartition, int],
+        leader: tuple[Address, Mapping[TopicPartition, int]],
         *,
+        found: dict[TopicPartition, int],
         read_committed: bool,
     ) -> None:
+        address, wanted = leader
         try:
             response = self._brokers.at(address, list_offsets_request(wanted, read_committed=read_committed))
         except Unreachable:
@@ -227,6 +240,18 @@ class Cluster:
                     raise_for(each.error_code, None, f"group {group}")
 
         self.retry(ask)
+
+
+def in_parallel(ask: Callable[[Asked], None], leaders: Collection[Asked]) -> None:
+    """Ask all leaders at the same time, and raise the first error after all have answered."""
+    if len(leaders) < 2:
+        for each in leaders:
+            ask(each)
+        return
+    with ThreadPoolExecutor(min(_THREADS, len(leaders))) as threads:
+        asked = [threads.submit(ask, each) for each in leaders]
+    for future in asked:
+        future.result()
 
 
 def _partitions(found: MetadataResponse) -> dict[str, list[int]]:

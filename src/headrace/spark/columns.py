@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from headrace.protocol.batch import HEADER_SIZE, BatchHeader, TimestampType
 from headrace.protocol.compression import Buffer, Compression, decompress
 from headrace.protocol.errors import CorruptMessage, InvalidRecord
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import MAX_UNPACKED_BYTES
 from headrace.spark import walk
+from headrace.spark.offsets import Range
 
 TARGET_ROWS: Final = 50_000
 TARGET_BYTES: Final = 32 * 1024 * 1024
@@ -57,14 +59,10 @@ class _Binary:
 
 
 class Columns:
-    """The columns `names` of one partition's records with offsets from `first` to before `last`."""
+    """The columns `names` of the records of ranges, one range after the other."""
 
-    def __init__(self, names: Sequence[str], topic: str, partition: int, *, first: int, last: int) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
         self._schema = pa.schema([(name, TYPES[name]) for name in names])
-        self._topic = topic
-        self._partition = partition
-        self._first = first
-        self._last = last
         self._wanted = sum(_WANT.get(name, 0) for name in names)
         self._rows = TARGET_ROWS
         self._sizes = [1 << 20] * 4  # bytes of keys, values, header keys and header values
@@ -73,6 +71,8 @@ class Columns:
     def _begin(self) -> None:
         rows, (keys, values, names, contents) = self._rows, self._sizes
         self._used: NDArray[np.int64] = np.zeros(walk.COUNTS, np.int64)
+        self._partitions: list[TopicPartition] = []
+        self._ends: list[int] = []  # the row after the last one of each of these partitions
         self._offsets: NDArray[np.int64] = np.empty(rows, np.int64)
         self._timestamps: NDArray[np.int64] = np.empty(rows, np.int64)
         self._types: NDArray[np.int32] | None = None
@@ -96,8 +96,8 @@ class Columns:
         size += used[walk.HEADER_KEY_BYTES] + used[walk.HEADER_VALUE_BYTES]
         return bool(used[walk.ROWS] >= TARGET_ROWS or size >= TARGET_BYTES)
 
-    def add(self, batch: Buffer, header: BatchHeader) -> None:
-        """Add the records of a batch. `header` is its header, with a checksum that was checked."""
+    def add(self, batch: Buffer, header: BatchHeader, wanted: Range) -> None:
+        """Add the wanted records of a batch. `header` is its header, with a checksum that was checked."""
         if header.records_count == 0:
             return  # compaction keeps an empty batch for its sequence numbers
         body: Buffer = memoryview(batch)[HEADER_SIZE : header.size]
@@ -105,9 +105,9 @@ class Columns:
             try:
                 body = decompress(header.compression, body, max_bytes=MAX_UNPACKED_BYTES)
             except InvalidRecord as error:
-                raise self._corrupt(header, str(error)) from error
+                raise _corrupt(wanted, header, str(error)) from error
         if header.records_count * _SMALLEST_RECORD > len(body) or header.records_count < 0:
-            raise self._corrupt(header, f"it claims {header.records_count} records in {len(body)} bytes")
+            raise _corrupt(wanted, header, f"it claims {header.records_count} records in {len(body)} bytes")
         self._make_room(header.records_count, len(body))
         before = self.rows
         is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -118,8 +118,8 @@ class Columns:
             header.last_offset_delta,
             header.base_timestamp,
             header.max_timestamp if is_append_time else -1,
-            self._first,
-            self._last,
+            wanted.first,
+            wanted.last,
             self._wanted,
             self._used,
             self._offsets,
@@ -137,13 +137,17 @@ class Columns:
             ),
         )
         if outcome != walk.OK:
-            raise self._corrupt(header, "one of its records is malformed")
+            raise _corrupt(wanted, header, "one of its records is malformed")
         if is_append_time:
             self._note_append_time(before)
+        self._note_partition(wanted.partition)
 
-    def _corrupt(self, header: BatchHeader, why: str) -> CorruptMessage:
-        where = f"{self._topic}-{self._partition}: the batch at offset {header.base_offset}"
-        return CorruptMessage(f"{where} cannot be read: {why}")
+    def _note_partition(self, partition: TopicPartition) -> None:
+        if self._partitions and self._partitions[-1] == partition:
+            self._ends[-1] = self.rows
+        else:
+            self._partitions.append(partition)
+            self._ends.append(self.rows)
 
     def _note_append_time(self, first_row: int) -> None:
         if self._types is None or len(self._types) < len(self._offsets):
@@ -188,9 +192,10 @@ class Columns:
             case "value":
                 return self._values.array(rows)
             case "topic":
-                return _repeated(self._topic, rows)
+                return _texts([partition.topic for partition in self._partitions], self._counts())
             case "partition":
-                return _numbers(TYPES[name], np.full(rows, self._partition, np.int32), rows)
+                numbers = np.array([each.partition for each in self._partitions], np.int32)
+                return _numbers(TYPES[name], np.repeat(numbers, self._counts()), rows)
             case "offset":
                 return _numbers(TYPES[name], self._offsets, rows)
             case "timestamp":
@@ -201,6 +206,12 @@ class Columns:
                 return _numbers(TYPES[name], _grown(self._types, rows), rows)
             case _:
                 return self._headers(rows)
+
+    def _counts(self) -> NDArray[np.int64]:
+        """Return the number of rows of each partition."""
+        ends = np.array(self._ends, np.int64)
+        ends[1:] -= ends[:-1].copy()
+        return ends
 
     def _headers(self, rows: int) -> pa.Array:
         count = int(self._used[walk.HEADERS])
@@ -230,14 +241,21 @@ def _text(strings: pa.Array) -> pa.Array:
     return strings
 
 
-def _repeated(text: str, rows: int) -> pa.Array:
-    """Return the same text in every row. `pa.scalar` would import pandas, which takes a second."""
-    data = np.frombuffer(text.encode(), np.uint8)
-    ends = np.arange(rows + 1, dtype=np.int32) * np.int32(len(data))
-    return pa.Array.from_buffers(
-        pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(np.tile(data, rows))]
-    )
+def _texts(texts: Sequence[str], counts: NDArray[np.int64]) -> pa.Array:
+    """Return each text in as many rows. `pa.scalar` would import pandas, which takes a second."""
+    raw = [np.frombuffer(text.encode(), np.uint8) for text in texts]
+    sizes = np.repeat(np.array([len(each) for each in raw], np.int64), counts)
+    ends = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(sizes, out=ends[1:])
+    data = [np.tile(each, count) for each, count in zip(raw, counts, strict=True)]
+    joined = np.concatenate([np.zeros(0, np.uint8), *data])
+    return pa.Array.from_buffers(pa.string(), len(sizes), [None, pa.py_buffer(ends), pa.py_buffer(joined)])
 
 
 def _numbers(kind: pa.DataType, numbers: NDArray[Any], rows: int) -> pa.Array:
     return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(numbers[:rows])])
+
+
+def _corrupt(wanted: Range, header: BatchHeader, why: str) -> CorruptMessage:
+    where = f"{wanted.partition}: the batch at offset {header.base_offset}"
+    return CorruptMessage(f"{where} cannot be read: {why}")

@@ -1,39 +1,65 @@
-"""The process that Spark's Python workers are forked from, with the compiled code loaded.
+"""The process that Spark's Python workers are forked from, with their modules loaded.
 
 Spark runs it as `python -m headrace.spark.daemon WORKER`, once for every kind of worker.
 """
 
+import gc
 import os
 import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
-from pyspark import daemon
+from headrace.spark.garbage import freeze_modules
 
-_TASKS: Final = "pyspark.worker"  # the other kinds plan, and need no compiled code
-
-_worker = daemon.worker
+_ARCHIVE: Final = ("pyspark", "python", "lib", "pyspark.zip")
+_TASKS: Final = "pyspark.worker"
+# Threads do not survive a fork, so no module may be here whose import starts one, as that of pyarrow does.
+_OF_ALL: Final = ("headrace.spark.source", "headrace.spark.tables.sources")
+_OF_TASKS: Final = (  # the other kinds of workers plan, and need no compiled code
+    "headrace.spark.walk",
+    "headrace.spark.encode",
+    "headrace.spark.fetcher",
+    "headrace.spark.producer",
+)
 
 
 def main() -> None:
-    if _TASKS in sys.argv[1:]:
-        _load()
-    daemon.worker = _work
+    sys.path[:] = without_archive(sys.path)
+    from pyspark import daemon  # noqa: PLC0415  from the path above
+
+    _load(sys.argv[1:])
+    daemon.worker = partial(_work, daemon.worker)
     daemon.manager()
 
 
-def _load() -> None:
-    """Import modules that take a second. Threads would not survive the fork, so numpy must not start any."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    import headrace.spark.encode  # noqa: PLC0415  compiled code is read from its cache
-    import headrace.spark.walk  # noqa: F401, PLC0415
+def without_archive(path: Sequence[str]) -> list[str]:
+    """Return the path without `pyspark/python/lib/pyspark.zip` if the package `pyspark` is in the path, too.
+
+    Spark puts the archive first. It has no byte code, so that imports take three times as long.
+    """
+    installed = {Path(each, *_ARCHIVE).resolve() for each in path}
+    return [each for each in path if not (each.endswith(_ARCHIVE[-1]) and Path(each).resolve() in installed)]
 
 
-def _work(sock: Any, authenticated: bool) -> int:
+def _load(workers: Sequence[str]) -> None:
+    """Import modules that take a second, before any worker needs them."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy must not start threads
+    for module in (*workers, *_OF_ALL, *(_OF_TASKS if _TASKS in workers else ())):
+        import_module(module)
+    gc.freeze()
+
+
+def _work(worker: Callable[[Any, bool], int], sock: Any, authenticated: bool) -> int:
     """Run a worker. Spark may close the pipe before the last row, as after `limit`: that is not an error."""
     try:
-        return _worker(sock, authenticated)
+        return worker(sock, authenticated)
     except BrokenPipeError:
         return 1
+    finally:
+        freeze_modules()  # also those that were imported after the fork
 
 
 if __name__ == "__main__":

@@ -25,8 +25,11 @@ from headrace.spark.cluster import Cluster, spark_errors
 from headrace.spark.errors import RECREATED, RETENTION, DataLoss, Remedy, SparkError
 from headrace.spark.offsets import Range
 from headrace.spark.options import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S
-from headrace.spark.position import show_topic_id
+from headrace.spark.position import parse_topic_id, show_topic_id
 
+FIRST_VERSION_WITH_IDS: Final = 13  # of Fetch; older ones have names, and do not notice a recreated topic
+_RECORD_BYTES: Final = 1024  # expected of a record, until some are there
+_SMALLEST_PIECE_BYTES: Final = 64 * 1024
 _STALE_S: Final = 3.0  # how long another topic id, or none, may be due to a broker's stale metadata
 
 logger = logging.getLogger(__name__)
@@ -62,6 +65,8 @@ class Fetcher:
         wanted: Range,
         *,
         topic_id: str | None = None,
+        leader: Address | None = None,
+        answer: Any = None,
         read_committed: bool = False,
         fail_on_data_loss: bool = True,
         max_bytes: int = FETCH_BYTES,
@@ -69,9 +74,16 @@ class Fetcher:
         timeout_s: float = POLL_TIMEOUT_S,
         rack: str = "",
     ) -> None:
+        """`leader` is who led the partition when the batch was planned, if that is known.
+
+        `answer` is the first answer of that leader for the partition, if there is one already.
+        """
         self._cluster = cluster
         self._wanted = wanted
+        self.readable = wanted  # without records that were deleted
         self._topic_id = topic_id
+        self._leader = leader
+        self._answer = answer
         self._other_id_since_s: float | None = None
         self._no_topic_since_s: float | None = None
         self._read_committed = read_committed
@@ -84,6 +96,7 @@ class Fetcher:
         self._connection: Connection | None = None
         self._asked: InFlight | None = None
         self._offset = wanted.first
+        self._record_bytes = float(_RECORD_BYTES)
         self._aborted: dict[int, list[int]] = {}  # by producer: the first offsets of aborted transactions
         self._aborting: set[int] = set()  # producers whose aborted transaction has begun
         self._known_aborted: set[tuple[int, int]] = set()
@@ -92,6 +105,7 @@ class Fetcher:
         try:
             for piece in self._pieces():
                 yield from self._batches(piece)
+            self._release()
         finally:
             self._close()
 
@@ -101,7 +115,7 @@ class Fetcher:
         last, backoff = self._wanted.last, Backoff(self._timeout_s)
         while self._offset < last:
             try:
-                piece = self._receive(self._ask())
+                piece = self._next_piece()
             except _AnotherTopic as error:
                 self._lose(str(error), RECREATED)
                 return
@@ -117,11 +131,18 @@ class Fetcher:
                 if backoff.left_s < 0:
                     self._offset = self._skip_missing()
                 continue
+            self._record_bytes = len(piece.records) / (piece.next_offset - self._offset)
             self._offset = piece.next_offset
             if self._offset < last:
                 self._ask_ahead()
             yield piece
             backoff = Backoff(self._timeout_s)  # the consumer of the pieces may have taken its time
+
+    def _next_piece(self) -> _Piece:
+        if self._answer is not None:
+            answer, self._answer = self._answer, None
+            return self._piece(answer)
+        return self._receive(self._ask())
 
     def _ask_ahead(self) -> None:
         """Send the next request while this piece is processed; a failure does not concern this piece."""
@@ -136,6 +157,7 @@ class Fetcher:
         self._close()
         if self._replica is not None:
             self._replica, self._rack = None, ""
+        self._leader = None
         self._cluster.forget_leader(self._wanted.partition)
 
     def _ask(self) -> InFlight:
@@ -143,23 +165,43 @@ class Fetcher:
         if self._asked is not None:
             asked, self._asked = self._asked, None
             return asked
-        partition = self._wanted.partition
-        if self._connection is None:
-            leader = self._leader()
-            self._check_topic_id()
-            self._connection = self._cluster.connect(self._replica or leader)
+        partition, connection = self._wanted.partition, self._connection or self._connect()
+        topic_id = (
+            parse_topic_id(self._topic_id) if self._topic_id else self._cluster.topic_id(partition.topic)
+        )
         request = fetch_request(
             partition,
             self._offset,
-            topic_id=self._cluster.topic_id(partition.topic),
-            max_bytes=self._max_bytes,
+            topic_id=topic_id,
+            max_bytes=bytes_of(self._wanted.last - self._offset, self._record_bytes, most=self._max_bytes),
             max_wait_ms=self._max_wait_ms,
             read_committed=self._read_committed,
             rack=self._rack,
         )
-        return self._connection.send(request, self._connection.version(request))
+        return connection.send(request, connection.version(request))
 
-    def _leader(self) -> Address:
+    def _connect(self) -> Connection:
+        """Connect to the replica in our rack or to the leader: the planned one, after a failure another."""
+        if self._replica is not None:
+            self._connection = self._cluster.connect(self._replica)
+            return self._connection
+        partition, planned = self._wanted.partition, self._leader
+        leader = self._find_leader() if planned is None else planned
+        connection = self._connection = self._cluster.connect(leader)
+        if planned is not None and self._has_names(connection):
+            self._cluster.forget_leader(partition)
+            self._cluster.leader(partition)  # this brings the topic's id, too
+            self._check_topic_id()
+        elif planned is None:
+            self._check_topic_id()
+        return connection
+
+    def _has_names(self, connection: Connection) -> bool:
+        """Whether requests name topics, so that one to a recreated topic would succeed."""
+        probe = fetch_request(self._wanted.partition, 0, topic_id=bytes(16), max_bytes=0)
+        return self._topic_id is not None and connection.version(probe) < FIRST_VERSION_WITH_IDS
+
+    def _find_leader(self) -> Address:
         """Return the leader; Retriable without one, and _NoTopic after _STALE_S without the topic."""
         topic = self._wanted.partition.topic
         try:
@@ -182,6 +224,9 @@ class Fetcher:
         answer = response.responses[0].partitions[0]
         if self._replica is not None and (answer.error_code or not answer.records):
             raise Retriable(f"the replica at {self._replica} has nothing at this offset: back to the leader")
+        return self._piece(answer)
+
+    def _piece(self, answer: Any) -> _Piece:
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return self._skip_deleted()
         self._raise_for(answer.error_code)
@@ -192,7 +237,11 @@ class Fetcher:
 
     def _follow(self, preferred: int) -> None:
         """Send the next request to the replica that the leader has named, if any."""
-        replica = self._cluster.address(preferred) if self._rack and preferred >= 0 else None
+        if not self._rack or preferred < 0:
+            return
+        if self._cluster.address(preferred) is None:  # the planned leader was asked without metadata
+            self._cluster.topics([self._wanted.partition.topic])
+        replica = self._cluster.address(preferred)
         if replica is not None:
             self._close()
             self._replica = replica
@@ -227,7 +276,9 @@ class Fetcher:
             what = f"{self._wanted} are wanted, and {partition} ends before that: it is another topic by now"
             earliest = self._wanted.last
         self._lose(what)
-        return _Piece(memoryview(b""), (), min(earliest, self._wanted.last))
+        # The first batch of the log may begin with deleted records.
+        self.readable = self.readable._replace(first=min(earliest, self._wanted.last))
+        return _Piece(memoryview(b""), (), self.readable.first)
 
     def _skip_missing(self) -> int:
         """Return where to continue if the log ends before the range; SparkError if it does not."""
@@ -252,11 +303,17 @@ class Fetcher:
             self._connection.close()
             self._connection = None
 
+    def _release(self) -> None:
+        """Leave the connection to the next task, unless a response is still to come."""
+        if self._connection is not None and self._asked is None:
+            self._cluster.release(self._connection)
+            self._connection = None
+
     # -- batches -------------------------------------------------------------------------------
 
     def _batches(self, piece: _Piece) -> Iterator[Batch]:
         self._note_aborted(piece.aborted)
-        first, last = self._wanted.first, self._wanted.last
+        first, last = self.readable.first, self.readable.last
         for data in whole_batches(piece.records):
             offset, _ = read_offset_and_size(data, 0)
             if offset >= last:
@@ -289,6 +346,11 @@ class Fetcher:
                 self._aborting.discard(producer)
             return True
         return header.is_transactional and producer in self._aborting
+
+
+def bytes_of(records: int, record_bytes: float = _RECORD_BYTES, *, most: int = FETCH_BYTES) -> int:
+    """Return how much to request if so many records are wanted: not a whole piece for a few of them."""
+    return int(min(most, max(_SMALLEST_PIECE_BYTES, records * record_bytes)))
 
 
 def _next_offset(records: memoryview) -> int:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -106,6 +107,9 @@ def prepare(master: str = LOCAL) -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        home = _spark_home()
+        if home is not None:
+            os.environ["SPARK_HOME"] = str(home)
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # a user's numbers.py must not hide Python's module
     try:
         os.environ["JAVA_HOME"] = str(_java_home(find_java("Spark")))
@@ -134,10 +138,34 @@ def defaults(master: str) -> dict[str, str]:
     return found
 
 
+def _spark_home() -> Path | None:
+    """Return a directory with links to PySpark's own, but without its archive; None if it has none.
+
+    Java puts python/lib/pyspark.zip into the PYTHONPATH of every Python process that it starts. The archive
+    has no byte code, so imports take a second more. That is too much on a busy machine: Spark gives a process
+    ten seconds to connect. Without the archive, Python imports the installed package.
+    """
+    spec = find_spec("pyspark")
+    home = Path(spec.origin).resolve().parent if spec is not None and spec.origin is not None else None
+    if "SPARK_HOME" in os.environ or home is None or not (home / "python" / "lib" / "pyspark.zip").is_file():
+        return None
+    links = _cache() / f"spark{str(home).replace('/', '-')}"
+    links.mkdir(parents=True, exist_ok=True)
+    for name in ("bin", "jars", "sbin", "conf"):
+        if (home / name).is_dir() and (links / name).resolve() != home / name:
+            beside = links / f"{name}-{os.getpid()}"
+            beside.symlink_to(home / name)
+            beside.rename(links / name)  # atomic: another process may be starting Spark, too
+    return links
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
+
+
 def _java_home(java: Path) -> Path:
     """Return a directory whose bin/java runs `java` without the module that Spark adds."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
-    home = cache / f"java{str(java.resolve()).replace('/', '-')}"
+    home = _cache() / f"java{str(java.resolve()).replace('/', '-')}"
     wrapper = home / "bin" / "java"
     text = _WRAPPER.format(java=java)
     if not wrapper.is_file() or wrapper.read_text() != text:

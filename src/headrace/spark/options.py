@@ -18,6 +18,8 @@ from headrace.spark.option_values import FLAG, Options
 from headrace.spark.patterns.pattern import topic_pattern
 from headrace.spark.position import Position
 
+DEFAULT_MAX_OFFSETS: Final = 2_000_000  # of a micro-batch: a few seconds' work at full speed
+NO_LIMIT: Final = "none"
 _SERVERS: Final = "kafka.bootstrap.servers"
 FETCH_BYTES: Final = 4 * 1024 * 1024  # of one Fetch request
 FETCH_WAIT_MS: Final = 500
@@ -157,7 +159,7 @@ class SourceOptions:
         starting, ending = _starting(options, streaming=streaming), _ending(options)
         if not streaming:
             _check_order(starting, ending)
-        max_offsets = options.integer("maxOffsetsPerTrigger", None, least=1)
+        max_offsets = _max_offsets(options)
         min_offsets = options.integer("minOffsetsPerTrigger", None, least=1)
         if max_offsets is not None and min_offsets is not None and min_offsets > max_offsets:
             why = f"{min_offsets} is more than maxOffsetsPerTrigger, {max_offsets}"
@@ -306,6 +308,16 @@ def _position(text: str) -> Position:
         if offset < 0:
             raise ValueError(f"{offset} of {partition} is not an offset; expected 0 or more")
     return Position.from_json(json.loads(text))
+
+
+def _max_offsets(options: Options) -> int | None:
+    """Return the records of a micro-batch: a backlog is read in several, unless the option is `none`."""
+    name = "maxOffsetsPerTrigger"
+    if (options.get(name) or "").strip().lower() == NO_LIMIT:
+        return None
+    at_least = options.integer("minOffsetsPerTrigger", 1, least=1)
+    limit: int = options.integer(name, max(DEFAULT_MAX_OFFSETS, at_least), least=1)
+    return limit
 
 
 def _ending(options: Options) -> Bound:

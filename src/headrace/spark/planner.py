@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.cluster import Cluster, NoSuchTopic
 from headrace.spark.errors import RECREATED, RETENTION, UNRECORDED, DataLoss, InvalidOption, Remedy
@@ -55,6 +56,11 @@ class Planner:
         """Return the ids of `topics` that earlier Metadata responses had."""
         ids = {topic: show_topic_id(self.cluster.topic_id(topic)) for topic in set(topics)}
         return {topic: each for topic, each in ids.items() if each is not None}
+
+    def leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Address]:
+        """Return the leaders of `partitions` that earlier Metadata responses had."""
+        found = {partition: self.cluster.known_leader(partition) for partition in partitions}
+        return {partition: leader for partition, leader in found.items() if leader is not None}
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         at = dict.fromkeys(partitions, LATEST)

@@ -144,8 +144,13 @@ class BatchProducer:
         return ProducerId(id=answer.producer_id, epoch=answer.producer_epoch)
 
     def close(self) -> None:
+        """Leave the connections to the next task, except those with responses that are still to come."""
         for leader in self._leaders.values():
-            leader.connection.close()
+            if leader.in_flight or self._acks == 0:
+                leader.connection.close()
+            else:
+                self._cluster.release(leader.connection)
+        self._leaders.clear()
 
     # -- adding --------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from headrace.protocol.compression import compress
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.cluster import Cluster
 from headrace.spark.producer import BatchProducer, EncodedBatch, ProducerId
+from headrace.spark.shared import shared_cluster
 from headrace.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -38,12 +39,8 @@ class TaskResult(WriterCommitMessage):
 def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> TaskResult:
     """Write all rows, and return when all are acknowledged; runs on an executor."""
     records = 0
-    with (
-        closing(
-            Cluster(options.bootstrap, options.security, creates_topics=True, client_id=options.client_id)
-        ) as cluster,
-        closing(_producer(cluster, options)) as producer,
-    ):
+    cluster = shared_cluster(options.bootstrap, options.security, options.client_id, creates_topics=True)
+    with closing(_producer(cluster, options)) as producer:
         for partition, body, count, now_ms in encoded_batches(cluster, options, batches):
             producer.add_compressed(partition, body, count, now_ms)
             records += count

@@ -1,6 +1,5 @@
 """`format("headrace")`: Spark's data source, which plans on the driver and reads on the executors."""
 
-import logging
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,18 +33,22 @@ from pyspark.sql.types import (
 
 from headrace.protocol.ids import TopicPartition
 from headrace.spark import sink, transactional_sink
+from headrace.spark.combined_fetch import fetch_together
 from headrace.spark.errors import InvalidOption, SparkError
+from headrace.spark.fetcher import Fetcher
 from headrace.spark.filters import Narrowing
+from headrace.spark.garbage import freeze_modules
+from headrace.spark.group_commits import GroupCommits
 from headrace.spark.offsets import Offsets, Range, admit, split, to_json
 from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
 from headrace.spark.position import INITIAL, Position, is_initial
+from headrace.spark.shared import shared_cluster
 from headrace.spark.sink_options import SinkOptions, check_schema
+from headrace.spark.tasks import COMBINED_RECORDS, Task, combine
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-logger = logging.getLogger(__name__)
 
 _HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 SCHEMA: Final = StructType(
@@ -92,6 +95,7 @@ class HeadraceSource(DataSource):
     def streamWriter(  # noqa: N802  Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
+        freeze_modules()  # Spark calls this with every batch, in two workers: before it and at its commit
         if overwrite:
             raise InvalidOption("outputMode", "complete would write all results with every batch: use append")
         options = self._sink(schema)
@@ -121,57 +125,72 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
     return tuple(schema.fieldNames())
 
 
-class Task(InputPartition):
-    """A range of one partition, read by one task."""
-
-    def __init__(self, wanted: Range, topic_id: str | None = None) -> None:
-        super().__init__(tuple(wanted))
-        self.wanted = wanted
-        self.topic_id = topic_id  # None: it is not known
-
-
-def read_range(
+def read_task(
     options: SourceOptions, columns: Sequence[str], partition: InputPartition
 ) -> "Iterator[pa.RecordBatch]":
-    """Yield the records of a task's range as Arrow batches; runs on an executor."""
+    """Yield the records of a task's ranges as Arrow batches; runs on an executor."""
     if not isinstance(partition, Task):
         return  # Spark creates its own partition for a query with nothing to read
     # numba and pyarrow are imported only on executors: planning does not need them.
-    from headrace.spark.cluster import Cluster  # noqa: PLC0415
     from headrace.spark.columns import Columns  # noqa: PLC0415
-    from headrace.spark.fetcher import Fetcher  # noqa: PLC0415
 
-    wanted = Range(TopicPartition(*partition.wanted.partition), *partition.wanted[1:])
-    gathered = Columns(
-        columns, wanted.partition.topic, wanted.partition.partition, first=wanted.first, last=wanted.last
-    )
-    cluster = Cluster(options.bootstrap, options.security, client_id=options.client_id)
-    try:
-        for data, header in Fetcher(
+    freeze_modules()
+    gathered = Columns(columns)
+    for fetcher in _fetchers(options, partition):
+        for data, header in fetcher:
+            gathered.add(data, header, fetcher.readable)
+            if gathered.is_full:
+                yield gathered.take()
+    if gathered.rows:
+        yield gathered.take()
+
+
+def _fetchers(options: SourceOptions, task: Task) -> Iterator[Fetcher]:
+    """Yield what fetches the ranges of a task, one after the other."""
+    cluster = shared_cluster(options.bootstrap, options.security, options.client_id)
+    answers: Iterable[tuple[Range, Any]] = ((each, None) for each in task.ranges)
+    # The nearest replica of each partition may be another broker.
+    is_combined = len(task.ranges) > 1 and task.leader is not None and not options.rack
+    if is_combined and task.leader is not None:
+        answers = fetch_together(
+            cluster,
+            task.leader,
+            task.ranges,
+            task.topic_ids,
+            max_bytes=options.fetch_bytes,
+            max_wait_ms=options.fetch_wait_ms,
+            read_committed=options.read_committed,
+        )
+    for wanted, answer in answers:
+        # A leader that did not answer for the ranges together is not asked again.
+        leader = None if is_combined and answer is None else task.leader
+        yield Fetcher(
             cluster,
             wanted,
-            topic_id=partition.topic_id,
+            topic_id=task.topic_ids.get(wanted.partition.topic),
+            leader=leader,
+            answer=answer,
             read_committed=options.read_committed,
             fail_on_data_loss=options.fail_on_data_loss,
             max_bytes=options.fetch_bytes,
             max_wait_ms=options.fetch_wait_ms,
             timeout_s=options.poll_timeout_s,
             rack=options.rack,
-        ):
-            gathered.add(data, header)
-            if gathered.is_full:
-                yield gathered.take()
-        if gathered.rows:
-            yield gathered.take()
-    finally:
-        cluster.close()
+        )
 
 
-def _tasks(
-    options: SourceOptions, ranges: Iterable[Range], topic_ids: Mapping[str, str]
-) -> list[InputPartition]:
+def _tasks(planner: Planner, ranges: Iterable[Range], topic_ids: Mapping[str, str]) -> list[InputPartition]:
+    """Return the tasks of a batch: large ranges split, small ones combined."""
+    options = planner.options
     pieces = split(ranges, at_least=options.min_partitions, at_most_records=options.max_records)
-    return [Task(each, topic_ids.get(each.partition.topic)) for each in pieces]
+    leaders = planner.leaders(each.partition for each in pieces)
+    groups = combine(
+        pieces,
+        leaders,
+        at_least=options.min_partitions,
+        at_most_records=min(COMBINED_RECORDS, options.max_records or COMBINED_RECORDS),
+    )
+    return [Task(group, topic_ids, leaders.get(group[0].partition)) for group in groups]
 
 
 class _PushFilters:
@@ -209,12 +228,12 @@ class BatchReader(DataSourceReader):
             ranges = planner.whole_batch()
             if self.narrowing:
                 ranges = self.narrowing.narrow(ranges, planner.cluster.offsets)
-            return _tasks(self._options, ranges, planner.topic_ids(each.partition.topic for each in ranges))
+            return _tasks(planner, ranges, planner.topic_ids(each.partition.topic for each in ranges))
         finally:
             planner.close()
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        return read_range(self._options, self._columns, partition)
+        return read_task(self._options, self._columns, partition)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -227,14 +246,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._columns = columns
         self._known: Planner | None = None
+        self._groups: GroupCommits | None = None
         self._target: dict[TopicPartition, int] | None = None  # of a query with trigger(availableNow=True)
         self._begins: Position | None = None  # the start of a new query, once it is looked up
         self._latest: Offsets = {}
-        self._told: Offsets = {}  # the offsets last committed for the consumer group
         self._batch_s = -math.inf  # when the last batch started, for minOffsetsPerTrigger
 
     def __getstate__(self) -> Mapping[str, Any]:
-        return self.__dict__ | {"_known": None}
+        return self.__dict__ | {"_known": None, "_groups": None}
 
     @property
     def _planner(self) -> Planner:
@@ -255,7 +274,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         is_first = is_initial(start)
         known = self._initial if is_first else Position.from_json(start)
-        self._commit_group(known.offsets)  # Spark plans a batch when the batch before is complete
+        self._commit_for_group(known.offsets)  # Spark plans a batch when the batch before is complete
         # The first batch of a query that begins at the end is empty: its offsets are in the checkpoint before
         # anything else can go wrong.
         begins_at_end = is_first and self._options.initial is None and self._options.starting.is_latest
@@ -266,12 +285,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         available = latest.offsets if self._target is None else self._up_to_target(read)
         since = {**self._of_new_partitions(read, available), **read}
         if self._is_too_little(since, available) and not is_first:
-            return start
+            return self._nothing_new(start)
         ends = admit(since, available, limit.max_rows) if isinstance(limit, ReadMaxRows) else available
         if not is_first and all(read.get(partition) == end for partition, end in ends.items()):
-            return start  # nothing is new: then there is no batch
+            return self._nothing_new(start)
         initial_offsets = known.offsets if is_first else None
         return Position(offsets=ends, topic_ids=latest.topic_ids, initial_offsets=initial_offsets).to_json()
+
+    def _nothing_new(self, start: dict[str, Any]) -> dict[str, Any]:
+        """Return the start as the end, so that there is no batch."""
+        if self._groups is not None and self._target is not None:
+            self._groups.flush()  # Spark ends the query now, and this process without a warning
+        return start
 
     @property
     def _initial(self) -> Position:
@@ -341,7 +366,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         recreated = self._recreated_since(ends)  # the next batch reads the new topic
         begins, ends = begins.without(recreated), ends.without(recreated)
         since = {**self._of_new_partitions(begins.offsets, ends.offsets), **begins.offsets}
-        return _tasks(self._options, self._planner.ranges(since, ends.offsets), ends.topic_ids)
+        return _tasks(self._planner, self._planner.ranges(since, ends.offsets), ends.topic_ids)
 
     def _begin_of_batch(self, start: dict[str, Any], ends: Position) -> Position:
         if not is_initial(start):
@@ -362,22 +387,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planner.check_recreated(ends, topic_ids)
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        return read_range(self._options, self._columns, partition)
+        return read_task(self._options, self._columns, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Commit for the group; Spark calls this late, and never for the last batch."""
-        self._commit_group(Position.from_json(end).offsets)
+        self._commit_for_group(Position.from_json(end).offsets)
 
-    def _commit_group(self, offsets: Offsets) -> None:
+    def _commit_for_group(self, offsets: Offsets) -> None:
         group = self._options.group
-        if group is None or offsets == self._told:
-            return
-        try:
-            self._planner.for_groups.commit(group, offsets)
-            self._told = offsets
-        except SparkError as error:  # the checkpoint has the position; the group only shows lag
-            logger.warning("the offsets of the query were not committed for group %s: %s", group, error)
+        if group is not None:
+            if self._groups is None:
+                self._groups = GroupCommits(group, self._planner.for_groups.commit)
+            self._groups.submit(offsets)
 
     def stop(self) -> None:
+        if self._groups is not None:
+            self._groups.close()
         if self._known is not None:
             self._known.close()

@@ -19,6 +19,7 @@ from headrace.spark.batch import Batch, batch_of, current_batch
 from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import BatchProducer
+from headrace.spark.shared import shared_cluster
 from headrace.spark.sink import encoded_batches
 from headrace.spark.sink_options import SinkOptions
 from headrace.spark.staging import Stage, StagedRecords, discard, read_staged
@@ -92,12 +93,8 @@ def stage_rows(options: SinkOptions, name: str, batches: "Iterator[pa.RecordBatc
     """Encode all rows, and keep them for the driver; runs on an executor."""
     context = TaskContext.get()
     task = context.partitionId() if context else 0
-    with (
-        closing(
-            Cluster(options.bootstrap, options.security, creates_topics=True, client_id=options.client_id)
-        ) as cluster,
-        closing(Stage(cluster, _staging_topic(name), task=task, compression=options.compression)) as stage,
-    ):
+    cluster = shared_cluster(options.bootstrap, options.security, options.client_id, creates_topics=True)
+    with closing(Stage(cluster, _staging_topic(name), task=task, compression=options.compression)) as stage:
         for each in encoded_batches(cluster, options, batches):
             stage.add(each)
         return stage.finish()

@@ -18,10 +18,14 @@ from headrace.protocol.batch import (
 )
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import CorruptMessage, KafkaError
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, decode_batch, encode_batch
 from headrace.spark.columns import TARGET_BYTES, TYPES, Columns
+from headrace.spark.offsets import Range
 
 ALL: Final = tuple(TYPES)
+ORDERS: Final = TopicPartition("orders", 3)
+WHOLE: Final = Range(ORDERS, 0, 2**62)
 FIRST: Final = 100  # offset of what the tests write
 PACKED: Final = [each for each in Compression if each is not Compression.NONE]
 BYTES: Final = st.none() | st.binary(max_size=40)
@@ -52,9 +56,9 @@ def write(batches: Sequence[tuple[Sequence[Record], Compression, bool]]) -> Writ
 def gather(
     written: Written, *, names: Sequence[str] = ALL, first: int = 0, last: int = 2**62
 ) -> list[dict[str, Any]]:
-    columns = Columns(names, "orders", 3, first=first, last=last)
+    columns = Columns(names)
     for batch, header in written:
-        columns.add(batch, header)
+        columns.add(batch, header, Range(ORDERS, first, last))
     table = columns.take()
     table.validate(full=True)
     assert table.schema.names == list(names)
@@ -113,11 +117,11 @@ def test_columns_that_are_chosen_are_those_of_all(batches: list[Any], names: lis
 def test_columns_grow_over_large_batches_and_begin_anew() -> None:
     records = [Record(b"k%d" % n, b"v" * (n % 70), [("h", b"%d" % n)] * (n % 3), n) for n in range(22_000)]
     written = write([(records, Compression.ZSTD, flag) for flag in (True, False, True, False)])
-    columns = Columns(ALL, "orders", 3, first=0, last=2**62)
+    columns = Columns(ALL)
     rows: list[dict[str, Any]] = []
     pieces: list[int] = []
     for batch, header in written:
-        columns.add(batch, header)
+        columns.add(batch, header, WHOLE)
         if columns.is_full or header is written[-1][1]:
             pieces.append(columns.rows)
             rows += columns.take().to_pylist()
@@ -126,12 +130,28 @@ def test_columns_grow_over_large_batches_and_begin_anew() -> None:
     assert rows == expected(written)
 
 
+def test_columns_of_several_partitions_say_where_each_row_is_from() -> None:
+    written = write([([Record(b"%d" % n, None, [], n) for n in range(4)], Compression.NONE, False)])
+    partitions = [ORDERS, TopicPartition("orders", 11), TopicPartition("pré", 0), ORDERS]
+    columns = Columns(("topic", "partition", "offset"))
+    for count, partition in enumerate(partitions):  # the first has no row
+        for batch, header in written:
+            columns.add(batch, header, Range(partition, FIRST, FIRST + count))
+    table = columns.take()
+    table.validate(full=True)
+
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        (*partition, FIRST + n) for count, partition in enumerate(partitions) for n in range(count)
+    ]
+    assert columns.take().to_pylist() == []
+
+
 def test_large_headers_fill_columns_as_large_values_do() -> None:
     content = bytes(1 << 20)
     records = [Record(None, None, [("h", content)], 0)]
-    columns = Columns(ALL, "orders", 3, first=0, last=2**62)
+    columns = Columns(ALL)
     while not columns.is_full:
-        columns.add(*write([(records, Compression.NONE, False)])[0])
+        columns.add(*write([(records, Compression.NONE, False)])[0], WHOLE)
 
     assert columns.rows == TARGET_BYTES // len(content)
 

@@ -8,7 +8,7 @@ import pytest
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.errors import InvalidOption
 from headrace.spark.offsets import EARLIEST, LATEST
-from headrace.spark.options import Bound, Selection, SourceOptions
+from headrace.spark.options import DEFAULT_MAX_OFFSETS, Bound, Selection, SourceOptions
 
 SERVERS: Final = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 ORDERS: Final = SERVERS | {"subscribe": "orders"}
@@ -28,12 +28,25 @@ def refused(given: dict[str, str], *, streaming: bool = False) -> str:
     return str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, DEFAULT_MAX_OFFSETS),
+        ({"maxOffsetsPerTrigger": "7"}, 7),
+        ({"maxOffsetsPerTrigger": " None "}, None),
+        ({"minOffsetsPerTrigger": "3000000"}, 3_000_000),
+    ],
+)
+def test_a_stream_reads_a_backlog_in_limited_batches(given: dict[str, str], expected: int | None) -> None:
+    assert stream_of(**given).max_offsets == expected
+
+
 def test_a_batch_reads_all_there_is_and_a_stream_what_comes() -> None:
     batch, stream = of(), stream_of()
 
     assert (batch.starting.otherwise, batch.ending.otherwise) == (EARLIEST, LATEST)
     assert stream.starting.otherwise == LATEST
-    assert (batch.max_offsets, batch.min_partitions, batch.max_records) == (None, 0, 0)
+    assert (batch.min_partitions, batch.max_records) == (0, 0)
     assert batch.fail_on_data_loss
     assert not batch.read_committed
     assert batch.group is None

@@ -99,6 +99,14 @@ class Brokers:
         """Return the response of the broker at `address`; NoAnswer if there is none."""
         return self._run(address, lambda at: at.ask(request, max_version=max_version), answer_s)
 
+    def lease(self, address: Address) -> Connection:
+        """Return a connection for a caller with several requests in flight, who releases or closes it."""
+        return self._pool.lease(address, self._answer_s)
+
+    def release(self, connection: Connection) -> None:
+        """Keep a leased connection for the next request; it is open, and no request is in flight."""
+        self._pool.release(connection)
+
     def any(self, request: Message, *, answer_s: float | None = None) -> Any:
         """Return the response of the first broker that answers, tried in turn; Unreachable if none does.
 

@@ -26,20 +26,29 @@ class ConnectionPool:
 
     def run(self, address: Address, exchange: Exchange[Answer], timeout_s: float) -> Answer:
         """Return what the exchange with the broker returns; NoAnswer if the broker does not answer."""
-        connection = self._take(address) or self._connect(address)
+        connection = self.lease(address, timeout_s)
         try:
-            connection.timeout_s = timeout_s
             answer = exchange(connection)
         except BaseException:
             connection.close()
             raise
+        self.release(connection)
+        return answer
+
+    def lease(self, address: Address, timeout_s: float) -> Connection:
+        """Return an idle connection, or a new one, which is the caller's until it is released or closed."""
+        connection = self._take(address) or self._connect(address)
+        connection.timeout_s = timeout_s
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Keep a connection for the next caller. It is open, and no request is in flight."""
         with self._lock:
-            idle = self._idle.setdefault(address, [])
+            idle = self._idle.setdefault(connection.address, [])
             if len(idle) < MAX_KEPT and not self._closed:
                 idle.append(connection)
-                return answer
+                return
         connection.close()
-        return answer
 
     def close(self) -> None:
         """Close the idle connections, and keep none any more."""

@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from headrace.spark.errors import InvalidOption
+from headrace.spark.garbage import freeze_modules
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions, identified_batch
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.writers import BatchWriter, Sink, StreamWriter
@@ -25,6 +26,7 @@ class _TableSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         if identified_batch(self.options) is not None:
             raise InvalidOption("txnAppId", "a streaming query has the number of its batch: leave it out")
+        freeze_modules()  # Spark calls this with every batch, in two workers: before it and at its commit
         # In complete mode each batch is the whole result, and replaces the result of the batch before.
         return StreamWriter(self._sink(schema, overwrite=overwrite))
 

@@ -1,0 +1,70 @@
+"""The tasks of a batch: each reads one range, or several small ones that have the same leader.
+
+A task costs about as much as reading a few thousand records, so small ranges are combined.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from pyspark.sql.datasource import InputPartition
+
+from headrace.client.wire.connection import Address
+from headrace.protocol.ids import TopicPartition
+from headrace.spark.offsets import Range
+
+COMBINED_RECORDS: Final = 5_000  # of a task with several ranges, at most
+
+
+class Task(InputPartition):
+    """Ranges that one task reads, and what the driver knows of them: their leader and the ids of topics."""
+
+    def __init__(
+        self, ranges: Sequence[Range], topic_ids: Mapping[str, str], leader: Address | None = None
+    ) -> None:
+        super().__init__(tuple(map(tuple, ranges)))
+        self.ranges = tuple(ranges)
+        self.topic_ids = {
+            topic: topic_ids[topic] for topic, *_ in (each.partition for each in ranges) if topic in topic_ids
+        }
+        self.leader = leader  # None: it is not known
+
+
+def combine(
+    ranges: Sequence[Range],
+    leaders: Mapping[TopicPartition, Address],
+    *,
+    at_least: int = 0,
+    at_most_records: int = COMBINED_RECORDS,
+) -> list[list[Range]]:
+    """Return groups of ranges, one for each task: as few as possible, but `at_least` so many if there are.
+
+    The ranges of a group have one leader and together `at_most_records`. A range that has more is alone, and
+    so is each of several pieces of a partition: a Fetch request names a partition once.
+    """
+    groups = _groups(ranges, leaders, at_most_records)
+    while len(groups) < min(at_least, len(ranges)):
+        at_most_records //= 2
+        groups = _groups(ranges, leaders, at_most_records)
+    return groups
+
+
+def _groups(
+    ranges: Iterable[Range], leaders: Mapping[TopicPartition, Address], most: int
+) -> list[list[Range]]:
+    ranges = list(ranges)
+    pieces = Counter(each.partition for each in ranges)
+    groups: list[list[Range]] = []
+    open_groups: dict[Address, tuple[list[Range], int]] = {}
+    for each in ranges:
+        leader = leaders.get(each.partition)
+        if leader is None or pieces[each.partition] > 1:
+            groups.append([each])
+            continue
+        group, records = open_groups.get(leader, ([], most))
+        if records + each.size > most:
+            group, records = [], 0
+            groups.append(group)
+        group.append(each)
+        open_groups[leader] = (group, records + each.size)
+    return groups
