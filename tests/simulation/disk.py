@@ -108,10 +108,14 @@ class SimLogs:
 
     def delete(self, *ids: TopicPartition) -> None:
         for id_ in ids:
-            self.logs.pop(id_, None)
-            self.topic_ids.pop(id_, None)
-            self.high_watermarks.pop(id_, None)
-            self._disk.high_watermarks.pop(id_, None)
+            self.retire(id_)
+
+    def retire(self, id_: TopicPartition) -> bool:
+        self.logs.pop(id_, None)
+        self.topic_ids.pop(id_, None)
+        self.high_watermarks.pop(id_, None)
+        self._disk.high_watermarks.pop(id_, None)
+        return False  # there are no directories here
 
     def plan_seed(self, id_: TopicPartition, high_watermark: int) -> SimSeedPlan:
         """Segments may end anywhere below the high watermark."""

@@ -129,6 +129,8 @@ class Replicas:
         self._listed: set[str] = set()  # the topics of the parts of the cluster's state so far
         self._next_part = 0
         self._updating = asyncio.Lock()
+        self._retired: list[TopicPartition] = []  # deleted logs whose directories are still to be renamed
+        self._renaming: asyncio.Future[None] | None = None
         self._has_deleted = False  # logs whose files are still to be removed
         self._unlinking: asyncio.Task[None] | None = None
 
@@ -147,7 +149,11 @@ class Replicas:
         Updates are applied one after the other, each in slices.
         """
         async with self._updating:
-            return await in_slices(self._take(update))
+            await self._rename_retired()  # of an update whose sender has disconnected
+            try:
+                return await in_slices(self._take(update))
+            finally:
+                await self._rename_retired()
 
     def _take(self, update: UpdateMetadataRequest) -> Steps[ErrorCode]:
         stale = self.check_sender(update.controller_epoch, update.broker_epoch)
@@ -165,11 +171,12 @@ class Replicas:
             for state in update.topic_states:
                 yield from self._create_replicas(state, update)
                 yield from self._take_topic(state, update)
+            if self._is_whole_now(update):
+                listed, self._listed = self._listed, set()
+                yield from self._drop_unknown(listed)
+                self._ensure_current(update)
         except _StaleSender as error:
             return error.code
-        if self._is_whole_now(update):
-            self._drop_unknown(self._listed)
-            self._listed = set()
         image.version += 1
         if update.part == NOT_A_PART or update.is_last_part:
             self._is_updated = True
@@ -193,6 +200,9 @@ class Replicas:
         """
         self._image.version += 1
         yield
+        self._ensure_current(update)
+
+    def _ensure_current(self, update: UpdateMetadataRequest) -> None:
         code = self.check_sender(update.controller_epoch, update.broker_epoch)
         if code is not ErrorCode.NONE:
             raise _StaleSender(code)
@@ -279,10 +289,13 @@ class Replicas:
                 ZERO_UUID,
                 old.topic_id,
             }:  # otherwise it was an earlier topic of this name
-                self._forget_topic(name)
+                yield from self._forget_topic(name)
+                self._ensure_current(update)
             return
         if old is not None and old.topic_id != topic.topic_id:
-            self._forget_topic(name)
+            yield from self._forget_topic(name)
+            self._logs().rename_retired(self._take_retired())  # the new topic has the same directories
+            self._ensure_current(update)
             old = None
         if old is None:
             image.topic_configs[name] = {config.name: config.value for config in topic.configs}
@@ -304,27 +317,27 @@ class Replicas:
         image.put_topic(taken)
         self._listener.topic_changed(taken, settings.own)
 
-    def _forget_topic(self, name: str) -> None:
+    def _forget_topic(self, name: str) -> Steps[None]:
         topic = self._image.topics.get(name)
         self._image.remove_topic(name)
         if topic is not None:
-            self.drop_topic(name, [TopicPartition(name, index) for index in topic.replicas])
+            yield from self._drop_topic(name, [TopicPartition(name, index) for index in topic.replicas])
         else:
-            self.drop_topic(name, self._stored(name))
+            yield from self._drop_topic(name, self._stored(name))
 
     def _stored(self, name: str) -> list[TopicPartition]:
         """Return the partitions of a topic whose logs this broker has, by looking at all logs."""
         logs = self._logs()
         return [id_ for id_ in (*logs.logs, *logs.failed) if id_.topic == name]
 
-    def _drop_unknown(self, known: set[str]) -> None:
+    def _drop_unknown(self, known: set[str]) -> Steps[None]:
         """Delete the logs of topics that were deleted while this broker was stopped."""
         for name in self._image.topics.keys() - known:
-            self._forget_topic(name)
+            yield from self._forget_topic(name)
         logs = self._logs()
         for name in {id_.topic for id_ in (*logs.logs, *logs.failed)} - known:
             logger.warning("topic %s was deleted while this broker was stopped: deleting its logs", name)
-            self.drop_topic(name, self._stored(name))
+            yield from self._drop_topic(name, self._stored(name))
 
     # -- replicas ------------------------------------------------------------------------
 
@@ -413,21 +426,44 @@ class Replicas:
             logs.delete(id_)
             self._unlink_deleted()
 
-    def drop_topic(self, name: str, partitions: Collection[TopicPartition]) -> None:
-        """Delete the logs of a deleted topic; requests that wait for it are answered."""
+    def _drop_topic(self, name: str, partitions: Collection[TopicPartition]) -> Steps[None]:
+        """Close the logs of a deleted topic; requests that wait for it are answered.
+
+        `_rename_retired` deletes them. The steps complete even if another controller sends a message
+        meanwhile: a topic that is deleted stays deleted.
+        """
         self._listener.topic_removed(name)
         self._seedings.cancel_topic(name)
         logs = self._logs()
         gone = [id_ for id_ in partitions if id_ in logs.logs or id_ in logs.failed]
-        for id_ in gone:
-            partition = self.partitions.pop(id_, None)
+        dropped = [self.partitions.pop(id_, None) for id_ in gone]  # at once: nobody uses one of them alone
+        self._meters.forget(name)
+        for number, (id_, partition) in enumerate(zip(gone, dropped, strict=True)):
+            if not number % STEP:
+                yield
             if partition is not None:
                 self.fetchers.forget(id_)
                 partition.close()
-        if gone:
-            logs.delete(*gone)
+            if logs.retire(id_):
+                self._retired.append(id_)
+
+    def _take_retired(self) -> list[TopicPartition]:
+        retired, self._retired = self._retired, []
+        return retired
+
+    async def _rename_retired(self) -> None:
+        """Delete the logs of the update that was applied; the next update may create them again."""
+        if self._retired:
+            renames = asyncio.to_thread(self._logs().rename_retired, self._take_retired())
+            self._renaming = asyncio.ensure_future(renames)
+        renaming = self._renaming
+        if renaming is not None:
+            try:
+                await asyncio.shield(renaming)
+            finally:
+                if renaming.done():
+                    self._renaming = None
             self._unlink_deleted()
-        self._meters.forget(name)
 
     def _unlink_deleted(self) -> None:
         """Remove the files of deleted logs in a thread, which may take long."""

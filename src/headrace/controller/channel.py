@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from headrace.controller.updates import VERSIONS as UPDATE_VERSIONS
-from headrace.controller.updates import Batch, Updates
+from headrace.controller.updates import Batch, TopicForgotten, Updates
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
 
@@ -173,11 +173,14 @@ class Channel:
         number = self._acknowledged if self._batches else self._queued
         self._everything = False
         try:
+            if not everything:
+                try:
+                    await self._send(link, await self._updates.some(self._broker_id, batches))
+                except TopicForgotten:
+                    everything = True
             if everything:
                 async for request in self._updates.everything(self._broker_id):
                     await self._send(link, request)
-            else:
-                await self._send(link, await self._updates.some(self._broker_id, batches))
         except PeerGone:
             self._everything = True
             raise

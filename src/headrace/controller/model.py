@@ -7,6 +7,7 @@ partitions these are compared; after an event of a broker, the partitions with a
 controller begins, all of them.
 """
 
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -77,6 +78,7 @@ Survey = Mapping[TopicPartition, Mapping[int, Progress]]
 
 EMPTY_SURVEY: Survey = {}
 _PART = 256  # partitions that are compared without a pause
+MAX_REMOVED = 1000  # a broker that is further behind is sent the whole state
 
 
 @dataclass(slots=True)
@@ -87,7 +89,8 @@ class ClusterModel:
     unreachable: set[int] = field(default_factory=set)  # registered, but updates do not reach them
     shutting_down: set[int] = field(default_factory=set)
     topics: dict[str, TopicModel] = field(default_factory=dict)
-    removed: dict[str, bytes] = field(default_factory=dict)  # the ids of deleted topics, by name
+    removed: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
+    """The ids of the topics that were deleted last, by name. Updates need them; see MAX_REMOVED."""
     revision: int = 0  # increases with every change of a topic
     _index: PartitionIndex = field(default_factory=PartitionIndex)
 
@@ -128,6 +131,7 @@ class ClusterModel:
 
     def add_topic(self, name: str, topic: TopicModel) -> None:
         self.topics[name] = topic
+        self.removed.pop(name, None)
         self.revision += 1
         for index, partition in topic.partitions.items():
             self._index.add(TopicPartition(name, index), partition)
@@ -145,6 +149,9 @@ class ClusterModel:
         if topic is None:
             return []
         self.removed[name] = topic.topic_id
+        self.removed.move_to_end(name)
+        while len(self.removed) > MAX_REMOVED:
+            self.removed.popitem(last=False)
         self.revision += 1
         for index, partition in topic.partitions.items():
             self._index.discard(TopicPartition(name, index), partition)

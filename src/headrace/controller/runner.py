@@ -533,12 +533,15 @@ class Controller:
             self.model.add_partitions(topic.topic, partitions, version + 1)
             self._send_new(topic.topic, partitions)
 
-    async def delete_topic(self, name: str) -> None:
-        """Delete a topic that is marked for deletion: the mark keeps it from being read again."""
+    async def remove_topic(self, name: str) -> None:
+        """Remove a topic that is marked for deletion, and send that to the brokers; it is not read again."""
         async with self._writing():
             removed = self.model.remove_topic(name)
             if removed:
                 self._queue_for_all(removed)
+
+    async def delete_znodes(self, name: str) -> None:
+        """Delete the znodes of a topic that was removed."""
         await transactions.delete_topic(self._session, self.elected, name)
 
     async def _first_states(

@@ -73,6 +73,7 @@ class TopicAdmin:
         self._check_configs = check_configs
         self._lock = asyncio.Lock()
         self._changes = Uncancelled()
+        self._deleting: dict[str, asyncio.Task[None]] = {}  # topics whose znodes are being deleted
 
     @property
     def _controller(self) -> Controller:
@@ -82,7 +83,7 @@ class TopicAdmin:
         return controller
 
     async def propagated(self) -> None:
-        """Return when every reachable broker knows all topics created so far, or after some seconds."""
+        """Return when every reachable broker knows all changes of topics so far, or after some seconds."""
         await self._controller.propagated(UPDATE_WAIT_S)
 
     async def finished(self, timeout_s: float) -> None:
@@ -117,6 +118,8 @@ class TopicAdmin:
             return topic
 
     async def _create(self, topic: TopicAssignment, configs: Mapping[str, str]) -> None:
+        if topic.topic in self._deleting:
+            await asyncio.wait({self._deleting[topic.topic]})
         if await self._session.exists(deleted_topic_path(topic.topic)):
             await self._finish_deletion(topic.topic)  # or the new topic would count as marked
         await self._controller.create_topic(topic, configs)
@@ -210,7 +213,10 @@ class TopicAdmin:
     # -- deleting ------------------------------------------------------------------------------
 
     async def delete(self, name: str, charge: Charge = _free_of_charge) -> None:
-        """Delete a topic with its records and configs; once it is marked, a crash only delays that."""
+        """Delete a topic with its records and configs; brokers know that once `propagated` returns.
+
+        Its znodes are deleted in the background. The topic is marked, so that a crash only delays that.
+        """
         if not self._defaults().deletion_enabled:
             raise PolicyViolation("delete.topic.enable is false")
         async with self._lock:
@@ -222,29 +228,48 @@ class TopicAdmin:
 
     async def _delete(self, name: str, topic_id: bytes) -> None:
         await mark_deleted(self._session, name, topic_id)
-        await self._finish_deletion(name)
+        await self._controller.remove_topic(name)
+        self._deleting[name] = self._changes.start(self._delete_znodes(name))
+
+    async def _delete_znodes(self, name: str) -> None:
+        try:
+            await self._controller.propagated(UPDATE_WAIT_S)  # first, because the client waits for that
+            await self._finish_deletion(name)
+        except (KafkaError, CoordinationError) as error:
+            logger.warning(
+                "znodes of the deleted topic %s are left to the next controller, or to the creation of a "
+                "topic with this name: %s",
+                name,
+                error,
+            )
+        finally:
+            del self._deleting[name]
 
     async def finish_deletions(self) -> None:
         """Resume the deletions that an earlier controller began; those that fail are left to the next one."""
         try:
             async with self._lock:
                 for name in await self._session.children(DELETED_TOPICS):
-                    logger.info("resuming the deletion of topic %s", name)
-                    await self._finish_deletion(name)
+                    if name not in self._deleting:
+                        logger.info("resuming the deletion of topic %s", name)
+                        await self._finish_deletion(name)
         except (KafkaError, CoordinationError) as error:
             logger.warning("could not resume the deletion of topics: %s", error)
 
     async def _finish_deletion(self, name: str) -> None:
         """Delete the topic that is marked, and the mark last. A topic with another id than the mark stays."""
         mark = await self._session.get(deleted_topic_path(name))
+        if mark is None:
+            return  # somebody else has finished the deletion: a topic of this name is a new one
         topic = await self._session.get(topic_path(name))
-        is_marked = topic is None or mark is None or not mark.data
-        if topic is not None and mark is not None and mark.data:
+        is_marked = topic is None or not mark.data
+        if topic is not None and mark.data:
             topic_id = TopicAssignment.decode(name, topic.data).topic_id
             is_marked = encode_id(topic_id).encode() == mark.data
         if is_marked:
             controller = self._controller
-            await controller.delete_topic(name)
+            await controller.remove_topic(name)
+            await controller.delete_znodes(name)
             await controller.propagated(UPDATE_WAIT_S)
         await self._session.delete_tree(deleted_topic_path(name))
 
@@ -260,10 +285,14 @@ class Uncancelled:
 
     async def run(self, change: Coroutine[Any, Any, T]) -> T:
         """Return what `change` returns, or raise what it raises; the caller can be cancelled, it is not."""
+        return await asyncio.shield(self.start(change))
+
+    def start(self, change: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run `change` in the background."""
         task = asyncio.ensure_future(change)
         self._tasks.add(task)
         task.add_done_callback(self._done)
-        return await asyncio.shield(task)
+        return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

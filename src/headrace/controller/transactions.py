@@ -135,9 +135,11 @@ async def add_partitions(
 
 async def mark_deleted(session: ZooKeeperSession, name: str, topic_id: bytes) -> None:
     """Mark a topic for deletion: from then on a controller resumes the deletion after a crash."""
-    mark = deleted_topic_path(name)
-    await session.ensure(mark)
-    await session.set(mark, encode_id(topic_id).encode())
+    mark, data = deleted_topic_path(name), encode_id(topic_id).encode()
+    try:
+        await session.create(mark, data)
+    except Conflict:  # there is a mark of an earlier topic of this name
+        await session.set(mark, data)
 
 
 async def delete_topic(session: ZooKeeperSession, elected: ElectedEpoch, name: str) -> None:

@@ -20,7 +20,6 @@ from typing import Final, NamedTuple
 from headrace.controller.model import ClusterModel
 from headrace.controller.pauses import Pauses, with_pauses
 from headrace.coordination.znodes import BrokerRegistration
-from headrace.protocol.fields import ZERO_UUID
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.primitives import STEP
 from headrace.protocol.update_metadata import (
@@ -44,6 +43,10 @@ _SHARED: Final = 64  # requests that are kept for other brokers
 
 Batch = Sequence[TopicPartition]
 """Partitions that have changed together, the same object for every broker."""
+
+
+class TopicForgotten(Exception):
+    """A topic that an update is about was deleted long ago: only the whole state says that it is gone."""
 
 
 class _Content(NamedTuple):
@@ -100,7 +103,7 @@ class Updates:
         self._shared.clear()
 
     async def some(self, to_broker: int, batches: Sequence[Batch]) -> UpdateMetadataRequest:
-        """Return a request with the current state of these partitions."""
+        """Return a request with the current state of these partitions; TopicForgotten, see there."""
         return await self._compose(to_broker, tuple(map(id, batches)), None, batches)
 
     async def everything(self, to_broker: int) -> AsyncIterator[UpdateMetadataRequest]:
@@ -177,7 +180,12 @@ class Updates:
         states = SharedTopicStates()
         pauses = Pauses()
         for name, indexes in content.topics.items():
-            states.append(self._topic(name, indexes))
+            try:
+                states.append(self._topic(name, indexes))
+            except TopicForgotten:
+                if indexes is not None:
+                    raise
+                continue  # the whole state says that a topic is gone by not naming it
             await pauses.next(1 + len(states[-1].partition_states))
         body = await with_pauses(
             self._request(content, list(states), -1).encode_in_slices(VERSIONS[-1]), elements=STEP
@@ -188,8 +196,10 @@ class Updates:
     def _topic(self, name: str, indexes: Collection[int] | None) -> UpdateMetadataTopicState:
         topic = self._model.topics.get(name)
         if topic is None:
-            states = [_gone(index, self._controller_epoch) for index in indexes or (0,)]
-            topic_id = self._model.removed.get(name, ZERO_UUID)
+            states = [_gone(self._controller_epoch)]  # one partition says it for the topic
+            topic_id = self._model.removed.get(name)
+            if topic_id is None:
+                raise TopicForgotten(f"topic {name} was deleted, and its id is not known any more")
             return UpdateMetadataTopicState(topic_name=name, topic_id=topic_id, partition_states=states)
         live = self._model.members
         return UpdateMetadataTopicState(
@@ -227,9 +237,9 @@ def _content_of(batches: Sequence[Batch]) -> _Content:
     return _Content(INCREMENTAL, {name: sorted(topics[name]) for name in sorted(topics)})
 
 
-def _gone(index: int, controller_epoch: int) -> UpdateMetadataPartitionState:
+def _gone(controller_epoch: int) -> UpdateMetadataPartitionState:
     return UpdateMetadataPartitionState(
-        partition_index=index,
+        partition_index=0,
         controller_epoch=controller_epoch,
         leader=TOPIC_IS_GONE,
         leader_epoch=-1,

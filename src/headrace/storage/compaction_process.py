@@ -8,7 +8,6 @@ thread that started it ends, and it stops at the end of its stdin. It leaves `.c
 removed when the log is opened or compacted again.
 """
 
-import ctypes
 import os
 import pickle
 import select
@@ -16,11 +15,11 @@ import signal
 import sys
 from typing import BinaryIO, Final
 
+from headrace.parent_process import end_with
 from headrace.storage.compaction_task import perform
 
 _NICE: Final = 10  # the broker's own requests come first, also those to the disk
 _STEPS: Final = 16  # batches between two looks at stdin
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class _EndOfInput:
@@ -37,14 +36,6 @@ class _EndOfInput:
         return self._steps % _STEPS == 0 and bool(self._poll.poll(0))
 
 
-def _end_with(parent: int) -> None:
-    """Have the kernel kill this process as soon as its parent is gone, where the kernel can."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent ended before that
-        sys.exit(1)
-
-
 def serve(tasks: BinaryIO, outcomes: BinaryIO) -> None:
     """Perform tasks until there are no more."""
     stop = _EndOfInput(tasks.fileno())
@@ -58,7 +49,7 @@ def serve(tasks: BinaryIO, outcomes: BinaryIO) -> None:
 
 
 def main() -> None:
-    _end_with(int(sys.argv[1]))
+    end_with(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the broker, which ends this process
     os.nice(_NICE)
     with os.fdopen(0, "rb", buffering=0) as tasks, os.fdopen(1, "wb") as outcomes:

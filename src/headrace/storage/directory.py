@@ -6,7 +6,7 @@ import shutil
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
@@ -244,15 +244,25 @@ class LogDirectory:
 
         Their directories are renamed; `unlink_deleted` removes the files.
         """
+        self.rename_retired([each for each in partitions if self.retire(each)])
+
+    def retire(self, partition: TopicPartition) -> bool:
+        """Begin to delete a log: close it for good, and return whether `rename_retired` has to follow.
+
+        Until then the partition must not be created again: its first append would find the old files.
+        """
+        log = self.logs.pop(partition, None)
+        if log is not None:
+            log.retire()
+            self._changed.discard(log)
+            self._flushes.remove(log)
+        self._forget(partition)
+        return log is None or log.has_files
+
+    def rename_retired(self, partitions: Iterable[TopicPartition]) -> None:
+        """Rename the directories of retired logs: no crash brings them back. May run in another thread."""
         for partition in partitions:
-            log = self.logs.pop(partition, None)
-            if log is not None:
-                log.retire()
-                self._changed.discard(log)
-                self._flushes.remove(log)
-            self._forget(partition)
-            if log is None or log.has_files:
-                self._rename(partition)
+            self._rename(partition)
         sync_directory(self.path)
 
     def _rename(self, partition: TopicPartition) -> None:

@@ -1,7 +1,8 @@
 """The replicas of a broker: created, given their roles and deleted by the controller's UpdateMetadata."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,70 @@ def test_a_topic_that_was_deleted_is_removed_with_its_logs(play: Play) -> None:
         assert setup.logs.logs == {}
 
     assert "t removed" in play(story).listener.events
+
+
+def test_no_directory_of_a_deleted_topic_is_left_when_the_update_is_acknowledged(
+    play: Play, tmp_path: Path
+) -> None:
+    async def story(setup: Setup) -> None:
+        await setup.take(topic(partitions=40))
+        for log in setup.logs.logs.values():
+            log.truncate_fully(1)  # creates its files
+        assert (tmp_path / "t-39").exists()
+        await setup.take(topic(TOPIC_IS_GONE))
+
+        assert not any((tmp_path / f"t-{index}").exists() for index in range(40))
+        assert setup.logs.logs == {}
+
+    play(story)
+
+
+def test_the_next_update_waits_until_the_directories_of_deleted_logs_are_renamed(
+    play: Play, tmp_path: Path
+) -> None:
+    async def story(setup: Setup) -> None:
+        await setup.take(topic())
+        setup.logs.logs[ID].truncate_fully(1)
+        go_on, rename = threading.Event(), setup.logs.rename_retired
+
+        def rename_later(partitions: Iterable[TopicPartition]) -> None:
+            assert go_on.wait(10)
+            rename(partitions)
+
+        setup.logs.rename_retired = rename_later  # type: ignore[method-assign]
+        deleting = asyncio.create_task(setup.take(topic(TOPIC_IS_GONE)))
+        while setup.replicas._renaming is None:  # noqa: ASYNC110  nothing tells when it is set
+            await asyncio.sleep(0)
+        deleting.cancel()  # the controller has disconnected
+        creating = asyncio.create_task(setup.take(topic(topic_id=b"later".ljust(16))))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert setup.logs.logs == {}
+        go_on.set()
+        assert await creating == ErrorCode.NONE
+        assert setup.logs.logs[ID].log_end_offset == 0
+        assert not (tmp_path / str(ID)).exists()
+
+    play(story)
+
+
+def test_a_broker_that_registers_again_while_it_deletes_a_topic_is_not_updated(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.broker.slices.SLICE_S", 0.0)
+
+    async def story(setup: Setup) -> None:
+        await setup.take(topic())
+        setup.listener.events.clear()
+        deleting = asyncio.create_task(setup.take(topic(TOPIC_IS_GONE)))
+        while "t removed" not in setup.listener.events:  # noqa: ASYNC110  nothing tells when it is
+            await asyncio.sleep(0)
+        assert setup.replicas.check_sender(6, BROKER_EPOCH) == ErrorCode.NONE
+        assert await deleting == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert setup.listener.events == ["t removed"]
+        assert setup.logs.logs == {}
+
+    play(story)
 
 
 def test_the_deletion_of_an_earlier_topic_of_the_same_name_changes_nothing(play: Play) -> None:

@@ -157,3 +157,12 @@ def test_a_question_without_a_connection_fails() -> None:
         raise AssertionError("the question was answered")
 
     asyncio.run(story())
+
+
+def test_the_whole_state_is_sent_for_a_topic_that_was_deleted_long_ago() -> None:
+    async def story(channel: Channel, link: FakeLink) -> None:
+        await queue_behind(channel, link, [KEYS[:2], [TopicPartition("forgotten", 0)]])
+
+        assert link.sent()[-1] is None
+
+    run(story)

@@ -15,7 +15,7 @@ from headrace.controller.errors import (
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
 )
-from headrace.controller.model import ClusterModel, Member, TopicModel
+from headrace.controller.model import MAX_REMOVED, ClusterModel, Member, TopicModel
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import LeaderEpoch, Offset, TopicPartition
 from headrace.replication.election import NO_LEADER, Partition, Progress
@@ -271,3 +271,15 @@ def test_partitions_by_broker() -> None:
 
     assert (model_.led_by(1), model_.led_by(2)) == ([KEY], [])
     assert (list(model_.with_replica_on(2)), list(model_.with_replica_on(7))) == ([KEY], [])
+
+
+def test_the_ids_of_deleted_topics_are_kept_for_a_limited_number_of_them() -> None:
+    model = ClusterModel()
+    for number in range(MAX_REMOVED + 1):
+        model.add_topic(str(number), TopicModel(topic_id=bytes(16), version=0, partitions={}))
+        model.remove_topic(str(number))
+    assert len(model.removed) == MAX_REMOVED
+    assert "0" not in model.removed
+
+    model.add_topic("7", TopicModel(topic_id=bytes(16), version=0, partitions={}))
+    assert "7" not in model.removed

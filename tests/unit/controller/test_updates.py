@@ -3,8 +3,10 @@
 import asyncio
 from dataclasses import replace
 
-from headrace.controller.model import ClusterModel, Member, TopicModel
-from headrace.controller.updates import VERSIONS, Updates
+import pytest
+
+from headrace.controller.model import MAX_REMOVED, ClusterModel, Member, TopicModel
+from headrace.controller.updates import VERSIONS, TopicForgotten, Updates
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.update_metadata import FULL, INCREMENTAL, TOPIC_IS_GONE, UpdateMetadataRequest
@@ -113,6 +115,19 @@ def test_of_a_topic_that_is_gone_that_is_said() -> None:
 
     assert topic.topic_id == B
     assert [each.leader for each in topic.partition_states] == [TOPIC_IS_GONE]
+
+
+def test_a_topic_that_was_deleted_long_ago_is_only_missing_from_the_whole_state() -> None:
+    model = cluster()
+    model.remove_topic("b")
+    for number in range(MAX_REMOVED):
+        name = f"t{number}"
+        model.add_topic(name, TopicModel(topic_id=A, version=0, partitions={}))
+        model.remove_topic(name)
+
+    with pytest.raises(TopicForgotten):
+        told(model, [TopicPartition("b", 0)])
+    assert [each.topic_name for each in told(model, None).topic_states] == ["a"]
 
 
 def test_a_partition_that_is_not_known_is_not_told_of() -> None:

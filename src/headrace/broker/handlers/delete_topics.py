@@ -4,6 +4,7 @@ Behaviour: each topic is deleted on its own; its records are deleted when the re
 Versions:  v4 flexible; v5 messages, THROTTLING_QUOTA_EXCEEDED; v6 topics by id.
 """
 
+import logging
 from typing import Final
 
 from headrace.broker.dispatch import Context, handles
@@ -21,6 +22,8 @@ from headrace.protocol.schema.delete_topics import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
+
+logger = logging.getLogger(__name__)
 
 _DELETE: Final = on_topics(Operation.DELETE)
 _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
@@ -43,6 +46,10 @@ async def delete_topics(request: DeleteTopicsRequest, context: Context) -> Delet
     for topic in {(each.name, each.topic_id): each for each in [*named, *request.topics]}.values():
         responses.append(await _delete(topic, context, quota))
         await turns.next()
+    try:
+        await context.broker.topic_admin.propagated()  # once for all of them
+    except FAILURES as error:
+        logger.info("topics are deleted, and not all brokers know that yet: %s", error)
     return DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=responses)
 
 

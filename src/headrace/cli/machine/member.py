@@ -8,12 +8,12 @@ own, or that of its parent, with its name in every line. On stdout it reports `r
 exits for a reason that its log need not explain further, and every warning if its log is its own.
 """
 
-import ctypes
 import json
 import os
-import signal
 import sys
 from typing import Any, Final, NoReturn
+
+from headrace.parent_process import end_with
 
 REFUSED: Final = 3  # the exit status of a process that has reported why it cannot run
 UNABLE: Final = 4  # the same, for an error of the system, such as a disk that cannot be read: others may run
@@ -21,27 +21,17 @@ READY: Final = "ready "
 REFUSAL: Final = "refused "
 EXECUTE: Final = "exec"
 _LONGEST_LINE: Final = 2000  # bytes; a pipe takes up to twice as many in one piece, or none
-_PR_SET_PDEATHSIG: Final = 1
 
 
 def main() -> NoReturn:
     """Run the service or the program that the arguments name."""
     name, parent, service, *command = sys.argv[1:]
-    _end_with(int(parent))
+    end_with(int(parent))
     if service == EXECUTE:
         os.execv(command[0], command)  # noqa: S606  the parent's own command
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as unbuffered:
         given = json.loads(unbuffered.readline())  # the service may read later lines
     sys.exit(_serve(name, service, given["settings"], shares_log=given["shares_log"]))
-
-
-def _end_with(parent: int) -> None:
-    """Make the kernel kill this process, or the program it executes, as soon as its parent is gone."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
-    if os.getppid() != parent:  # the parent ended before prctl
-        sys.exit(1)
 
 
 def _serve(name: str, service: str, settings: dict[str, Any], *, shares_log: bool) -> int:
