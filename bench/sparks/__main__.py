@@ -1,11 +1,13 @@
 """format("headrace") beside Spark's own connector: the same queries, taking turns, on the same brokers.
 
-    make spark-compare                     10 million records of 100 bytes, about fifteen minutes
+    make spark-compare                     10 million records of 100 bytes, about half an hour
     make spark-compare ARGS=--quick        1 million, a first impression
     make spark-compare ARGS=--kafka        on Apache Kafka's broker, too
+    make spark-compare ARGS="--only topic" the latencies alone: topic to topic, and topic to Delta
 
 One session on two cores has both. Every query runs once before it counts. Figures are millions of rows a
-second, medians of rounds that alternate; machines are noisy: read the ratios.
+second, or milliseconds from the send of a record to its arrival, medians of rounds that alternate; machines
+are noisy: read the ratios.
 """
 
 import argparse
@@ -22,7 +24,8 @@ from pyspark.sql import SparkSession
 from compare import process, servers
 from headrace.spark.launcher import session
 from spark.jars import connector_jars
-from sparks.loads import LOADS, Bench, Contender, Load, fill
+from sparks.latency import MEASURED_S, RATES, ROUTES, Percentiles, Route
+from sparks.loads import DEFAULTS, LOADS, OURS, Bench, Contender, Load, fill
 
 HEADING: Final = f"{'load':<34} {'headrace':>10} {'kafka':>10} {'ratio':>7}  {'rounds':<12} expected"
 
@@ -41,10 +44,14 @@ def main() -> None:
                 with make() as server:
                     print(f"\non {broker}, {records:,} records of 100 bytes\n{HEADING}", flush=True)
                     bench = Bench(spark, server.bootstrap, records, root / broker.replace(" ", "-"))
-                    fill(bench)
-                    for load in LOADS:
-                        if re.search(arguments.only, load.name):
-                            _play(load, bench, rounds=2 if arguments.quick else 3)
+                    loads = [load for load in LOADS if re.search(arguments.only, load.name)]
+                    if loads:
+                        fill(bench)
+                    for load in loads:
+                        _play(load, bench, rounds=2 if arguments.quick else 3)
+                    for route in ROUTES:
+                        if re.search(arguments.only, route.name):
+                            _time(route, bench, rounds=2 if arguments.quick else 5)
 
 
 def _play(load: Load, bench: Bench, rounds: int) -> None:
@@ -66,6 +73,25 @@ def _play(load: Load, bench: Bench, rounds: int) -> None:
             f"{ratio:>6.2f}x  {min(ratios):.2f}-{max(ratios):<7.2f} {said}",
             flush=True,
         )
+
+
+def _time(route: Route, bench: Bench, rounds: int) -> None:
+    """Measure the latency of both contenders in turn, at every rate, and print a line for each percentile."""
+    for rate in RATES:
+        figures: dict[Contender, list[Percentiles]] = {OURS: [], DEFAULTS: []}
+        for number in range(rounds):
+            for contender in (OURS, DEFAULTS)[:: 1 if number % 2 else -1]:
+                figures[contender].append(route.measure(bench, contender, rate, MEASURED_S))
+        for index, name in enumerate(Percentiles._fields):
+            ours, theirs = ([found[index] for found in each] for each in figures.values())
+            ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+            ratio = median(ours) / median(theirs)
+            print(
+                f"{f'{route.name}, {rate:,}/s, {name} ms':<34} {median(ours):>10.0f} {median(theirs):>10.0f} "
+                f"{ratio:>6.2f}x  {min(ratios):.2f}-{max(ratios):<7.2f} "
+                f"<= 1.0x {'holds' if ratio <= 1 else 'SHORT'}",
+                flush=True,
+            )
 
 
 @contextmanager

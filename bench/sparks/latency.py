@@ -198,4 +198,5 @@ def _check(query: StreamingQuery, deadline: float) -> None:
 
 
 ROUTES: Final = (Route("topic to topic", _topic_to_topic), Route("topic to Delta", _topic_to_delta))
-RATES: Final = (1_000, 10_000)
+RATES: Final = (1_000, 10_000)  # records a second
+MEASURED_S: Final = 10.0

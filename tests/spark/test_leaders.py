@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cluster.waiting import PATIENCE_S, until
 from headrace.testing.process import ClusterProcess
 from spark.queries import OURS, Queries
+from spark.readers import batch_reader, offsets_of
 from wire.confluent import send, sent_offsets, settings
 
 TOPIC: Final = "led"
@@ -95,3 +96,29 @@ def test_a_leader_moved_in_the_middle_of_a_read_costs_no_row(
 
     found = read_with_a_pause(table_of(spark, cluster, tmp_path), tmp_path, move_the_leader)
     assert found == list(range(ROWS))
+
+
+def test_leaders_that_move_after_a_batch_is_planned_cost_no_row(cluster: ClusterProcess) -> None:
+    """The plan names the leaders, and a task with several partitions asks one of them for all."""
+    topic = "planned"
+    admin = AdminClient(settings(cluster.bootstrap))
+    replicas = [[1 + n % 3, 1 + (n + 1) % 3, 1 + (n + 2) % 3] for n in range(6)]
+    admin.create_topics([NewTopic(topic, 6, replica_assignment=replicas)])[topic].result(timeout=30)
+    messages = [{"value": b"%d" % n, "partition": n % 6} for n in range(60)]
+    sent_offsets(send(cluster.bootstrap, topic, messages))
+    reader = batch_reader(cluster.bootstrap, subscribe=topic)
+    tasks = reader.partitions()
+    assert len(tasks) == 3
+    read_before = offsets_of(reader, tasks)
+    until("all are in sync", lambda: all(len(each.isrs) == 3 for each in described(admin, topic).values()))
+    os.kill(cluster.members["broker-3"], signal.SIGKILL)
+    until(
+        "the others lead",
+        lambda: all(each.leader in {1, 2} for each in described(admin, topic).values()),
+    )
+
+    assert sorted(read_before) == sorted(offsets_of(reader, tasks)) == sorted([*range(10)] * 6)
+
+
+def described(admin: AdminClient, topic: str) -> Any:
+    return admin.list_topics(topic, timeout=20).topics[topic].partitions

@@ -18,12 +18,7 @@ _ARCHIVE: Final = ("pyspark", "python", "lib", "pyspark.zip")
 _TASKS: Final = "pyspark.worker"
 # Threads do not survive a fork, so no module may be here whose import starts one, as that of pyarrow does.
 _OF_ALL: Final = ("headrace.spark.source", "headrace.spark.tables.sources")
-_OF_TASKS: Final = (  # the other kinds of workers plan, and need no compiled code
-    "headrace.spark.walk",
-    "headrace.spark.encode",
-    "headrace.spark.fetcher",
-    "headrace.spark.producer",
-)
+_COMPILED: Final = ("headrace.spark.walk", "headrace.spark.encode")  # only tasks need it
 
 
 def main() -> None:
@@ -47,8 +42,10 @@ def without_archive(path: Sequence[str]) -> list[str]:
 def _load(workers: Sequence[str]) -> None:
     """Import modules that take a second, before any worker needs them."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy must not start threads
-    for module in (*workers, *_OF_ALL, *(_OF_TASKS if _TASKS in workers else ())):
+    for module in (*workers, *_OF_ALL):
         import_module(module)
+    for module in _COMPILED if _TASKS in workers else ():
+        import_module(module).load()  # half a second, in which every worker would look for it in a cache
     gc.freeze()
 
 

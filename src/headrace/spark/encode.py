@@ -145,3 +145,12 @@ def encode(  # noqa: PLR0917  compiled code has no keyword arguments
             at = _put_bytes(header_keys, header, out, at)
             at = _put_bytes(header_values, header, out, at)
     return last, at
+
+
+def load() -> None:
+    """Load the compiled code for the arguments that RowEncoder passes, before the first row arrives."""
+    ends, data = np.frombuffer(bytes(4), np.int32), np.frombuffer(b"", np.uint8)  # read-only, as Arrow's are
+    present, chosen = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+    column = (ends, data, present)
+    choose_partitions(column, 0, 1, 0, chosen)
+    encode(chosen, 0, 0, column, column, (ends, present, column, column), present, 0)

@@ -1,6 +1,7 @@
 """`format("headrace")`: Spark's data source, which plans on the driver and reads on the executors."""
 
 import math
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -45,7 +46,7 @@ from headrace.spark.planner import Planner
 from headrace.spark.position import INITIAL, Position, is_initial
 from headrace.spark.shared import shared_cluster
 from headrace.spark.sink_options import SinkOptions, check_schema
-from headrace.spark.tasks import COMBINED_RECORDS, Task, combine
+from headrace.spark.tasks import Task, combine, records_per_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,11 +185,12 @@ def _tasks(planner: Planner, ranges: Iterable[Range], topic_ids: Mapping[str, st
     options = planner.options
     pieces = split(ranges, at_least=options.min_partitions, at_most_records=options.max_records)
     leaders = planner.leaders(each.partition for each in pieces)
+    limit = records_per_task(sum(each.size for each in pieces), os.cpu_count() or 1)
     groups = combine(
         pieces,
         leaders,
         at_least=options.min_partitions,
-        at_most_records=min(COMBINED_RECORDS, options.max_records or COMBINED_RECORDS),
+        at_most_records=min(limit, options.max_records or limit),
     )
     return [Task(group, topic_ids, leaders.get(group[0].partition)) for group in groups]
 

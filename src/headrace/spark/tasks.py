@@ -1,6 +1,7 @@
 """The tasks of a batch: each reads one range, or several small ones that have the same leader.
 
-A task costs about as much as reading a few thousand records, so small ranges are combined.
+A task costs as much as reading thousands of records, so small ranges are combined. The driver does not know
+how many cores the executors have: its own are taken for theirs, and `minPartitions` asks for more tasks.
 """
 
 from collections import Counter
@@ -13,7 +14,9 @@ from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import Range
 
-COMBINED_RECORDS: Final = 5_000  # of a task with several ranges, at most
+FEWEST_RECORDS: Final = 1_000  # that are worth a task, if ranges can be combined
+MOST_RECORDS: Final = 50_000  # of a task with several ranges
+_UNEVEN: Final = 1.25  # how much larger a task may be, so that ranges of different sizes fit
 
 
 class Task(InputPartition):
@@ -30,12 +33,17 @@ class Task(InputPartition):
         self.leader = leader  # None: it is not known
 
 
+def records_per_task(records: int, cores: int) -> int:
+    """Return the limit for tasks with several ranges, so that there is about one for each core."""
+    return min(MOST_RECORDS, max(FEWEST_RECORDS, int(_UNEVEN * records / cores)))
+
+
 def combine(
     ranges: Sequence[Range],
     leaders: Mapping[TopicPartition, Address],
     *,
     at_least: int = 0,
-    at_most_records: int = COMBINED_RECORDS,
+    at_most_records: int = MOST_RECORDS,
 ) -> list[list[Range]]:
     """Return groups of ranges, one for each task: as few as possible, but `at_least` so many if there are.
 

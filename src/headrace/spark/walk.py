@@ -157,3 +157,11 @@ def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, whose c
     used[4] = name_at
     used[5] = content_at
     return OK
+
+
+def load() -> None:
+    """Load the compiled code for the arguments that Columns passes, before the first record arrives."""
+    numbers, bits, longs = np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros(COUNTS, np.int64)
+    column, headers = (numbers, bits, bits), (numbers, bits, numbers, bits, numbers, bits, bits)
+    for body in (np.zeros(0, np.uint8), np.frombuffer(b"", np.uint8)):  # received, decompressed: read-only
+        walk(body, 0, 0, 0, 0, -1, 0, 0, 0, longs, longs, longs, column, column, headers)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import Range, split
-from headrace.spark.tasks import Task, combine
+from headrace.spark.tasks import FEWEST_RECORDS, MOST_RECORDS, Task, combine, records_per_task
 
 ONE, TWO = Address("one", 9092), Address("two", 9092)
 RANGES: Final = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30), st.integers(1, 40)))
@@ -60,6 +60,14 @@ def test_there_are_as_many_tasks_as_the_user_wants() -> None:
     assert 3 <= len(combine(ranges, leaders, at_least=3)) < 8
     assert len(combine(ranges, leaders, at_least=8)) == 8
     assert len(combine(ranges, leaders, at_least=100)) == 8
+
+
+def test_every_core_has_a_task_if_there_is_enough_to_read() -> None:
+    assert records_per_task(10, cores=4) == FEWEST_RECORDS
+    assert records_per_task(10_000_000, cores=4) == MOST_RECORDS
+    ranges = ranges_of(*[900, 800, 700, 600] * 3)
+    limit = records_per_task(sum(each.size for each in ranges), cores=4)
+    assert len(combine(ranges, all_on(ONE, ranges), at_most_records=limit)) == 4
 
 
 @given(RANGES, st.integers(1, 60), st.integers(0, 40))
