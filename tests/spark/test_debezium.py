@@ -163,7 +163,7 @@ def test_a_pipeline_keeps_a_table_equal_to_the_source(plant: RegistryPlant) -> N
     make_topic(plant.bootstrap, "customers", partitions=2)
     produce(plant, "customers", values)
     path = plant.root / "table"
-    pipeline = customers("customers", Debezium(ROW), path, maxOffsetsPerTrigger="100")
+    pipeline = customers("customers", Debezium(ROW), path, maxOffsetsPerTrigger="150")
     checker = Checker(plant.spark, pipeline, plant.bootstrap, plant.state(pipeline))
     assert [each for each in checker.findings() if not each.good] == []
 

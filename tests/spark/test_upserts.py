@@ -158,6 +158,7 @@ def test_events_without_a_key_or_a_sequence_stop_the_query(spark: SparkSession, 
     assert rows_of(tmp_path) == []
 
 
+@pytest.mark.long
 def test_rows_of_all_types_survive_that_their_file_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
     rules = Upsert.of(keys=["id"], sequence_by="number")
     rows = [each | {"number": 1} for each in ROWS]
@@ -177,6 +178,7 @@ def test_rows_of_all_types_survive_that_their_file_is_replaced(spark: SparkSessi
     assert list(map(plain, table.to_pylist())) == list(map(plain, [rows[0], changed, rows[2], *one]))
 
 
+@pytest.mark.long
 def test_a_row_moves_to_another_partition(spark: SparkSession, tmp_path: Path) -> None:
     rules = Upsert.of(keys="id", sequence_by="lsn", columns=["id", "name", "lsn"])
     target = delta(tmp_path, partitionBy="name")
