@@ -20,6 +20,7 @@ query.
 from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source, View
 from headrace.pipeline.decoders import Avro, Csv, Json, Number, Raw, Text
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.maintenance import Maintenance
 from headrace.pipeline.registry import Registry
 from headrace.pipeline.targets import Console, Delta, Iceberg, Parquet, Topic
 
@@ -31,6 +32,7 @@ __all__ = [
     "Delta",
     "Iceberg",
     "Json",
+    "Maintenance",
     "Number",
     "Parquet",
     "Pipeline",

@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.maintenance import Maintenance
 from headrace.pipeline.paths import local_path, spark_url
+from headrace.spark.tables.maintenance import delta, iceberg
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from headrace.spark.tables.maintenance import Maintained
 
 _SOON: Final = "1 second"
 _SELDOM: Final = "10 seconds"  # a table gets a file with every batch
@@ -104,6 +108,7 @@ class Delta(_Files):
 
     evolve: Sequence[str] = ()
     compact_every: int | None = None  # batches; None: 50 if the table is in a local directory, else never
+    maintenance: Maintenance | None = None  # beside the queries of the pipeline
     modes: ClassVar[tuple[str, ...]] = ("append", "complete")
 
     @property
@@ -119,6 +124,9 @@ class Delta(_Files):
         if self.evolve:
             options["evolve"] = _listed(self.evolve)
         return "headrace-delta", options
+
+    def maintained(self) -> "Maintained":
+        return delta(self.format("")[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,7 @@ class Iceberg:
     drops: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     compact_every: int | None = None  # batches; None: 50
+    maintenance: Maintenance | None = None  # beside the queries of the pipeline
     files: int | None = None
     every: str = _SELDOM
     modes: ClassVar[tuple[str, ...]] = ("append", "complete")
@@ -166,6 +175,9 @@ class Iceberg:
         if self.drops:
             options["dropColumns"] = _listed(self.drops)
         return "headrace-iceberg", options
+
+    def maintained(self) -> "Maintained":
+        return iceberg(self.format("")[1])
 
 
 @dataclass(frozen=True, slots=True)
