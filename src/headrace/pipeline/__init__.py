@@ -20,6 +20,7 @@ from headrace.pipeline.debezium import Debezium
 from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source, View
 from headrace.pipeline.decoders import Avro, Csv, Json, Number, Raw, Text
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.maintenance import Maintenance
 from headrace.pipeline.registry import Registry
 from headrace.pipeline.restarts import Restart
 from headrace.pipeline.targets import Console, Delta, Iceberg, Parquet, Topic
@@ -33,6 +34,7 @@ __all__ = [
     "Delta",
     "Iceberg",
     "Json",
+    "Maintenance",
     "Number",
     "Parquet",
     "Pipeline",

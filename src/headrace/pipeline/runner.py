@@ -19,6 +19,7 @@ from headrace.pipeline.errors import PipelineError, in_words, is_slow_start
 from headrace.pipeline.fan_out import SharedBatches
 from headrace.pipeline.graph import graph_of, report
 from headrace.pipeline.listener import Listener
+from headrace.pipeline.maintenance import Caretaker
 from headrace.pipeline.parquet_files import claim_directory
 from headrace.pipeline.paths import spark_url
 from headrace.pipeline.permanent_errors import can_heal
@@ -26,7 +27,7 @@ from headrace.pipeline.pickling import pickle_by_value
 from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.restarts import Restart, Restarts
 from headrace.pipeline.state import State
-from headrace.pipeline.targets import Parquet
+from headrace.pipeline.targets import Delta, Iceberg, Parquet
 from headrace.spark.batch import Batch
 from headrace.spark.merge.merge import merge_batch
 from headrace.spark.merge.upsert import Upsert
@@ -79,8 +80,14 @@ class Runner:
         """Run until `stop`, or `to_the_end` of the records that exist now; PipelineError if a query fails."""
         with self._state.running():
             pickle_by_value(self._pipeline)
-            while not self._run_to_newer_schema(to_the_end=to_the_end):
-                logger.info("%s: a schema has a newer version, restarting", self._pipeline.name)
+            with self._caretaker().at_work(to_the_end=to_the_end):
+                while not self._run_to_newer_schema(to_the_end=to_the_end):
+                    logger.info("%s: a schema has a newer version, restarting", self._pipeline.name)
+
+    def _caretaker(self) -> Caretaker:
+        targets = {name: sink.target for name, sink in self._pipeline.sinks.items()}
+        tables = {name: each for name, each in targets.items() if isinstance(each, Delta | Iceberg)}
+        return Caretaker(tables, self._state.path / "maintenance.json")
 
     def _run_to_newer_schema(self, *, to_the_end: bool) -> bool:
         """Run the queries; return False if they have to be restarted with a newer version of a schema."""

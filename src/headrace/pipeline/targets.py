@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.maintenance import Maintenance
 from headrace.pipeline.paths import local_path, spark_url
 from headrace.spark.errors import InvalidOption
 from headrace.spark.merge.upsert import TOMBSTONES_FOR, Upsert
+from headrace.spark.tables.maintenance import delta, iceberg
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from headrace.spark.tables.maintenance import Maintained
 
 _SOON: Final = "1 second"
 _SELDOM: Final = "10 seconds"  # a table gets a file with every batch
@@ -165,6 +169,7 @@ class Delta(_Upsertable, _Files):
 
     evolve: Sequence[str] = ()
     compact_every: int | None = None  # batches; None: 50 if the table is in a local directory, else never
+    maintenance: Maintenance | None = None  # beside the queries of the pipeline
     upserts: Upsert | None = None
 
     @property
@@ -180,6 +185,9 @@ class Delta(_Upsertable, _Files):
         if self.evolve:
             options["evolve"] = _listed(self.evolve)
         return "headrace-delta", options
+
+    def maintained(self) -> "Maintained":
+        return delta(self.format("")[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +207,7 @@ class Iceberg(_Upsertable):
     drops: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     compact_every: int | None = None  # batches; None: 50
+    maintenance: Maintenance | None = None  # beside the queries of the pipeline
     files: int | None = None
     every: str = _SELDOM
     upserts: Upsert | None = None
@@ -224,6 +233,9 @@ class Iceberg(_Upsertable):
         if self.drops:
             options["dropColumns"] = _listed(self.drops)
         return "headrace-iceberg", options
+
+    def maintained(self) -> "Maintained":
+        return iceberg(self.format("")[1])
 
 
 @dataclass(frozen=True, slots=True)

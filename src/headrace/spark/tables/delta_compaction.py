@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
-from headrace.spark.tables.arrow import arrow_schema
+from headrace.spark.tables.arrow import arrow_schema, nulls
 from headrace.spark.tables.attempts import attempts
 from headrace.spark.tables.clustering import arranged
 from headrace.spark.tables.delta_log import MARK, checkpoint_if_due, compaction_entry, put_if_absent
@@ -52,6 +52,7 @@ FEATURES: Final = frozenset(
         "timestampNtz",
         "v2Checkpoint",
         "vacuumProtocolCheck",
+        "variantType",
     ]
 )
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./=-]+")  # paths that are not encoded in the log
@@ -228,7 +229,7 @@ def _merged(
 def _completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the batch with nulls in the columns that it lacks."""
     columns = [
-        batch.column(each.name) if each.name in batch.schema.names else pa.nulls(batch.num_rows, each.type)
+        batch.column(each.name) if each.name in batch.schema.names else nulls(batch.num_rows, each.type)
         for each in schema
     ]
     return pa.RecordBatch.from_arrays(columns, names=schema.names)

@@ -8,6 +8,8 @@ from pyiceberg import types as iceberg
 from pyiceberg.schema import Schema
 from pyspark.sql import types as spark
 
+from headrace.spark.tables.schema import UnfitTable
+
 _SAME: Final[dict[type[iceberg.IcebergType], spark.DataType]] = {
     iceberg.BinaryType: spark.BinaryType(),
     iceberg.BooleanType: spark.BooleanType(),
@@ -58,19 +60,34 @@ def _spark_type(kind: iceberg.IcebergType) -> spark.DataType:
 
 
 def widened(schema: spark.StructType) -> spark.StructType:
-    """Return the schema with int instead of the smaller integers, which Iceberg does not have."""
+    """Return the schema with int instead of the smaller integers, which Iceberg does not have.
+
+    UnfitTable is raised for a variant: Iceberg has that type, but pyiceberg 0.12 does not.
+    """
+    return _wide_struct(schema, ())
+
+
+def _wide_struct(schema: spark.StructType, path: tuple[str, ...]) -> spark.StructType:
     return spark.StructType(
-        [spark.StructField(each.name, _wide(each.dataType), each.nullable) for each in schema.fields]
+        [
+            spark.StructField(each.name, _wide(each.dataType, (*path, each.name)), each.nullable)
+            for each in schema.fields
+        ]
     )
 
 
-def _wide(kind: spark.DataType) -> spark.DataType:
+def _wide(kind: spark.DataType, path: tuple[str, ...]) -> spark.DataType:
     if isinstance(kind, spark.StructType):
-        return widened(kind)
+        return _wide_struct(kind, path)
     if isinstance(kind, spark.ArrayType):
-        return spark.ArrayType(_wide(kind.elementType), kind.containsNull)
+        return spark.ArrayType(_wide(kind.elementType, path), kind.containsNull)
     if isinstance(kind, spark.MapType):
-        return spark.MapType(_wide(kind.keyType), _wide(kind.valueType), kind.valueContainsNull)
+        return spark.MapType(_wide(kind.keyType, path), _wide(kind.valueType, path), kind.valueContainsNull)
+    if isinstance(kind, spark.VariantType):
+        column = ".".join(path)
+        raise UnfitTable(
+            f"column {column!r} is variant, which pyiceberg cannot write: store it as text, to_json({column})"
+        )
     return spark.IntegerType() if isinstance(kind, spark.ByteType | spark.ShortType) else kind
 
 

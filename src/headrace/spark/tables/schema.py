@@ -16,7 +16,7 @@ from headrace.spark.errors import InvalidOption, SparkError
 _INTEGERS: Final = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 _TIMES: Final = (spark.DateType, spark.TimestampType, spark.TimestampNTZType)
 _NUMBERS: Final = (*_INTEGERS, spark.DecimalType, spark.DoubleType, spark.FloatType)
-_PLAIN: Final = (*_NUMBERS, *_TIMES, spark.BinaryType, spark.BooleanType)
+_PLAIN: Final = (*_NUMBERS, *_TIMES, spark.BinaryType, spark.BooleanType, spark.VariantType)
 PARTITIONING: Final = (*_INTEGERS, StringType, spark.BooleanType, spark.DateType)
 
 

@@ -10,7 +10,6 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampType,
-    VariantType,
 )
 
 from headrace.spark.errors import InvalidOption
@@ -33,7 +32,7 @@ def test_a_new_table_allows_nulls_everywhere_and_knows_nothing_of_watermarks() -
     assert storable(given) == columns(at=TimestampType(), inner=columns(x=ArrayType(IntegerType())))
 
 
-@pytest.mark.parametrize("kind", [NullType(), VariantType(), StringType("UTF8_LCASE")])
+@pytest.mark.parametrize("kind", [NullType(), StringType("UTF8_LCASE")])
 def test_a_type_that_tables_do_not_have_is_named_with_its_place(kind: DataType) -> None:
     with pytest.raises(UnfitTable, match=r"column 'a\.b' is "):
         storable(columns(a=columns(b=ArrayType(kind))))
