@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.wire.brokers import Brokers
-from headrace.pipeline import Delta, Pipeline, PipelineError, Topic
+from headrace.pipeline import Delta, Pipeline, PipelineError, Restart, Topic
 from headrace.pipeline.observers import Groups
 from headrace.pipeline.plan import plan
 from headrace.testing.process import ClusterProcess
@@ -131,7 +131,7 @@ def test_a_batch_that_one_sink_has_failed_to_write_is_in_the_others_once(plant: 
 
 def copies(name: str, *sinks: str) -> Pipeline:
     """A pipeline from the topic NAME to a topic NAME-SINK for each sink."""
-    pipeline = Pipeline(name)
+    pipeline = Pipeline(name, restart=Restart(backoff_s=0))  # a busy machine starts workers too slowly
     pipeline.source("orders", topic=name, decode=ORDERS, bad_rows="drop")
     for sink in sinks:
 
