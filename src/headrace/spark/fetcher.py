@@ -160,7 +160,7 @@ class Fetcher:
         return self._connection.send(request, self._connection.version(request))
 
     def _leader(self) -> Address:
-        """Return the leader's address; Retriable without one, and _NoTopic after _STALE_S without the topic."""
+        """Return the leader's address; Retriable without one; _NoTopic after _STALE_S without the topic."""
         topic = self._wanted.partition.topic
         try:
             return self._cluster.leader(self._wanted.partition)
