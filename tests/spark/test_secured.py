@@ -205,7 +205,9 @@ def by_reference(secured: Secured) -> str:
     return f", client={ {name.removeprefix('kafka.'): value for name, value in secured.references.items()} }"
 
 
-@pytest.mark.parametrize("client", [from_the_administrators_file, by_reference])
+@pytest.mark.parametrize(
+    "client", [from_the_administrators_file, pytest.param(by_reference, marks=pytest.mark.long)]
+)
 def test_a_pipeline(
     secured: Secured, client: Callable[[Secured], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

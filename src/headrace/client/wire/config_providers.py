@@ -40,6 +40,11 @@ def has_reference(value: object) -> bool:
     return isinstance(value, str) and _REFERENCE.search(value) is not None
 
 
+def without_references(text: str) -> str:
+    """Return the text with nothing in place of references."""
+    return _REFERENCE.sub("", text)
+
+
 def resolve(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with references replaced, once, and without those of the providers themselves."""
     others = {name: value for name, value in settings.items() if not _is_of_providers(name)}

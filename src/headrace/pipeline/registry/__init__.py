@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from headrace.client.wire.config_providers import without_references
 from headrace.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Registry:
     @property
     def address(self) -> str:
         """The address without a password."""
-        parts = urlsplit(self.url)
+        parts = urlsplit(without_references(self.url))
         return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
     def settled(self, topic: str, part: str = "value") -> "Decoder":

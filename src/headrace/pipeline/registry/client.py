@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.schemas.registry import Registered, RegistryError
 from headrace.client.schemas.registry import Registry as Client
+from headrace.client.wire.config_providers import resolve
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry.reader import ResolvedSchema
 from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType
@@ -19,6 +20,7 @@ TIMEOUT_S: Final = 10.0
 SCHEMA_NOT_FOUND: Final = 40403
 _MIN_BACKOFF_S: Final = 0.1
 _MAX_BACKOFF_S: Final = 5.0
+_URL: Final = "Registry.url"
 _UNAUTHORIZED: Final = frozenset({401, 403})
 
 Found = TypeVar("Found")
@@ -34,10 +36,13 @@ class NewerSchema(PipelineError):
 
 
 class Schemas:
-    """The schemas of one registry. ClientError is raised if it refuses a request or does not answer."""
+    """The schemas of one registry. ClientError is raised if it refuses a request or does not answer.
+
+    The URL may have references such as ${env:PASSWORD}, which are resolved here: plans have the reference.
+    """
 
     def __init__(self, url: str) -> None:
-        self._client = Client(url, timeout_s=TIMEOUT_S)
+        self._client = Client(resolve({_URL: url})[_URL], timeout_s=TIMEOUT_S)
 
     def version(self, subject: str, version: int | str) -> tuple[Registered, ResolvedSchema]:
         """Return a version of a subject, or its "latest"."""
