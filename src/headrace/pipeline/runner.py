@@ -20,10 +20,12 @@ from headrace.pipeline.errors import PipelineError, in_words, is_slow_start
 from headrace.pipeline.listener import Listener
 from headrace.pipeline.loader import MODULE
 from headrace.pipeline.parquet_files import claim_directory
-from headrace.pipeline.paths import spark_url
 from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.state import State
+from headrace.pipeline.storage.files import checkpoint_url
+from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.pipeline.targets import Parquet
+from headrace.spark.launcher import is_remote
 from headrace.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -84,12 +86,25 @@ class Runner:
                 for each in queries:
                     checkpoint = self._state.checkpoint(each.name)
                     started[each.name] = start(each, checkpoint, to_the_end=to_the_end)
+                    if len(started) == 1 and is_remote(self._spark):
+                        self._let_it_begin(started[each.name])
                 self._wait(queries, started, to_the_end=to_the_end)
             finally:
                 self._end(started.values())
                 self._state.have_begun(each.name for each in queries)
                 self._listener.wait(_EVENTS_TIMEOUT_S)
                 self._spark.streams.removeListener(self._listener)
+
+    def _let_it_begin(self, query: "StreamingQuery") -> None:
+        """Wait until the first query has planned a batch, before others start on a Spark Connect server.
+
+        Queries that start at the same time would damage a map of the server: see `register_sources`, which
+        can only prevent that in a session with a Java of its own.
+        """
+        deadline = time.monotonic() + _BATCH_TIMEOUT_S
+        while query.isActive and not self._state.has_run(str(query.name)) and time.monotonic() < deadline:
+            if self._stopping.wait(_POLL_S):
+                return
 
     def _wait(
         self, queries: Iterable[Query], started: "dict[str, StreamingQuery]", *, to_the_end: bool
@@ -98,6 +113,8 @@ class Runner:
         attempts = Counter(active.keys())
         have_begun = False
         while active and not self._stopping.is_set():
+            if self._state.must_stop():
+                self.stop()
             have_begun = have_begun or self._state.have_begun(started)
             for name, query in list(active.items()):
                 if started[name].isActive:
@@ -134,7 +151,7 @@ class Runner:
             pass
 
 
-def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuery":
+def start(query: Query, checkpoint: StoragePath, *, to_the_end: bool) -> "StreamingQuery":
     """Start a query, with a count of the rows that it writes; PipelineError if Spark refuses it."""
     directory = query.sink.target.directory if isinstance(query.sink.target, Parquet) else None
     if directory is not None:
@@ -142,7 +159,7 @@ def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuer
     counted = query.frame.observe(WRITTEN, F.count(F.lit(1)).alias("rows"))
     writer = (
         counted.writeStream.queryName(query.name)
-        .option("checkpointLocation", spark_url(checkpoint))
+        .option("checkpointLocation", checkpoint_url(checkpoint))
         .outputMode(query.sink.mode)
     )
     if query.sink.mode != "append" and query.format == "headrace":
@@ -159,7 +176,7 @@ def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuer
         raise PipelineError(f"{query.name}, to {query.sink.target.label}: {in_words(error)}") from error
 
 
-def _append(query: Query, checkpoint: Path, frame: "DataFrame", batch_id: int) -> None:
+def _append(query: Query, checkpoint: StoragePath, frame: "DataFrame", batch_id: int) -> None:
     options = dict(query.options)
     if SinkOptions.of(options).exactly_once:
         options |= {"txnAppId": read_query_id(checkpoint), "txnVersion": str(batch_id)}
