@@ -7,6 +7,11 @@ sys.exit(found != ("cpython @VERSION@", "@PLATFORM@"))'
 for python in "$HEADRACE_PYTHON" @PACKED_WITH@ python@VERSION@ python3; do
   if [ -n "$python" ] && "$python" -c "$is_like" 2>/dev/null; then
     PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$home/site-packages"
+    if [ -f "$SPARK_HOME/python/pyspark/__init__.py" ]; then # not in workers, whose PYTHONPATH Spark sets
+      for each in "$SPARK_HOME"/python "$SPARK_HOME"/python/lib/py4j-*-src.zip; do
+        PYTHONPATH="$PYTHONPATH:$each"
+      done
+    fi
     PYTHONNOUSERSITE=1
     export PYTHONPATH PYTHONNOUSERSITE
     exec "$python" "$@"

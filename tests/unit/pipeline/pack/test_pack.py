@@ -128,6 +128,23 @@ def test_the_launcher_runs_python_with_the_packages_of_the_environment(environme
     assert json.loads(done.stdout) == [17, ["a b", "*"]]
 
 
+def test_the_launcher_finds_the_python_files_of_a_spark_installation(environment: Path) -> None:
+    spark = environment / "spark" / "python"
+    (spark / "pyspark").mkdir(parents=True)
+    (spark / "pyspark" / "__init__.py").touch()
+    (spark / "lib").mkdir()
+    (spark / "lib" / "py4j-0.10-src.zip").touch()
+    done = subprocess.run(
+        [environment / "bin" / "python", "-c", "import os; print(os.environ['PYTHONPATH'])"],
+        env={**os.environ, "SPARK_HOME": str(spark.parent), "PYTHONPATH": "/given"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    packages = environment / "site-packages"
+    assert done.stdout.strip() == f"/given:{packages}:{spark}:{spark}/lib/py4j-0.10-src.zip"
+
+
 def test_the_launcher_refuses_another_python(environment: Path) -> None:
     script = environment / "bin" / "python"
     script.write_text(script.read_text().replace(f"{sys.version_info[0]}.{sys.version_info[1]}", "3.99"))
