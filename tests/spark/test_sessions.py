@@ -31,6 +31,11 @@ def kept(given):
     return given.select("n")
 
 """
+COUNTED: Final = """
+@numbers.sink(Topic("{topic}-counts", key="even"), mode="update")
+def counts(given):
+    return given.groupBy((given.n % 2 == 0).alias("even")).count()
+"""
 AS_A_PROGRAM: Final = """
 if __name__ == "__main__":
     numbers.run(bootstrap="{bootstrap}", state={state!r}, once=True)
@@ -87,7 +92,8 @@ def test_a_pipeline_runs_on_spark_connect(broker: BrokerProcess, tmp_path: Path)
     topic = f"{TOPIC}-connect"
     make_topic(broker.bootstrap, topic, partitions=2)
     write_numbers(broker.bootstrap, topic, range(100))
-    (tmp_path / "numbers.py").write_text(PROGRAM.format(topic=topic, table=str(tmp_path / "table")))
+    text = PROGRAM.format(topic=topic, table=str(tmp_path / "table")) + COUNTED.format(topic=topic)
+    (tmp_path / "numbers.py").write_text(text)
     at = ("--bootstrap", broker.bootstrap)
     with connect_server(tmp_path) as url:
         for _ in range(2):  # the second run continues, and finds nothing new
@@ -102,3 +108,10 @@ def test_a_pipeline_runs_on_spark_connect(broker: BrokerProcess, tmp_path: Path)
             assert done.returncode == 0, done.stdout + done.stderr
     assert rows(tmp_path / "table") == list(range(100))
     assert "lag 0" in done.stdout
+    said = subprocess.run(
+        [HEADRACE, "consume", f"{topic}-counts", "--exit-at-end", *at],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert sorted(said.stdout.splitlines()) == ['{"even":false,"count":50}', '{"even":true,"count":50}']

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -164,7 +164,8 @@ def start(query: Query, checkpoint: StoragePath, *, to_the_end: bool) -> "Stream
     )
     if query.sink.mode != "append" and query.format == "headrace":
         # Spark's sinks in Python support only append; a batch has no output mode.
-        writer = writer.foreachBatch(partial(_append, query, checkpoint))
+        # Spark Connect pickles the function, which therefore must not have the query's DataFrame.
+        writer = writer.foreachBatch(partial(_append, query.format, query.options, checkpoint))
     else:
         writer = writer.format(query.format).options(**query.options)
     if isinstance(query.sink.target, Parquet) and query.sink.target.partition_by:
@@ -176,11 +177,13 @@ def start(query: Query, checkpoint: StoragePath, *, to_the_end: bool) -> "Stream
         raise PipelineError(f"{query.name}, to {query.sink.target.label}: {in_words(error)}") from error
 
 
-def _append(query: Query, checkpoint: StoragePath, frame: "DataFrame", batch_id: int) -> None:
-    options = dict(query.options)
-    if SinkOptions.of(options).exactly_once:
-        options |= {"txnAppId": read_query_id(checkpoint), "txnVersion": str(batch_id)}
-    frame.write.format(query.format).options(**options).mode("append").save()
+def _append(
+    format_: str, options: Mapping[str, str], checkpoint: StoragePath, frame: "DataFrame", batch_id: int
+) -> None:
+    own = dict(options)
+    if SinkOptions.of(own).exactly_once:
+        own |= {"txnAppId": read_query_id(checkpoint), "txnVersion": str(batch_id)}
+    frame.write.format(format_).options(**own).mode("append").save()
 
 
 def _last_batch(query: "StreamingQuery") -> int:

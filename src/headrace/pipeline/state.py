@@ -72,7 +72,10 @@ class State:
         if now < self._next_look:
             return False
         self._next_look = now + _LOOK_S
-        return _read(self._stop) is not None
+        try:
+            return _read(self._stop) is not None
+        except PipelineError:  # the storage is not available: if that lasts, the lock is lost
+            return False
 
     @property
     def pid(self) -> int | None:

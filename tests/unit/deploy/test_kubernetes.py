@@ -1,4 +1,4 @@
-"""The Kubernetes manifests of `deploy/`: valid by Kubernetes' own schema, and with arguments that the CLI has."""
+"""The Kubernetes manifests of `deploy/`: valid by Kubernetes' schema, with arguments of the command."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_a_manifest_with_a_misspelt_field_is_not() -> None:
         kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
 
 
-def test_the_driver_has_arguments_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_has_arguments_of_the_command(tmp_path: Path) -> None:
     container = of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0]
     assert container["command"][1].endswith(f"/{DRIVER}")
     client = tmp_path / "client.properties"

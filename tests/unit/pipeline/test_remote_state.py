@@ -58,6 +58,22 @@ def test_a_process_that_has_lost_its_lock_stops(opened: Open) -> None:
             running.must_stop()
 
 
+def test_storage_that_is_unavailable_for_a_moment_does_not_stop_a_run(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(*_: object) -> None:
+        raise PipelineError("s3a://bucket: connection refused")
+
+    running = opened()
+    with running.running():
+        with monkeypatch.context() as patched:
+            patched.setattr(ObjectStore, "read", unavailable)
+            assert not running.must_stop()
+        opened().stop()
+        running._next_look = 0
+        assert running.must_stop()
+
+
 def test_checkpoints_are_found_and_deleted(opened: Open) -> None:
     has_run(opened(), "trucks.alerts")
     has_run(opened(), "trucks.archive")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.pipeline.errors import PipelineError
@@ -11,6 +12,7 @@ from headrace.pipeline.storage.store import Stored
 if TYPE_CHECKING:
     import obstore.store
 
+_RETRIES: Final = timedelta(seconds=8)  # less than a lease, so that its holder notices in time
 SCHEMES: Final = ("s3", "s3a", "gs", "abfs", "abfss")
 
 
@@ -29,7 +31,7 @@ class ObjectStore:
         except ImportError as error:
             raise PipelineError(f"{url} needs obstore: pip install 'headrace[spark]'") from error
         with _in_words(url):
-            return cls(url, from_url(url))
+            return cls(url, from_url(url, retry_config={"max_retries": 5, "retry_timeout": _RETRIES}))
 
     def read(self, key: str) -> Stored | None:
         import obstore  # noqa: PLC0415
