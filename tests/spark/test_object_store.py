@@ -76,7 +76,7 @@ def test_a_pipeline_continues_after_a_kill_with_everything_on_s3(
     except KafkaUnavailableError as reason:
         pytest.skip(str(reason))
     arguments = ["numbers.py", "--state", STATE, "--master", "local[2]", "--set", f"spark.jars={jars}"]
-    arguments += ["--bootstrap", broker.bootstrap]
+    variables = {**server.variables, "HEADRACE_BOOTSTRAP": broker.bootstrap}
 
     def rows() -> list[int]:
         try:
@@ -86,7 +86,7 @@ def test_a_pipeline_continues_after_a_kill_with_everything_on_s3(
         found: list[int] = table.to_pyarrow_table()["n"].to_pylist()
         return found
 
-    first = PipelineProcess(tmp_path, *arguments, variables=server.variables)
+    first = PipelineProcess(tmp_path, *arguments, variables=variables)
     try:
         write_numbers(broker.bootstrap, TOPIC, range(1000))
         first.wait_until(lambda: bool(rows()))
@@ -96,22 +96,22 @@ def test_a_pipeline_continues_after_a_kill_with_everything_on_s3(
         first.end()
 
     assert server.names("state/numbers/running") == ["state/numbers/running"]  # nobody has released it
-    second = PipelineProcess(tmp_path, *arguments, name="again", variables=server.variables)
+    second = PipelineProcess(tmp_path, *arguments, name="again", variables=variables)
     try:
         write_numbers(broker.bootstrap, TOPIC, range(2000, 3000))
         second.wait_until(lambda: len(rows()) >= 3000)
-        status = headrace(tmp_path, "status", "numbers", "--state", STATE, variables=server.variables)
+        status = headrace(tmp_path, "status", "numbers", "--state", STATE, variables=variables)
         assert f"pipeline numbers: running, process {second.process.pid}" in status
         refused = subprocess.run(
             [HEADRACE, "pipeline", "reset", "numbers.py", "--state", STATE, "--yes"],
             cwd=tmp_path,
-            env={**os.environ, **server.variables},
+            env={**os.environ, **variables},
             capture_output=True,
             text=True,
             check=False,
         )
         assert f"is running, as process {second.process.pid}" in refused.stderr
-        stopped = headrace(tmp_path, "stop", "numbers", "--state", STATE, variables=server.variables)
+        stopped = headrace(tmp_path, "stop", "numbers", "--state", STATE, variables=variables)
         assert stopped == f"stopped numbers, process {second.process.pid}\n"
         assert second.process.wait(60) == 0, second.output
     finally:
@@ -123,6 +123,6 @@ def test_a_pipeline_continues_after_a_kill_with_everything_on_s3(
     assert USER not in second.output
     assert PASSWORD not in second.output
     assert PASSWORD not in (tmp_path / ".headrace" / "numbers" / "spark.log").read_text()
-    said = headrace(tmp_path, "reset", "numbers.py", "--state", STATE, "--yes", variables=server.variables)
+    said = headrace(tmp_path, "reset", "numbers.py", "--state", STATE, "--yes", variables=variables)
     assert "deleted 1 checkpoint" in said
     assert server.names("state/numbers/checkpoints") == []

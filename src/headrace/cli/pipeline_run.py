@@ -29,7 +29,7 @@ from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.progress import Figures
 from headrace.pipeline.state import DIRECTORY
 from headrace.spark.launcher import LOCAL, is_submitted
-from headrace.spark.packed import use_environment
+from headrace.spark.packed import absolute, use_environment
 
 if TYPE_CHECKING:
     from headrace.pipeline.progress import Observer, Progress
@@ -90,6 +90,7 @@ def run(
 
         run_project(session, with_suffix(path), root, master=master or LOCAL, settings=own)
         return
+    environment = environment and absolute(environment)  # before the directory is changed to that of FILE
     opened = open_pipeline(session, path, root)
     if deploy_mode == "cluster":
         from headrace.cli.pipeline_submit import submit  # noqa: PLC0415

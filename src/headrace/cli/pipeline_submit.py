@@ -30,8 +30,8 @@ def submit(
         raise PipelineError(f"--deploy-mode cluster needs {missing}: the driver may run on any machine")
     if is_archive(environment) and "://" not in environment and not Path(environment).is_file():
         raise PipelineError(f"there is no archive {environment}: `headrace pipeline pack` builds one")
-    arguments = [f"{location(environment)}/pipeline/{opened.path.name}", "--state", str(root)]
-    arguments += ["--bootstrap", opened.bootstrap]
+    arguments = [f"{location(environment)}/pipeline/{opened.path.name}"]
+    arguments += ["--state", str(opened.state.path.parent), "--bootstrap", opened.bootstrap]
     if session.command_config_path is not None:
         arguments += ["--command-config", str(session.command_config_path)]
     submission = Submission(
@@ -44,6 +44,13 @@ def submit(
         supervise=not once,
     )
     _spark_submit(submission)
+    # A standalone cluster's spark-submit returns at once, the others when the driver has ended.
+    done = "submitted" if submission.master.startswith("spark://") else "ended"
+    name = submission.name
+    session.show(
+        {"pipeline": name, "master": submission.master, "event": done},
+        f"{done} {name} on {submission.master}: `headrace pipeline status {name}` shows its progress",
+    )
 
 
 def _spark_submit(submission: Submission) -> None:

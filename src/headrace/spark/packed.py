@@ -21,6 +21,11 @@ _ARCHIVES: Final = (".tar.gz", ".tgz", ".zip")
 _SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
+def absolute(environment: str) -> str:
+    """Return a relative path as an absolute one, and a URL as it is."""
+    return environment if "://" in environment else str(Path(environment).absolute())
+
+
 def is_archive(environment: str) -> bool:
     return environment.lower().endswith(_ARCHIVES)
 
@@ -52,10 +57,6 @@ def use_environment(environment: str) -> dict[str, str]:
     os.environ["PATH"] = f"{programs}:{os.environ.get('PATH', _SYSTEM_PATH)}"
     os.environ["PYSPARK_PYTHON"] = BY_PATH
     return {
-        "spark.archives": f"{_url(environment)}#{DIRECTORY}",
+        "spark.archives": f"{environment}#{DIRECTORY}",
         "spark.executorEnv.PATH": f"./{DIRECTORY}/bin:{_SYSTEM_PATH}",
     }
-
-
-def _url(environment: str) -> str:
-    return environment if "://" in environment else str(Path(environment).absolute())

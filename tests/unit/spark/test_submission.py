@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.spark.errors import SparkError
-from headrace.spark.packed import is_archive, python_of, use_environment
+from headrace.spark.packed import absolute, is_archive, python_of, use_environment
 from headrace.spark.submission import Submission
 
 CONF = Path("/tmp/settings.conf")
@@ -96,9 +96,10 @@ def test_with_an_archive_one_name_is_the_python_of_driver_and_executors(
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PATH"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    settings = use_environment("shop.tar.gz")
+    settings = use_environment(absolute("shop.tar.gz"))
 
     assert settings["spark.archives"] == f"{Path.cwd()}/shop.tar.gz#environment"
+    assert absolute("s3a://bucket/shop.tar.gz") == "s3a://bucket/shop.tar.gz"
     assert settings["spark.executorEnv.PATH"].startswith("./environment/bin:")
     command = [os.environ["PYSPARK_PYTHON"], "-c", "import sys; print(sys.executable)"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
