@@ -10,7 +10,6 @@ import pytest
 
 from cli.command import Command
 from headrace.pipeline.progress import TOPIC, Progress
-from headrace.pipeline.state import State
 from headrace.testing.process import clean_environment
 
 FILE = """
@@ -50,7 +49,7 @@ def pipeline(headrace: Command, tmp_path: Path) -> Path:
 
 def has_run(path: Path, query: str, offsets: dict[str, int]) -> Path:
     """Leave what Spark leaves of a query's first batch."""
-    checkpoint = State(path.parent / ".headrace", path.stem).checkpoint(f"{path.stem}.{query}")
+    checkpoint = path.parent / ".headrace" / path.stem / "checkpoints" / f"{path.stem}.{query}"
     for directory in ("offsets", "commits"):
         (checkpoint / directory).mkdir(parents=True)
     said = json.dumps({f"{path.stem}-orders": offsets})

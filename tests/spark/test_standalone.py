@@ -1,4 +1,4 @@
-"""A pipeline on a Spark cluster of two workers, one of which is killed in the middle."""
+"""A packed pipeline on a Spark cluster of three workers, one of which is killed in the middle."""
 
 import json
 import os
@@ -25,7 +25,7 @@ PIPELINE: Final = """
 from headrace.pipeline import Delta, Json, Pipeline
 
 numbers = Pipeline("numbers")
-numbers.source("given", topic="standalone-numbers", decode=Json("n bigint"))
+numbers.source("given", topic="standalone-numbers", decode=Json("n bigint"), bad_rows="fail")
 
 
 @numbers.sink(Delta({table!r}), every="1 second")
@@ -39,7 +39,8 @@ def test_a_pipeline_survives_a_worker_that_is_killed(broker: BrokerProcess, tmp_
     table = tmp_path / "table"
     (tmp_path / "numbers.py").write_text(PIPELINE.format(table=str(table)))
     make_topic(broker.bootstrap, "standalone-numbers", partitions=4)
-    with Standalone(tmp_path, workers=2) as cluster:
+    pack(tmp_path, "numbers.py", "numbers.tar.gz")
+    with Standalone(tmp_path, workers=3) as cluster:
         running = _run(cluster.master, broker.bootstrap, tmp_path)
         try:
             _write(broker.bootstrap, range(BEFORE))
@@ -54,10 +55,19 @@ def test_a_pipeline_survives_a_worker_that_is_killed(broker: BrokerProcess, tmp_
     assert sorted(_rows(table)) == list(range(BEFORE + AFTER))
 
 
+def pack(directory: Path, file: str, archive: str) -> None:
+    """Pack a pipeline for machines that have the packages."""
+    headrace = str(Path(sys.executable).with_name("headrace"))
+    subprocess.run(
+        [headrace, "pipeline", "pack", file, "-o", archive, "--no-packages"], cwd=directory, check=True
+    )
+
+
 def _run(master: str, bootstrap: str, directory: Path) -> subprocess.Popen[bytes]:
     headrace = str(Path(sys.executable).with_name("headrace"))
     command = [headrace, "pipeline", "run", "numbers.py", "--master", master]
-    settings = ["--set", "spark.executor.memory=512m", "--bootstrap", bootstrap]
+    settings = ["--environment", "numbers.tar.gz", "--set", "spark.executor.memory=512m"]
+    settings += ["--bootstrap", bootstrap]
     with (directory / "run.log").open("wb") as log:
         return subprocess.Popen(
             [*command, *settings],

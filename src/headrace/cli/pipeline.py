@@ -13,6 +13,7 @@ from headrace.cli.session import Session
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.paths import local_directory
 from headrace.pipeline.state import DIRECTORY, State
+from headrace.pipeline.storage.files import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ COMMANDS: Final = {
     "explain": Lazy("headrace.cli.pipeline_plan", "explain", "Show what a pipeline would do."),
     "graph": Lazy("headrace.cli.pipeline_graph", "graph", "Draw the steps of a pipeline."),
     "init": Lazy("headrace.cli.pipeline_init", "init", "Create a pipeline to start from."),
+    "pack": Lazy("headrace.cli.pipeline_pack", "pack", "Build the environment that executors need."),
     "replay": Lazy("headrace.cli.pipeline_state", "replay", "Read the records since a time again."),
     "reset": Lazy("headrace.cli.pipeline_state", "reset", "Delete the checkpoints of a pipeline."),
     "run": Lazy("headrace.cli.pipeline_run", "run", "Run a pipeline, and show its progress."),
@@ -55,13 +57,24 @@ class LocalDirectory(click.Path):
         return super().convert(found if given.lower().startswith("file:") else given, param, ctx)
 
 
+class StateLocation(LocalDirectory):
+    """A directory of this machine, or the URL of an object store."""
+
+    def __init__(self) -> None:
+        super().__init__("the state of a pipeline")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if is_remote(os.fspath(value)) else super().convert(value, param, ctx)
+
+
 file_argument = click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 state_option = click.option(
     "--state",
     "root",
-    metavar="DIR",
-    type=LocalDirectory("the state of a pipeline"),
-    help=f"The directory of checkpoints. Default: {DIRECTORY} beside the file.",
+    metavar="DIR|URL",
+    type=StateLocation(),
+    help="The directory of checkpoints, or a URL: s3a://…, gs://…, abfss://…. "
+    f"Default: {DIRECTORY} beside the file.",
 )
 
 
@@ -75,12 +88,13 @@ class OpenedPipeline:
     state: State
 
 
-def open_pipeline(session: Session, path: Path, root: Path | None) -> OpenedPipeline:
+def open_pipeline(session: Session, path: Path, root: Path | str | None) -> OpenedPipeline:
     """Load the pipeline in a file; change to the file's directory, because its paths are relative to it."""
     from headrace.client.wire.librdkafka import librdkafka_settings  # noqa: PLC0415
     from headrace.pipeline.loader import load  # noqa: PLC0415  the file may import Spark
 
-    path, root = with_suffix(path).absolute(), root and root.absolute()
+    path = with_suffix(path).absolute()
+    root = root.absolute() if isinstance(root, Path) else root
     if project(path) is not None:
         raise PipelineError(
             f"{path.name} is a project of Spark Declarative Pipelines: it can be checked, run and stopped"

@@ -30,7 +30,7 @@ _WORST: Final = 3  # partitions that are named
 @file_argument
 @state_option
 @options
-def check(session: Session, path: Path, root: Path | None) -> None:
+def check(session: Session, path: Path, root: Path | str | None) -> None:
     """Check whether a pipeline would run:  headrace pipeline check trucks.py
 
     Its source topics have to exist, the columns of every step and sink have to match, and its sinks have to
@@ -66,7 +66,7 @@ def check(session: Session, path: Path, root: Path | None) -> None:
 @state_option
 @click.option("--spark", "with_spark", is_flag=True, help="Also print Spark's own plan of every query.")
 @options
-def explain(session: Session, path: Path, root: Path | None, *, with_spark: bool) -> None:
+def explain(session: Session, path: Path, root: Path | str | None, *, with_spark: bool) -> None:
     """Show what a pipeline would do:  headrace pipeline explain trucks.py
 
     Its sources and their lag, where bad rows go, its steps and sinks, where it continues, and what it will

@@ -29,7 +29,9 @@ from headrace.cli.session import Session, options, pairs
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.progress import Figures, in_all
 from headrace.pipeline.restarts import Restart
-from headrace.spark.launcher import LOCAL
+from headrace.pipeline.state import DIRECTORY
+from headrace.spark.launcher import LOCAL, is_submitted
+from headrace.spark.packed import absolute, use_environment
 
 if TYPE_CHECKING:
     from headrace.pipeline.progress import Observer, Progress
@@ -41,10 +43,29 @@ _WORST: Final = 3  # partitions that are named
 
 @click.command()
 @file_argument
-@click.option("--master", metavar="URL", default=LOCAL, help="A Spark cluster: spark://…")
+@click.option(
+    "--master",
+    metavar="URL",
+    help="A Spark cluster: spark://HOST:7077, yarn, k8s://…, or sc://HOST for Spark Connect. "
+    f"Default: {LOCAL}.",
+)
+@click.option(
+    "--deploy-mode",
+    type=click.Choice(["client", "cluster"]),
+    default="client",
+    help="Where the driver runs: here, or on the cluster.",
+)
+@click.option(
+    "--environment",
+    metavar="ARCHIVE|DIR",
+    help="The Python environment for the cluster: an archive of `headrace pipeline pack`, or a directory "
+    "that all machines have.",
+)
 @state_option
 @click.option("--once", is_flag=True, help="Read to the current end of the topics, then stop.")
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of Spark's.")
+@click.option(
+    "--set", "--conf", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of Spark's."
+)
 @click.option(
     "--restart",
     "restarts",
@@ -57,9 +78,11 @@ _WORST: Final = 3  # partitions that are named
 def run(
     session: Session,
     path: Path,
-    root: Path | None,
+    root: Path | str | None,
     *,
-    master: str,
+    master: str | None,
+    deploy_mode: str,
+    environment: str | None,
     once: bool,
     settings: Sequence[str],
     restarts: int | None,
@@ -75,11 +98,20 @@ def run(
     if project(with_suffix(path)) is not None:
         from headrace.cli.pipeline_triggered import run_project  # noqa: PLC0415
 
-        run_project(session, with_suffix(path), root, master=master, settings=own)
+        run_project(session, with_suffix(path), root, master=master or LOCAL, settings=own)
         return
+    environment = environment and absolute(environment)  # before the directory is changed to that of FILE
     opened = open_pipeline(session, path, root)
     if restarts is not None:
         opened.pipeline.restart = replace(opened.pipeline.restart or Restart(), limit=restarts)
+    if deploy_mode == "cluster":
+        from headrace.cli.pipeline_submit import submit  # noqa: PLC0415
+
+        submit(session, opened, root, master=master, environment=environment, settings=own, once=once)
+        return
+    if environment is not None:
+        own = {**use_environment(environment), **own}
+    master = master or ("of spark-submit" if is_submitted() else LOCAL)
     try:
         _run(session, opened, master, {**opened.pipeline.settings, **own}, once=once)
     except PipelineError as error:
@@ -102,16 +134,9 @@ def _run(
 
 def _prepare(session: Session, opened: OpenedPipeline) -> None:
     """Check directories and create topics before Spark starts, so that their errors come early."""
-    from headrace.pipeline.parquet_files import check_directory  # noqa: PLC0415
-    from headrace.pipeline.targets import Parquet  # noqa: PLC0415
-    from headrace.pipeline.topics import create, missing_topics  # noqa: PLC0415
+    from headrace.pipeline.embedded import prepare  # noqa: PLC0415
 
-    for sink in opened.pipeline.sinks.values():
-        if isinstance(sink.target, Parquet) and sink.target.directory is not None:
-            name = opened.pipeline.query_name(sink.name)
-            check_directory(sink.target.directory, opened.state.checkpoint(name))
-    new = missing_topics(opened.pipeline, opened.bootstrap)
-    create(opened.pipeline, opened.bootstrap, new)
+    new = prepare(opened.pipeline, opened.bootstrap, opened.state)
     for each in new if not session.as_json else ():
         click.echo(f"created topic {each.name}: {count(each.partitions, 'partition')}")
 
@@ -123,7 +148,8 @@ def _start_spark(
     from headrace.pipeline.runner import Runner  # noqa: PLC0415  imports Spark
     from headrace.spark.launcher import session as spark_session  # noqa: PLC0415
 
-    log = opened.state.path / "spark.log"
+    home = opened.state.path
+    log = (home if isinstance(home, Path) else Path(DIRECTORY, home.name).absolute()) / "spark.log"
     with ctrl_c_waits():
         spark = spark_session(opened.pipeline.name, master=master, settings=settings, log=log)
         stack.callback(spark.stop)

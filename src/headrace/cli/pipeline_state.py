@@ -21,6 +21,7 @@ from headrace.cli.session import Session, confirm, options, time_ms, yes_option
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.progress import Figures
 from headrace.pipeline.state import DIRECTORY, State
+from headrace.pipeline.storage.files import state_root
 
 if TYPE_CHECKING:
     from headrace.pipeline.status import PipelineStatus
@@ -34,7 +35,7 @@ _POLL_S: Final = 0.1
 @click.argument("name", metavar="[FILE|NAME]", required=False)
 @state_option
 @options
-def status(session: Session, name: str | None, root: Path | None) -> None:
+def status(session: Session, name: str | None, root: Path | str | None) -> None:
     """Show the state of pipelines:  headrace pipeline status
 
     Of one pipeline, or of all that have run on the cluster in the last days: the last batch, rates and lag of
@@ -44,7 +45,7 @@ def status(session: Session, name: str | None, root: Path | None) -> None:
     from headrace.pipeline.status import statuses  # noqa: PLC0415
 
     state = None if name is None else _state(session, name, root)
-    directory = root or Path(DIRECTORY)
+    directory = state_root(str(root or DIRECTORY))
     known = statuses(
         session.connection,
         directory if state is None else state.path.parent,
@@ -61,7 +62,7 @@ def status(session: Session, name: str | None, root: Path | None) -> None:
 @click.argument("name", metavar="FILE|NAME")
 @state_option
 @options
-def stop(session: Session, name: str, root: Path | None) -> None:
+def stop(session: Session, name: str, root: Path | str | None) -> None:
     """Stop a pipeline after its current batches:  headrace pipeline stop trucks.py"""
     state = _state(session, name, root)
     pid = state.stop()
@@ -82,7 +83,7 @@ def stop(session: Session, name: str, root: Path | None) -> None:
 @state_option
 @yes_option
 @options
-def reset(session: Session, path: Path, root: Path | None, *, yes: bool) -> None:
+def reset(session: Session, path: Path, root: Path | str | None, *, yes: bool) -> None:
     """Delete the checkpoints of a pipeline:  headrace pipeline reset trucks.py
 
     Its windows and other state are deleted, too. Its sinks keep their rows, and get the rows of all records
@@ -108,7 +109,7 @@ def reset(session: Session, path: Path, root: Path | None, *, yes: bool) -> None
 @state_option
 @yes_option
 @options
-def replay(session: Session, path: Path, since: str, root: Path | None, *, yes: bool) -> None:
+def replay(session: Session, path: Path, since: str, root: Path | str | None, *, yes: bool) -> None:
     """Read the records since a time again:  headrace pipeline replay trucks.py --from 2026-01-01
 
     The next run starts with these records, without checkpoints, windows or other state. Its sinks keep their
@@ -127,7 +128,7 @@ def replay(session: Session, path: Path, since: str, root: Path | None, *, yes: 
     session.show({"pipeline": name, "since_ms": since_ms}, "\n".join(lines))
 
 
-def _state(session: Session, name: str, root: Path | None) -> State:
+def _state(session: Session, name: str, root: Path | str | None) -> State:
     """Return the state of a pipeline, given its file, the directory of its project, or its name."""
     path = with_suffix(Path(name))
     spec = project(path)
@@ -141,7 +142,7 @@ def _state(session: Session, name: str, root: Path | None) -> State:
     return State(root or Path(DIRECTORY), name)
 
 
-def _stopped(session: Session, path: Path, root: Path | None) -> OpenedPipeline:
+def _stopped(session: Session, path: Path, root: Path | str | None) -> OpenedPipeline:
     opened = open_pipeline(session, path, root)
     pid = opened.state.pid
     if pid is not None:

@@ -27,14 +27,14 @@ _NOISE: Final = "ignore::UserWarning:pyspark.sql.connect.conf"  # Spark tries to
 
 
 def run_project(
-    session: Session, path: Path, root: Path | None, *, master: str, settings: Mapping[str, str]
+    session: Session, path: Path, root: Path | str | None, *, master: str, settings: Mapping[str, str]
 ) -> None:
     """Run the project to the current end of its topics."""
     tell = _print_json if session.as_json else _print
     _spark_pipelines("run", session, path, root, master=master, settings=settings, tell=tell)
 
 
-def check_project(session: Session, path: Path, root: Path | None) -> None:
+def check_project(session: Session, path: Path, root: Path | str | None) -> None:
     """Have Spark check the project."""
     tell = _print_nothing if session.as_json else _print
     _spark_pipelines("dry-run", session, path, root, master="local[1]", settings={}, tell=tell)
@@ -60,7 +60,7 @@ def _spark_pipelines(
     verb: str,
     session: Session,
     path: Path,
-    root: Path | None,
+    root: Path | str | None,
     *,
     master: str,
     settings: Mapping[str, str],
@@ -73,7 +73,12 @@ def _spark_pipelines(
     spec = project(path)
     assert spec is not None, path
     spec = spec.absolute()
+    if isinstance(root, str):
+        raise PipelineError(
+            f"the state of a project has to be in a local directory, not {root}: its storage may not"
+        )
     state = State((root or spec.parent / DIRECTORY).absolute(), spec.parent.name)
+    assert isinstance(state.path, Path), state.path
     prepare()
     conf = {**defaults(master), **_HIVE, **settings}
     metastore = (

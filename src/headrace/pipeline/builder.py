@@ -17,6 +17,7 @@ from headrace.pipeline.state import State
 from headrace.pipeline.steps import REASON, ROW, VALUE, Steps
 from headrace.pipeline.streaming_plans import check_streaming, is_stateless
 from headrace.pipeline.targets import Delta, Iceberg
+from headrace.spark.launcher import is_remote
 from headrace.spark.merge.upsert import Upsert
 
 if TYPE_CHECKING:
@@ -148,14 +149,17 @@ class Builder:
         return Query(name=name, sink=sink, frame=steps.written(sink), format=format_, options=options)
 
     def division(self, state: State) -> Division:
-        """Return which sinks share a query; Spark's plans tell for which of them it keeps no state."""
+        """Return which sinks share a query; Spark's plans tell for which of them it keeps no state.
+
+        On Spark Connect none do: it has no plans to look at, and cannot pickle what a shared query needs.
+        """
         sharing = state.sharing
         return divide(
             self._pipeline,
             sharing.queries,
             sharing.left,
             has_run=state.has_run,
-            is_stateless=lambda sink: is_stateless(self.of_sink(sink).frame),
+            is_stateless=lambda sink: not is_remote(self._spark) and is_stateless(self.of_sink(sink).frame),
         )
 
     def fan_out(self, shared: SharedQuery) -> FanOut:

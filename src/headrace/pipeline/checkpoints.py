@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
+from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import Offsets
 from headrace.spark.position import Position
@@ -23,7 +23,7 @@ class Checkpoint:
     unfinished: bool = False  # whether another batch was started, which will be repeated
 
 
-def read_checkpoint(path: Path) -> Checkpoint | None:
+def read_checkpoint(path: StoragePath) -> Checkpoint | None:
     """Return the checkpoint of a query; None if it has not started a batch."""
     begun, done = batch_numbers(path / "offsets"), batch_numbers(path / "commits")
     if not begun:
@@ -38,13 +38,13 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     )
 
 
-def read_query_id(path: Path) -> str:
+def read_query_id(path: StoragePath) -> str:
     """Return the id of the query, which Spark writes before the first batch."""
     query_id: str = json.loads((path / "metadata").read_text())["id"]
     return query_id
 
 
-def batch_numbers(directory: Path) -> list[int]:
+def batch_numbers(directory: StoragePath) -> list[int]:
     """Return the batches that have a file in a log directory of Spark, which may be compacted."""
     if not directory.is_dir():
         return []
@@ -52,7 +52,7 @@ def batch_numbers(directory: Path) -> list[int]:
     return [int(name) for name in names if name.isdecimal()]
 
 
-def _positions(path: Path) -> list[Position]:
+def _positions(path: StoragePath) -> list[Position]:
     """Return the positions of all sources in the offsets file of a batch."""
     try:
         lines = path.read_text().splitlines()[_OFFSETS_LINE:]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from headrace.pipeline.decoders import Decoder, Raw, Unsettled
@@ -14,7 +15,7 @@ from headrace.pipeline.restarts import Restart
 from headrace.pipeline.targets import Parquet, Target, Topic
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _DEAD_LETTERS_EVERY: Final = "5 seconds"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -292,6 +293,23 @@ class Pipeline:
             else:
                 known = ", ".join([*self.sources, *self.views]) or "none"
                 raise PipelineError(f"{step.name}({name}): there is no source or view {name!r}, only {known}")
+
+    def run(
+        self,
+        spark: "SparkSession | None" = None,
+        *,
+        bootstrap: str | None = None,
+        state: Path | str = ".headrace",
+        once: bool = False,
+    ) -> None:
+        """Run the pipeline in a session: a notebook's, or one of Spark Connect; by default spark-submit's.
+
+        It runs until it is interrupted, or, with `once`, to the current end of its topics. `state` is the
+        directory of checkpoints, or a URL; a relative path is relative to the current directory.
+        """
+        from headrace.pipeline.embedded import run  # noqa: PLC0415  imports Spark
+
+        run(self, spark, bootstrap=bootstrap, state=state, once=once)
 
     def _check_new(self, name: str) -> None:
         check_name("a source, view or sink", name)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import inheritable_thread_target
@@ -23,6 +22,7 @@ from headrace.pipeline.errors import in_words
 from headrace.pipeline.expectations import METRIC, Broken
 from headrace.pipeline.progress import WRITTEN
 from headrace.pipeline.steps import Steps
+from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.spark.batch import Batch
 from headrace.spark.errors import SparkError
 from headrace.spark.merge.merge import merge_batch
@@ -74,7 +74,7 @@ class SinkMetrics:
 class SharedBatches:
     """The function that Spark calls with every batch of a shared query."""
 
-    def __init__(self, pipeline: Pipeline, query: FanOut, checkpoint: Path) -> None:
+    def __init__(self, pipeline: Pipeline, query: FanOut, checkpoint: StoragePath) -> None:
         self._pipeline = pipeline
         self._query = query
         self._checkpoint = checkpoint

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol
 
 from headrace.background import BackgroundThread
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.storage.files import replace_text
+from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.spark.errors import SparkError
 from headrace.spark.tables import maintenance
 from headrace.spark.tables.maintenance import KEPT_SNAPSHOTS, LEAST_RETENTION, Maintained
@@ -100,7 +101,7 @@ class Caretaker:
     """Maintains tables when they are due. A file has the times of the last maintenance, for the next run."""
 
     def __init__(
-        self, tables: Mapping[str, MaintainedTarget], file: Path, now: Callable[[], float] = time.time
+        self, tables: Mapping[str, MaintainedTarget], file: StoragePath, now: Callable[[], float] = time.time
     ) -> None:
         """`tables` are by the names of their sinks."""
         self._tables = {name: each for name, each in tables.items() if each.maintenance is not None}
@@ -165,12 +166,10 @@ class Caretaker:
 
     def _times(self) -> dict[str, float]:
         try:
-            found: dict[str, float] = json.loads(self._file.read_text(encoding="utf-8"))
+            found: dict[str, float] = json.loads(self._file.read_text())
         except (FileNotFoundError, ValueError):
             return {}
         return found
 
     def _store(self, name: str) -> None:
-        temporary = self._file.with_suffix(".tmp")
-        temporary.write_text(json.dumps({**self._times(), name: self._now()}), encoding="utf-8")
-        temporary.replace(self._file)
+        replace_text(self._file, json.dumps({**self._times(), name: self._now()}))

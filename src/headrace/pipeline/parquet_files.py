@@ -11,11 +11,13 @@ from typing import Final
 
 from headrace.pipeline.checkpoints import batch_numbers, read_checkpoint
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.storage.files import put_if_absent
+from headrace.pipeline.storage.remote_path import StoragePath
 
 OWNER: Final = "_headrace_query"  # readers skip files whose names begin with an underscore
 
 
-def check_directory(directory: Path, checkpoint: Path) -> None:
+def check_directory(directory: Path, checkpoint: StoragePath) -> None:
     """Raise PipelineError if the query with that checkpoint must not write to the directory."""
     batches = batch_numbers(directory / "_spark_metadata")
     if batches and read_checkpoint(checkpoint) is None:
@@ -31,28 +33,15 @@ def check_directory(directory: Path, checkpoint: Path) -> None:
         )
 
 
-def claim_directory(directory: Path, checkpoint: Path) -> None:
+def claim_directory(directory: Path, checkpoint: StoragePath) -> None:
     """Make the query the owner of the directory; PipelineError if another one is."""
     check_directory(directory, checkpoint)
-    _put_if_absent(checkpoint / OWNER, secrets.token_hex(16))
-    _put_if_absent(directory / OWNER, _read(checkpoint / OWNER))
+    put_if_absent(checkpoint / OWNER, secrets.token_hex(16))
+    put_if_absent(directory / OWNER, _read(checkpoint / OWNER))
     check_directory(directory, checkpoint)  # another query may have been first
 
 
-def _put_if_absent(path: Path, text: str) -> None:
-    """Create a file with its content atomically; an existing one is not changed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    beside.write_text(text)
-    try:
-        path.hardlink_to(beside)
-    except FileExistsError:
-        return
-    finally:
-        beside.unlink()
-
-
-def _read(path: Path) -> str:
+def _read(path: StoragePath) -> str:
     try:
         return path.read_text()
     except FileNotFoundError:

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import SparkContext
@@ -21,16 +20,17 @@ from headrace.pipeline.graph import graph_of, report
 from headrace.pipeline.listener import Listener
 from headrace.pipeline.maintenance import Caretaker
 from headrace.pipeline.parquet_files import claim_directory
-from headrace.pipeline.paths import spark_url
 from headrace.pipeline.permanent_errors import can_heal
 from headrace.pipeline.pickling import pickle_by_value
 from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.restarts import Restart, Restarts
 from headrace.pipeline.state import State
+from headrace.pipeline.storage.files import checkpoint_url
+from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.pipeline.targets import Delta, Iceberg, Parquet
 from headrace.spark.batch import Batch
+from headrace.spark.launcher import is_remote
 from headrace.spark.merge.merge import merge_batch
-from headrace.spark.merge.upsert import Upsert
 from headrace.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ class Runner:
         try:
             for name, start in starts.items():
                 started[name] = start()
+                if len(started) == 1 and is_remote(self._spark):
+                    self._let_it_begin(started[name])
             self._wait(builder, starts, started)
         except PipelineError:
             # The failed batch is repeated. The versions of a schema only increase, so this ends.
@@ -132,6 +134,17 @@ class Runner:
             found[full] = partial(start, own, self._state.checkpoint(full), to_the_end=to_the_end)
         return found
 
+    def _let_it_begin(self, query: "StreamingQuery") -> None:
+        """Wait until the first query has planned a batch, before others start on a Spark Connect server.
+
+        Queries that start at the same time would damage a map of the server: see `register_sources`, which
+        can only prevent that in a session with a Java of its own.
+        """
+        deadline = time.monotonic() + _BATCH_TIMEOUT_S
+        while query.isActive and not self._state.has_run(str(query.name)) and time.monotonic() < deadline:
+            if self._stopping.wait(_POLL_S):
+                return
+
     def _wait(
         self,
         builder: Builder,
@@ -143,6 +156,8 @@ class Runner:
         attempts = Counter(active)
         have_begun = False
         while active and not self._stopping.is_set():
+            if self._state.must_stop():
+                self.stop()
             have_begun = have_begun or self._state.have_begun(started)
             for name in sorted(active):
                 if started[name].isActive:
@@ -198,7 +213,7 @@ class Runner:
             pass
 
 
-def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuery":
+def start(query: Query, checkpoint: StoragePath, *, to_the_end: bool) -> "StreamingQuery":
     """Start a query, with a count of the rows that it writes; PipelineError if Spark refuses it."""
     directory = query.sink.target.directory if isinstance(query.sink.target, Parquet) else None
     if directory is not None:
@@ -206,14 +221,16 @@ def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuer
     counted = query.frame.observe(WRITTEN, F.count(F.lit(1)).alias("rows"))
     writer = (
         counted.writeStream.queryName(query.name)
-        .option("checkpointLocation", spark_url(checkpoint))
+        .option("checkpointLocation", checkpoint_url(checkpoint))
         .outputMode(query.sink.mode)
     )
     if query.upserts is not None:
-        writer = writer.foreachBatch(partial(_merge, query, query.upserts, checkpoint))
+        # Spark Connect pickles the function, which therefore must not have the query's DataFrame.
+        merge = partial(merge_batch, query.format, query.options, query.upserts)
+        writer = writer.foreachBatch(partial(_merge, merge, checkpoint))
     elif query.sink.mode != "append" and query.format == "headrace":
         # Spark's sinks in Python support only append; a batch has no output mode.
-        writer = writer.foreachBatch(partial(_append, query, checkpoint))
+        writer = writer.foreachBatch(partial(_append, query.format, query.options, checkpoint))
     else:
         writer = writer.format(query.format).options(**query.options)
     if isinstance(query.sink.target, Parquet) and query.sink.target.partition_by:
@@ -226,7 +243,7 @@ def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuer
 
 
 def start_shared(
-    query: FanOut, batches: SharedBatches, checkpoint: Path, *, to_the_end: bool
+    query: FanOut, batches: SharedBatches, checkpoint: StoragePath, *, to_the_end: bool
 ) -> "StreamingQuery":
     """Start the query of several sinks, with the shortest of their intervals."""
     batches.failures.clear()
@@ -236,7 +253,7 @@ def start_shared(
     every = every or query.sinks[0].sink.every
     writer = (
         query.frame.writeStream.queryName(query.name)
-        .option("checkpointLocation", spark_url(checkpoint))
+        .option("checkpointLocation", checkpoint_url(checkpoint))
         .outputMode("append")
         .foreachBatch(batches)
     )
@@ -253,16 +270,19 @@ def _milliseconds(every: str) -> int:
     return int(jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(every).intervalMs())  # type: ignore[union-attr]
 
 
-def _append(query: Query, checkpoint: Path, frame: "DataFrame", batch_id: int) -> None:
-    options = dict(query.options)
-    if SinkOptions.of(options).exactly_once:
-        options |= {"txnAppId": read_query_id(checkpoint), "txnVersion": str(batch_id)}
-    frame.write.format(query.format).options(**options).mode("append").save()
+def _append(
+    format_: str, options: Mapping[str, str], checkpoint: StoragePath, frame: "DataFrame", batch_id: int
+) -> None:
+    own = dict(options)
+    if SinkOptions.of(own).exactly_once:
+        own |= {"txnAppId": read_query_id(checkpoint), "txnVersion": str(batch_id)}
+    frame.write.format(format_).options(**own).mode("append").save()
 
 
-def _merge(query: Query, upserts: Upsert, checkpoint: Path, frame: "DataFrame", batch_id: int) -> None:
-    batch = Batch(read_query_id(checkpoint), batch_id)
-    merge_batch(query.format, query.options, upserts, frame, batch)
+def _merge(
+    merge: "Callable[[DataFrame, Batch], None]", checkpoint: StoragePath, frame: "DataFrame", batch_id: int
+) -> None:
+    merge(frame, Batch(read_query_id(checkpoint), batch_id))
 
 
 def _last_batch(query: "StreamingQuery") -> int:

@@ -1,9 +1,7 @@
 """The state of a pipeline between runs: checkpoints, the running process, where queries start."""
 
-import fcntl
 import json
 import os
-import shutil
 import signal
 import socket
 import time
@@ -11,17 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from headrace.pipeline.checkpoints import read_checkpoint
 from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.paths import local_directory
 from headrace.pipeline.shared_queries import Division, SharedQuery, from_json, to_json
+from headrace.pipeline.storage.file_lock import FileLock
+from headrace.pipeline.storage.files import delete_tree, replace_text, state_root
+from headrace.pipeline.storage.lease import Lease
+from headrace.pipeline.storage.remote_path import RemotePath, StoragePath
 from headrace.spark.offsets import to_json as offsets_to_json
 
 DIRECTORY: Final = ".headrace"
-_LOCK_TIMEOUT_S: Final = 0.2
+_LOOK_S: Final = 1.0  # between two looks for a request to stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,17 +37,23 @@ class Sharing:
 
 
 class State:
-    """A directory, local or on storage that all machines of a Spark cluster share."""
+    """A directory, local or on storage that all machines of a Spark cluster share.
 
-    def __init__(self, root: Path | str, pipeline: str) -> None:
-        self.path = local_directory(str(root), "the state of a pipeline") / pipeline
-        self._lock = self.path / "running"
+    `root` is a path or a URL of an object store: s3a://bucket/state, gs://…, abfss://….
+    """
+
+    def __init__(self, root: StoragePath | str, pipeline: str) -> None:
+        base = root if isinstance(root, RemotePath) else state_root(str(root))
+        self.path: StoragePath = base / pipeline
+        self._lock = _lock(self.path)
+        self._stop = self.path / "stop.json"
+        self._next_look = 0.0
         self._replay = self.path / "replay.json"
         self._initial = self.path / "initial-offsets.json"
         self._sharing = self.path / "shared-queries.json"
         self._is_mine = False
 
-    def checkpoint(self, query: str) -> Path:
+    def checkpoint(self, query: str) -> StoragePath:
         return self.path / "checkpoints" / query
 
     def has_run(self, query: str) -> bool:
@@ -59,64 +66,49 @@ class State:
         if self._is_mine:
             yield
             return
-        self.path.mkdir(parents=True, exist_ok=True)
-        with self._lock.open("a+") as file:
-            self._take(file)
-            file.truncate(0)
-            file.write(f"{os.getpid()} {socket.gethostname()}")
-            file.flush()
+        with self._lock.held():
             self._is_mine = True
+            self._stop.unlink(missing_ok=True)  # of an earlier run
             try:
                 yield
             finally:
                 self._is_mine = False
-                file.truncate(0)
 
-    def _take(self, file: IO[str]) -> None:
-        """Lock the file; a process that reads the `pid` holds the lock for a moment."""
-        deadline = time.monotonic() + _LOCK_TIMEOUT_S
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise PipelineError(
-                        f"pipeline {self.path.name} is running already, as process {self.pid or '?'}: "
-                        "`headrace pipeline stop` ends it"
-                    ) from None
-                time.sleep(_LOCK_TIMEOUT_S / 10)
-            else:
-                return
+    def must_stop(self) -> bool:
+        """Return whether another machine has asked the running process to stop; a look once a second.
+
+        PipelineError if the process has lost the lock, and another one may be running the pipeline.
+        """
+        if self._lock.is_lost:
+            raise PipelineError(
+                f"pipeline {self.path.name} has lost the lock in {self.path}: the storage was not available, "
+                "or another process has taken it over"
+            )
+        now = time.monotonic()
+        if now < self._next_look:
+            return False
+        self._next_look = now + _LOOK_S
+        try:
+            return _read(self._stop) is not None
+        except PipelineError:  # the storage is not available: if that lasts, the lock is lost
+            return False
 
     @property
     def pid(self) -> int | None:
         """The process that runs the pipeline, if there is one."""
-        owner = self._owner
+        owner = self._lock.owner()
         return None if owner is None else owner[0]
 
-    @property
-    def _owner(self) -> tuple[int, str] | None:
-        """The process and its host, since several machines may share the directory."""
-        try:
-            with self._lock.open("r") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except OSError:
-                    pid, _, host = file.read().strip().partition(" ")
-                    return (int(pid), host) if pid.isdecimal() else None
-        except FileNotFoundError:
-            return None
-        return None
-
     def stop(self) -> int | None:
-        """Signal the process to stop after its current batches; return its id."""
-        owner = self._owner
+        """Have the process stop after its current batches, by signal or through storage; return its id."""
+        owner = self._lock.owner()
         if owner is None:
             return None
         pid, host = owner
-        if host != socket.gethostname():
-            raise PipelineError(f"the pipeline runs on {host}, as process {pid}: stop it there")
-        os.kill(pid, signal.SIGTERM)
+        if host == socket.gethostname() and isinstance(self.path, Path):
+            os.kill(pid, signal.SIGTERM)
+        else:
+            _replace(self._stop, {"pid": pid, "host": host})
         return pid
 
     def reset(self) -> list[str]:
@@ -126,8 +118,9 @@ class State:
             return self._delete_checkpoints()
 
     def _delete_checkpoints(self) -> list[str]:
-        found = sorted(each.name for each in (self.path / "checkpoints").glob("*") if each.is_dir())
-        shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
+        directory = self.path / "checkpoints"
+        found = sorted(each.name for each in directory.iterdir()) if directory.is_dir() else []
+        delete_tree(directory)
         self._initial.unlink(missing_ok=True)
         self._sharing.unlink(missing_ok=True)
         return found
@@ -182,14 +175,19 @@ class State:
         return True
 
 
-def _read(path: Path) -> Any:
+def _lock(path: StoragePath) -> FileLock | Lease:
+    what = f"pipeline {path.name}"
+    if isinstance(path, RemotePath):
+        return Lease(path.store, (path / "running").key, what)
+    return FileLock(path / "running", what)
+
+
+def _read(path: StoragePath) -> Any:
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
         return None
 
 
-def _replace(path: Path, value: Any) -> None:
-    beside = path.with_suffix(".new")
-    beside.write_text(json.dumps(value))
-    beside.rename(path)
+def _replace(path: StoragePath, value: Any) -> None:
+    replace_text(path, json.dumps(value))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from headrace.client.errors import NoSuchTopic
@@ -10,6 +9,7 @@ from headrace.client.wire.connection_settings import Target
 from headrace.pipeline.observers import history
 from headrace.pipeline.progress import Figures, Progress
 from headrace.pipeline.state import State
+from headrace.pipeline.storage.remote_path import StoragePath
 
 TAIL: Final = 20_000  # records of the history that are read first
 SILENT_MS: Final = 60_000  # an idle query reports progress every ten seconds
@@ -23,7 +23,7 @@ class PipelineStatus:
     queries: list[Figures] = field(default_factory=list)
 
 
-def statuses(target: Target, root: Path, name: str | None, now_ms: int) -> list[PipelineStatus]:
+def statuses(target: Target, root: StoragePath, name: str | None, now_ms: int) -> list[PipelineStatus]:
     """Return the status of the pipeline of that name, or of all; [] if there is none."""
     queries = totals(_progress(target, name, last=TAIL))
     if name is not None and not queries:
@@ -53,7 +53,7 @@ def state_of(queries: Iterable[Figures], now_ms: int) -> str:
     return "running" if now_ms - last_ms < SILENT_MS else "silent"
 
 
-def _status(name: str, queries: list[Figures], root: Path, now_ms: int) -> PipelineStatus:
+def _status(name: str, queries: list[Figures], root: StoragePath, now_ms: int) -> PipelineStatus:
     state = State(root, name)
     pid = state.pid
     reported = state_of(queries, now_ms)

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from headrace.java import NoJava, find_java
+from headrace.spark.cache import cache_directory, write_program
 from headrace.spark.errors import SparkError
+from headrace.spark.s3a import s3a_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +28,11 @@ _STREAM_VARIABLES: Final = (
     "SPARK_AUTH_SOCKET_TIMEOUT",
     "SPARK_BUFFER_SIZE",
     "SPARK_PYTHON_RUNTIME",
+)
+# Settings that a session of Spark Connect can change; the others are the server's.
+_OF_A_SESSION: Final = (
+    "spark.sql.python.filterPushdown.enabled",
+    "spark.sql.streaming.stateStore.providerClass",
 )
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
@@ -48,9 +55,11 @@ def session(
 ) -> "SparkSession":
     """Return the session of this process, created if there is none; `settings` override ours.
 
-    With `log`, the stderr of Java and of the Python processes that it starts is appended to that file.
+    With `log`, the stderr of Java and of the Python processes that it starts is appended to that file. In a
+    program of spark-submit, its settings override ours and `settings`, and `master` is ignored.
     """
-    prepare(master)
+    if not (is_submitted() or is_connect(master)):
+        prepare(master)
     try:
         from pyspark.logger import PySparkLogger  # noqa: PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415  it takes a second, which few commands need
@@ -58,13 +67,48 @@ def session(
         raise SparkError("Spark is not installed: pip install 'headrace[spark]'") from error
     for each in _LOUD:
         PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
-    builder = SparkSession.builder.master(master).appName(name)
-    for setting, value in {**defaults(master), **(settings or {})}.items():
+    builder = SparkSession.builder.appName(name)
+    if is_connect(master):
+        builder = builder.remote(master)
+    elif not is_submitted():
+        builder = builder.master(master)
+    for setting, value in _all_settings(master, settings or {}).items():
         builder = builder.config(setting, value)
     with _stderr_to(log) if log is not None else nullcontext():
         spark = builder.getOrCreate()
     register_sources(spark)
     return spark
+
+
+def is_submitted() -> bool:
+    """Return whether this program was started by spark-submit, which has started Java already."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_connect(master: str) -> bool:
+    """Return whether it is the URL of a Spark Connect server."""
+    return master.startswith("sc://")
+
+
+def is_remote(spark: "SparkSession") -> bool:
+    """Return whether the session is one of Spark Connect, which has no Java in this process."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def _all_settings(master: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Return our settings and the user's: those that a running Spark can still change, if it is running."""
+    if is_connect(master):
+        return {name: value for name, value in defaults(master).items() if name in _OF_A_SESSION} | dict(own)
+    given = _submitted_settings() if is_submitted() else {}
+    ours = {**defaults(master), **s3a_settings()}
+    return {name: value for name, value in {**ours, **own}.items() if name not in given}
+
+
+def _submitted_settings() -> dict[str, str]:
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+
+    SparkContext._ensure_initialized()  # noqa: SLF001  a conf without it does not see those of Java
+    return dict(SparkConf().getAll())
 
 
 def register_sources(spark: "SparkSession") -> None:
@@ -75,7 +119,7 @@ def register_sources(spark: "SparkSession") -> None:
     key at the same time leave the map with a wrong size, and each later task fails with an
     OptionalDataException. The keys are therefore inserted here: replacing the value of a key is harmless.
     """
-    environment = spark.sparkContext.environment
+    environment: dict[str, str] = {} if is_remote(spark) else spark.sparkContext.environment
     added = [variable for variable in _STREAM_VARIABLES if variable not in environment]
     environment.update(dict.fromkeys(added, ""))
     try:
@@ -149,7 +193,7 @@ def _spark_home() -> Path | None:
     home = Path(spec.origin).resolve().parent if spec is not None and spec.origin is not None else None
     if "SPARK_HOME" in os.environ or home is None or not (home / "python" / "lib" / "pyspark.zip").is_file():
         return None
-    links = _cache() / f"spark{str(home).replace('/', '-')}"
+    links = cache_directory() / f"spark{str(home).replace('/', '-')}"
     links.mkdir(parents=True, exist_ok=True)
     for name in ("bin", "jars", "sbin", "conf"):
         if (home / name).is_dir() and (links / name).resolve() != home / name:
@@ -159,19 +203,8 @@ def _spark_home() -> Path | None:
     return links
 
 
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
-
-
 def _java_home(java: Path) -> Path:
     """Return a directory whose bin/java runs `java` without the module that Spark adds."""
-    home = _cache() / f"java{str(java.resolve()).replace('/', '-')}"
-    wrapper = home / "bin" / "java"
-    text = _WRAPPER.format(java=java)
-    if not wrapper.is_file() or wrapper.read_text() != text:
-        wrapper.parent.mkdir(parents=True, exist_ok=True)
-        beside = wrapper.with_name(f"java-{os.getpid()}")
-        beside.write_text(text)
-        beside.chmod(0o755)
-        beside.rename(wrapper)  # atomic: another process may be starting Spark, too
+    home = cache_directory() / f"java{str(java.resolve()).replace('/', '-')}"
+    write_program(home / "bin" / "java", _WRAPPER.format(java=java))
     return home

@@ -8,7 +8,6 @@ import pytest
 
 from headrace.pipeline import Delta, Parquet, PipelineError, Topic
 from headrace.pipeline.paths import local_path, spark_url
-from headrace.pipeline.state import State
 
 
 @pytest.mark.parametrize(
@@ -48,14 +47,6 @@ def test_other_storage_is_left_to_the_sink(url: str) -> None:
 def test_a_url_that_is_none_is_refused(make: Callable[[str], Any], text: str, sentence: str) -> None:
     with pytest.raises(PipelineError, match=sentence):
         make(text)
-
-
-@pytest.mark.parametrize("root", ["s3a://bucket/state", Path("s3a://bucket/state")])
-def test_state_on_other_storage_is_refused(root: str | Path) -> None:
-    with pytest.raises(
-        PipelineError, match=f"the state of a pipeline cannot be stored at {root}: it has to be"
-    ):
-        State(root, "trucks")
 
 
 def test_spark_writes_to_this_machine_whatever_its_default_file_system_is() -> None:

