@@ -151,7 +151,7 @@ def prepare(master: str = LOCAL) -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        home = _spark_home()
+        home = spark_home()
         if home is not None:
             os.environ["SPARK_HOME"] = str(home)
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # a user's numbers.py must not hide Python's module
@@ -182,7 +182,7 @@ def defaults(master: str) -> dict[str, str]:
     return found
 
 
-def _spark_home() -> Path | None:
+def spark_home() -> Path | None:
     """Return a directory with links to PySpark's own, but without its archive; None if it has none.
 
     Java puts python/lib/pyspark.zip into the PYTHONPATH of every Python process that it starts. The archive
@@ -190,16 +190,19 @@ def _spark_home() -> Path | None:
     ten seconds to connect. Without the archive, Python imports the installed package.
     """
     spec = find_spec("pyspark")
-    home = Path(spec.origin).resolve().parent if spec is not None and spec.origin is not None else None
-    if "SPARK_HOME" in os.environ or home is None or not (home / "python" / "lib" / "pyspark.zip").is_file():
+    if "SPARK_HOME" in os.environ or spec is None or spec.origin is None:
+        return None
+    home = Path(spec.origin).resolve().parent
+    if not (home / "python" / "lib" / "pyspark.zip").is_file():
         return None
     links = cache_directory() / f"spark{str(home).replace('/', '-')}"
-    links.mkdir(parents=True, exist_ok=True)
-    for name in ("bin", "jars", "sbin", "conf"):
-        if (home / name).is_dir() and (links / name).resolve() != home / name:
-            beside = links / f"{name}-{os.getpid()}"
+    for name in ("bin", "jars", "sbin", "conf", "python/pyspark"):
+        link = links / name
+        if (home / name).is_dir() and link.resolve() != home / name:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            beside = link.with_name(f"{link.name}-{os.getpid()}")
             beside.symlink_to(home / name)
-            beside.rename(links / name)  # atomic: another process may be starting Spark, too
+            beside.rename(link)  # atomic: another process may be starting Spark, too
     return links
 
 
