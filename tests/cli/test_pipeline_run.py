@@ -129,7 +129,7 @@ def test_a_pipeline_is_tried_on_records_of_a_file(headrace: Command, tmp_path: P
     assert "sink alerts, to topic mill-large-orders: 1 row" in lines
 
     found = slowly(headrace, *arguments, "--bootstrap", "127.0.0.1:1", "--json").json
-    assert found["steps"]["alerts"] == [{"id": "2", "price": 250.0}]
+    assert found["steps"]["alerts"] == [{"id": "2", "item": None, "price": 250.0}]
     assert found["bad"] == {"orders": [{"value": "no order", "reason": "it is not JSON"}]}
     assert not (tmp_path / "mill-table").exists()
 
