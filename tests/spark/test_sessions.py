@@ -95,6 +95,7 @@ def test_a_pipeline_runs_on_spark_connect(broker: BrokerProcess, tmp_path: Path)
     text = PROGRAM.format(topic=topic, table=str(tmp_path / "table")) + COUNTED.format(topic=topic)
     (tmp_path / "numbers.py").write_text(text)
     at = ("--bootstrap", broker.bootstrap)
+    said = []
     with connect_server(tmp_path) as url:
         for _ in range(2):  # the second run continues, and finds nothing new
             done = subprocess.run(
@@ -106,12 +107,14 @@ def test_a_pipeline_runs_on_spark_connect(broker: BrokerProcess, tmp_path: Path)
                 check=False,
             )
             assert done.returncode == 0, done.stdout + done.stderr
+            said.append(done.stdout)
     assert rows(tmp_path / "table") == list(range(100))
-    assert "lag 0" in done.stdout
-    said = subprocess.run(
+    assert "numbers.kept ended: 1 batch, 100 rows in, 100 out, lag 0" in said[0]
+    assert "numbers.kept ended: 0 batches, 0 rows in, 0 out" in said[1]
+    counted = subprocess.run(
         [HEADRACE, "consume", f"{topic}-counts", "--exit-at-end", *at],
         check=True,
         capture_output=True,
         text=True,
     )
-    assert sorted(said.stdout.splitlines()) == ['{"even":false,"count":50}', '{"even":true,"count":50}']
+    assert sorted(counted.stdout.splitlines()) == ['{"even":false,"count":50}', '{"even":true,"count":50}']
