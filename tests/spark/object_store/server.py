@@ -105,8 +105,8 @@ class S3Server:
         )
 
     def names(self, prefix: str) -> list[str]:
-        """Return the names of all objects that begin with a prefix."""
-        names = (each["path"] for batch in obstore.list(self.store()) for each in batch)
+        """Return the names of all files that begin with a prefix; Hadoop marks directories by empty ones."""
+        names = (each["path"] for batch in obstore.list(self.store()) for each in batch if each["size"])
         return sorted(name for name in names if name.startswith(prefix))
 
     def _wait(self) -> None:

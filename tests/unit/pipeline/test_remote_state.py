@@ -84,6 +84,12 @@ def test_checkpoints_are_found_and_deleted(opened: Open) -> None:
     assert opened().reset() == []
 
 
+def test_directories_that_hadoop_has_marked_are_not_files(opened: Open) -> None:
+    (opened().path / "checkpoints" / "trucks.alerts").write_text("")
+    assert opened().reset() == []
+    assert not (opened().path / "checkpoints").is_dir()
+
+
 def test_a_replay_lasts_until_all_queries_have_begun(opened: Open) -> None:
     opened().replay(1_767_225_600_000)
     opened().store_initial_offsets("positions", {"offsets": {"positions": {"0": 5}}})

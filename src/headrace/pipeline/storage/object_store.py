@@ -76,20 +76,29 @@ class ObjectStore:
             obstore.delete(self._store, key)
 
     def children(self, key: str) -> Iterable[str]:
-        import obstore  # noqa: PLC0415
-
-        with _in_words(self._url):
-            found = obstore.list_with_delimiter(self._store, f"{key}/")
-        paths = [*found["common_prefixes"], *(each["path"] for each in found["objects"])]
-        # Spark marks directories with empty objects whose names end in a slash.
-        return sorted({path.rstrip("/").rpartition("/")[2] for path in paths if path.rstrip("/") != key})
+        prefix = f"{key}/" if key else ""
+        return sorted({path.removeprefix(prefix).partition("/")[0] for path in self._files(key)})
 
     def delete_tree(self, key: str) -> None:
         import obstore  # noqa: PLC0415
 
         with _in_words(self._url):
-            for batch in obstore.list(self._store, f"{key}/"):
-                obstore.delete(self._store, [each["path"] for each in batch])
+            if files := self._files(key):
+                obstore.delete(self._store, files)
+
+    def _files(self, key: str) -> list[str]:
+        """Return the files in a directory and below it.
+
+        Hadoop marks directories with empty objects whose names end in a slash. obstore lists them without the
+        slash, and cannot delete them; a directory that has only these does not exist for us.
+        """
+        import obstore  # noqa: PLC0415
+
+        with _in_words(self._url):
+            listed = [
+                each for batch in obstore.list(self._store, f"{key}/" if key else None) for each in batch
+            ]
+        return [each["path"] for each in listed if each["size"]]
 
 
 def _version(meta: Mapping[str, Any]) -> str:
