@@ -66,6 +66,9 @@ class Peer:
     def is_open(self) -> bool:
         return self._end.is_open
 
+    def common_versions(self, key: int, versions: range) -> range:
+        return self.versions.common(key, versions)
+
     async def closed(self) -> None:
         await asyncio.shield(self._gone)
 

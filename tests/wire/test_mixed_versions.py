@@ -223,7 +223,7 @@ def test_a_broker_that_supports_nothing_in_common_does_not_start_and_is_reported
     monkeypatch.setattr(PeerVersions, "choose", noted)
 
     async def story() -> None:
-        handlers = table({BrokerKey.UPDATE_METADATA: range(9, 12)})
+        handlers = table({BrokerKey.UPDATE_METADATA: range(10, 12)})
         async with two_brokers(tmp_path, second=handlers) as (first, second), asyncio.timeout(60):
             starting = asyncio.create_task(second.start())
             await until(lambda: attempts.count(BrokerKey.UPDATE_METADATA) > 3)
@@ -236,5 +236,5 @@ def test_a_broker_that_supports_nothing_in_common_does_not_start_and_is_reported
             await second.session.close()
 
     asyncio.run(story())
-    assert caplog.text.count("UpdateMetadata is needed in v8, and the broker supports v9-v11") == 1
+    assert caplog.text.count("UpdateMetadata is needed in v8-v9, and the broker supports v10-v11") == 1
     assert caplog.text.count("broker 2 is unreachable") == 1

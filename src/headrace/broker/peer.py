@@ -124,6 +124,10 @@ class Peer(asyncio.BufferedProtocol):
     def is_open(self) -> bool:
         return self._transport is not None
 
+    def common_versions(self, key: int, versions: range) -> range:
+        """Return the versions of an API among `versions` that the other broker supports; perhaps none."""
+        return self.versions.common(key, versions)
+
     async def closed(self) -> None:
         """Return when the connection has ended."""
         await asyncio.shield(self._gone)
@@ -316,6 +320,10 @@ class LocalLink:
         del timeout_s  # no network is involved that could delay the response
         await asyncio.sleep(0)  # a series of updates must not keep the event loop from other work
         return await self._handle_locally(request, versions[-1])
+
+    def common_versions(self, key: int, versions: range) -> range:
+        del key
+        return versions
 
     async def closed(self) -> None:
         await asyncio.get_running_loop().create_future()

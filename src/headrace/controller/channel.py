@@ -14,6 +14,7 @@ from headrace.controller.updates import VERSIONS as UPDATE_VERSIONS
 from headrace.controller.updates import Batch, TopicForgotten, Updates
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
+from headrace.protocol.update_metadata import PARTS_SINCE, UPDATE_METADATA
 
 PARTITIONS_PER_UPDATE = 1000  # unless more of them have changed together
 MAX_QUEUED = 100_000  # partitions: a broker that is so far behind is sent the whole state instead
@@ -41,6 +42,9 @@ class Link(Protocol):
     """A connection to a broker. A request is sent in the highest of `versions` that the broker supports."""
 
     async def ask(self, request: Message, versions: range, *, timeout_s: float | None = None) -> Any: ...
+
+    def common_versions(self, key: int, versions: range) -> range:
+        """Return the versions of an API among `versions` that the broker supports; perhaps none."""
 
     async def closed(self) -> None: ...
 
@@ -179,7 +183,8 @@ class Channel:
                 except TopicForgotten:
                     everything = True
             if everything:
-                async for request in self._updates.everything(self._broker_id):
+                in_parts = PARTS_SINCE in link.common_versions(UPDATE_METADATA, UPDATE_VERSIONS)
+                async for request in self._updates.everything(self._broker_id, in_parts=in_parts):
                     await self._send(link, request)
         except PeerGone:
             self._everything = True

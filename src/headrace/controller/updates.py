@@ -37,7 +37,7 @@ from headrace.protocol.update_metadata import (
     after_broker_epoch,
 )
 
-VERSIONS: Final = range(8, 9)
+VERSIONS: Final = range(8, 10)
 PARTITIONS_PER_PART: Final = 10_000  # of the whole state; a broker refuses a message with far more
 _SHARED: Final = 64  # requests that are kept for other brokers
 
@@ -106,9 +106,11 @@ class Updates:
         """Return a request with the current state of these partitions; TopicForgotten, see there."""
         return await self._compose(to_broker, tuple(map(id, batches)), None, batches)
 
-    async def everything(self, to_broker: int) -> AsyncIterator[UpdateMetadataRequest]:
-        """Iterate over the requests with the whole state: one, or several parts of it."""
-        parts = list(self._parts())
+    async def everything(
+        self, to_broker: int, *, in_parts: bool = True
+    ) -> AsyncIterator[UpdateMetadataRequest]:
+        """Iterate over the requests with the whole state: one, or several parts if the broker knows parts."""
+        parts = list(self._parts()) if in_parts else [list(self._model.topics)]
         for number, names in enumerate(parts):
             content = _Content(INCREMENTAL, dict.fromkeys(names), number, number == len(parts) - 1)
             if len(parts) == 1:

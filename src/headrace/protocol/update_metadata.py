@@ -1,11 +1,13 @@
-"""UpdateMetadata (key 6), v8: the controller sends brokers the state of partitions and the live brokers.
+"""UpdateMetadata (key 6), v8-v9: the controller sends brokers the state of partitions and the live brokers.
 
 This is Kafka's message from before KRaft, which Kafka 4 has removed. The additional content of LeaderAndIsr
 and StopReplica is in tagged fields: a broker derives from a partition's state what its own replica has to do.
 A deleted topic has partitions with the leader -2.
 
-The whole state of a large cluster is sent in parts: incremental requests that are numbered from 0. A broker
-that has applied the last part knows all topics, and deletes the others.
+Since v9 the whole state of a large cluster is sent in parts: incremental requests that are numbered from 0. A
+broker that has applied the last part knows all topics, and deletes the others. A broker that supports only v8
+would take the parts for changes, and gets one full request. Apart from the parts, both versions have the same
+bytes.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ UPDATE_METADATA: Final = 6
 TOPIC_IS_GONE: Final = -2
 INCREMENTAL, FULL = 1, 2
 NOT_A_PART: Final = -1
+PARTS_SINCE: Final = 9
+"""The first version whose receiver knows parts."""
 _HEAD: Final = Layout(">i?biq")  # the fields of a request up to the broker epoch
 
 
@@ -78,7 +82,7 @@ class SharedTopicStates(list[UpdateMetadataTopicState]):
     rest: bytes
 
 
-class UpdateMetadataRequest(Message, key=UPDATE_METADATA, versions="8", flexible="8+"):
+class UpdateMetadataRequest(Message, key=UPDATE_METADATA, versions="8-9", flexible="8+"):
     controller_id: int = field("int32", "8+")
     is_kraft_controller: bool = field("bool", "8+", default=False)
     type: int = field("int8", "8+", default=0)
@@ -105,5 +109,5 @@ def after_broker_epoch(body: Sequence[Buffer]) -> bytes:
     return b"".join(body)[_HEAD.size :]
 
 
-class UpdateMetadataResponse(Message, key=UPDATE_METADATA, versions="8", flexible="8+"):
+class UpdateMetadataResponse(Message, key=UPDATE_METADATA, versions="8-9", flexible="8+"):
     error_code: int = field("int16", "8+", default=0)

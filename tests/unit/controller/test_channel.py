@@ -9,11 +9,11 @@ import pytest
 from headrace.controller import channel as channels
 from headrace.controller.channel import Channel, PeerGone
 from headrace.controller.model import ClusterModel, Member, TopicModel
-from headrace.controller.updates import Updates
+from headrace.controller.updates import VERSIONS, Updates
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
-from headrace.protocol.update_metadata import FULL, UpdateMetadataRequest, UpdateMetadataResponse
+from headrace.protocol.update_metadata import FULL, INCREMENTAL, UpdateMetadataRequest, UpdateMetadataResponse
 from headrace.replication.election import Partition
 
 PARTITION = Partition(replicas=(1,), leader=1, leader_epoch=0, isr=(1,))
@@ -27,6 +27,7 @@ class FakeLink:
     def __init__(self) -> None:
         self.requests: list[UpdateMetadataRequest] = []
         self.codes: list[ErrorCode] = []
+        self.versions = VERSIONS
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -36,6 +37,9 @@ class FakeLink:
         await self.gate.wait()
         self.requests.append(request)
         return UpdateMetadataResponse(error_code=self.codes.pop(0) if self.codes else ErrorCode.NONE)
+
+    def common_versions(self, _key: int, versions: range) -> range:
+        return range(versions.start, min(versions.stop, self.versions.stop))
 
     async def closed(self) -> None:
         await asyncio.get_running_loop().create_future()
@@ -157,6 +161,26 @@ def test_a_question_without_a_connection_fails() -> None:
         raise AssertionError("the question was answered")
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(("versions", "types"), [(range(8, 9), [FULL]), (range(8, 10), [INCREMENTAL] * 3)])
+def test_a_broker_that_does_not_know_parts_gets_the_whole_state_in_one_message(
+    versions: range, types: list[int]
+) -> None:
+    async def story(channel: Channel, link: FakeLink) -> None:
+        link.versions = versions
+        model: ClusterModel = channel._updates._model
+        channel._updates._partitions_per_part = COUNT
+        for name in ("u", "v"):
+            model.add_topic(name, model.topics["t"])
+        channel.queue_everything()
+        await channel.propagated()
+
+        assert [each.type for each in link.requests] == types
+        named = [topic.topic_name for each in link.requests for topic in each.topic_states]
+        assert named == ["t", "u", "v"]
+
+    run(story)
 
 
 def test_the_whole_state_is_sent_for_a_topic_that_was_deleted_long_ago() -> None:

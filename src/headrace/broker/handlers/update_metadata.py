@@ -1,7 +1,8 @@
-"""UpdateMetadata (key 6), v8: from the controller to brokers.
+"""UpdateMetadata (key 6), v8-v9: from the controller to brokers.
 
 Behaviour: this broker leads, follows, creates and deletes replicas as the controller decides. A request of an
            earlier controller, or for an earlier registration of this broker, changes nothing.
+Versions:  v9 the whole state in parts.
 """
 
 from headrace.broker.dispatch import BrokerKey, Context, handles
@@ -13,7 +14,7 @@ from headrace.security.authorization import Operation
 
 @handles(
     BrokerKey.UPDATE_METADATA,
-    range(8, 9),
+    range(8, 10),
     requires=on_cluster(Operation.CLUSTER_ACTION),
     inter_broker=True,
     when_ready=False,
