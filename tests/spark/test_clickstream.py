@@ -50,8 +50,8 @@ class Played(NamedTuple):
     def windows(self) -> DeltaTable:
         return DeltaTable(str(self.root / "windows"))
 
-    def records(self, topic: str) -> list[Any]:
-        return read(self.bootstrap, topic)
+    def records(self, topic: str, partitions: int = 1) -> list[Any]:
+        return read(self.bootstrap, topic, partitions=range(partitions))
 
 
 def declared(root: Path, catalog: Mapping[str, str]) -> Pipeline:
@@ -171,6 +171,7 @@ def test_visitors_have_their_latest_click(
     )
 
 
+@pytest.mark.filterwarnings("ignore:Iceberg scan planning:polars.exceptions.PerformanceWarning")
 def test_payments_are_read_from_iceberg_with_their_sum(
     played: Played, expected: Callable[[str], list[tuple[Any, ...]]]
 ) -> None:
@@ -192,7 +193,7 @@ def test_large_payments_are_in_the_topic(
 
 
 def test_what_is_no_click_is_a_dead_letter(played: Played) -> None:
-    letters = played.records(f"{NAME}.dead-letters")
+    letters = played.records(f"{NAME}.dead-letters", PARTITIONS)
 
     assert len(letters) == played.clicks.unreadable
     assert {each.value() for each in letters} == {b'{"id": "half a cl'}

@@ -80,7 +80,7 @@ def test_a_filter_that_is_pushed_down_shortens_the_plan_and_not_the_rows(
     theirs = queries.table(THEIRS, subscribe="skewed").where(condition)
     assert rows == in_order(theirs.collect())
     assert len(rows) == count
-    assert planned(filtered) == max(parts, 1)
+    assert planned(filtered) <= max(parts, 1)  # small ranges may share a task
 
 
 def test_filters_work_as_well_where_spark_does_not_push_them_down(queries: Queries) -> None:
@@ -88,7 +88,7 @@ def test_filters_work_as_well_where_spark_does_not_push_them_down(queries: Queri
 
     assert queries.spark.conf.get(PUSH_DOWN) == "false"
     assert table.where("partition = 1 AND offset >= 10").count() == 20
-    assert planned(table.where("partition = 1")) == 3
+    assert planned(table.where("partition = 1")) == planned(table) > 1
 
 
 @pytest.mark.usefixtures("push_down")
