@@ -103,7 +103,7 @@ class Updates:
         self._shared.clear()
 
     async def some(self, to_broker: int, batches: Sequence[Batch]) -> UpdateMetadataRequest:
-        """Return a request with the current state of these partitions; TopicForgotten, see there."""
+        """Return a request with the current state of these partitions, or raise TopicForgotten."""
         return await self._compose(to_broker, tuple(map(id, batches)), None, batches)
 
     async def everything(

@@ -20,6 +20,10 @@ class PipelineError(SparkError):
     """The pipeline cannot run as it is declared; the message says what to do."""
 
 
+class LockLost(PipelineError):
+    """Another process may be running the pipeline by now."""
+
+
 def is_slow_start(error: BaseException) -> bool:
     """Return whether a Python worker did not start within the ten seconds that Spark allows.
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headrace.pipeline.builder import Builder, FanOut, Query
 from headrace.pipeline.checkpoints import read_checkpoint, read_query_id
 from headrace.pipeline.declaration import Pipeline
-from headrace.pipeline.errors import PipelineError, in_words, is_slow_start
+from headrace.pipeline.errors import LockLost, PipelineError, in_words, is_slow_start
 from headrace.pipeline.fan_out import SharedBatches
 from headrace.pipeline.graph import graph_of, report
 from headrace.pipeline.listener import Listener
@@ -103,6 +103,9 @@ class Runner:
                 if len(started) == 1 and is_remote(self._spark):
                     self._let_it_begin(started[name])
             self._wait(builder, starts, started)
+        except LockLost:
+            self._at_once.set()  # the current batches are those of another process now
+            raise
         except PipelineError:
             # The failed batch is repeated. The versions of a schema only increase, so this ends.
             if self._stopping.is_set() or not builder.is_outdated():

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from headrace.pipeline.checkpoints import read_checkpoint
 from headrace.pipeline.declaration import Pipeline
-from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.errors import LockLost, PipelineError
 from headrace.pipeline.shared_queries import Division, SharedQuery, from_json, to_json
 from headrace.pipeline.storage.file_lock import FileLock
 from headrace.pipeline.storage.files import delete_tree, replace_text, state_root
@@ -77,10 +77,10 @@ class State:
     def must_stop(self) -> bool:
         """Return whether another machine has asked the running process to stop; a look once a second.
 
-        PipelineError if the process has lost the lock, and another one may be running the pipeline.
+        LockLost if another process may be running the pipeline by now.
         """
         if self._lock.is_lost:
-            raise PipelineError(
+            raise LockLost(
                 f"pipeline {self.path.name} has lost the lock in {self.path}: the storage was not available, "
                 "or another process has taken it over"
             )

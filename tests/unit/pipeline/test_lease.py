@@ -130,6 +130,15 @@ def test_a_renewal_whose_answer_was_lost_has_succeeded(store: ObjectStore, clock
     assert not held.is_lost
 
 
+def test_a_lease_is_lost_while_its_renewal_hangs(store: ObjectStore, clock: Clock) -> None:
+    held = lease(store, clock)
+    held.acquire()
+    clock.now = 30
+    assert not held.is_lost
+    clock.now = 31
+    assert held.is_lost
+
+
 def test_a_lease_that_could_not_be_renewed_in_time_is_lost(
     store: ObjectStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

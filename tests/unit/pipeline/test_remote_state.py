@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from obstore.store import MemoryStore
 
-from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.errors import LockLost, PipelineError
 from headrace.pipeline.parquet_files import check_directory, claim_directory
 from headrace.pipeline.state import State
 from headrace.pipeline.status import _status
 from headrace.pipeline.storage.files import checkpoint_url, is_remote, state_root
+from headrace.pipeline.storage.lease import Lease
 from headrace.pipeline.storage.object_store import ObjectStore
 from headrace.pipeline.storage.remote_path import RemotePath
 
@@ -53,8 +54,9 @@ def test_a_request_to_stop_reaches_the_process_through_the_storage(opened: Open)
 def test_a_process_that_has_lost_its_lock_stops(opened: Open) -> None:
     running = opened()
     with running.running():
-        running._lock.is_lost = True
-        with pytest.raises(PipelineError, match="has lost the lock in s3a://bucket/state/trucks"):
+        assert isinstance(running._lock, Lease)
+        running._lock._renewed_at -= 31
+        with pytest.raises(LockLost, match="has lost the lock in s3a://bucket/state/trucks"):
             running.must_stop()
 
 

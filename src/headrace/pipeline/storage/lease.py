@@ -83,9 +83,14 @@ class Lease:
         self._holder = Holder.of_this_process()
         self._version = ""
         self._renewed_at = 0.0
-        self.is_lost = False
+        self._is_lost = False
 
     # -- holding -------------------------------------------------------------------------------
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process may have taken the lock over, also while a renewal hangs."""
+        return self._is_lost or self._clock() - self._renewed_at > self._lease_s
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -104,11 +109,12 @@ class Lease:
     def acquire(self) -> None:
         """Take the lock, if need be after the lease of a process that has ended without releasing it."""
         while True:
+            self._renewed_at = self._clock()
             version = self._store.create(self._key, self._holder.encode())
             if version is None:
                 version = self._take_over()
             if version is not None:
-                self._version, self._renewed_at, self.is_lost = version, self._clock(), False
+                self._version, self._is_lost = version, False
                 return
 
     def _take_over(self) -> str | None:
@@ -119,6 +125,7 @@ class Lease:
         holder = Holder.decode(seen.content)
         if not holder.is_gone():
             self._watch(seen, holder)
+        self._renewed_at = self._clock()
         return self._store.replace(self._key, self._holder.encode(), seen.version)
 
     def _watch(self, seen: Stored, holder: Holder) -> None:
@@ -141,11 +148,10 @@ class Lease:
         holder = replace(self._holder, renewals=self._holder.renewals + 1)
         try:
             version = self._store.replace(self._key, holder.encode(), self._version)
-        except PipelineError:  # the storage is not available: another process may reach it
-            self.is_lost = self._clock() - self._renewed_at > self._lease_s
+        except PipelineError:  # the storage is not available; the lease is lost if that lasts
             return
         if version is None:
-            self.is_lost = not self._is_ours_already(holder)
+            self._is_lost = not self._is_ours_already(holder)
         else:
             self._holder, self._version, self._renewed_at = holder, version, began
 
