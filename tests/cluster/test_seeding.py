@@ -93,11 +93,12 @@ def node(tmp_path: Path) -> Iterator[list[BrokerProcess]]:
 
 
 def replicated_bytes(broker: BrokerProcess) -> float:
-    """Return how many bytes of records the broker has fetched from leaders."""
+    """Return how many bytes of records of the topic the broker has fetched from leaders."""
     name = "kafka_server_brokertopicmetrics_replicationbytesin"
     with RawClient(broker.bootstrap) as client:
         answer = client.ask(BrokerMetricsRequest(prefixes=[name]), 0)
-    return float(sum(sample.value for family in answer.families for sample in family.samples))
+    samples = [sample for family in answer.families for sample in family.samples]
+    return float(next(sample.value for sample in samples if sample.labels == [TOPIC]))
 
 
 def segments(broker: BrokerProcess, partition: int) -> list[Path]:
