@@ -57,8 +57,10 @@ def gather(
     given = _settings_in(bootstrap)
     if not isinstance(settings or {}, Mapping):
         raise BadSetting(f"settings are a dict, such as {{'linger.ms': 20}}, not {settings!r:.80}")
-    given |= settings or {}
-    given |= {dotted(name): value for name, value in named.items() if value is not None}
+    overrides = dict(settings or {})
+    overrides |= {dotted(name): value for name, value in named.items() if value is not None}
+    literal = set(given) - set(overrides) if isinstance(bootstrap, ConnectionSettings) else set()
+    given |= overrides
     for name in BOOTSTRAP:
         if name in given:
             given[name] = _addresses(given[name])
@@ -66,7 +68,7 @@ def gather(
         raise BadSetting("bootstrap.servers is missing: give it as HOST:PORT,...")
     set_defaults(given, defaults)
     check(given)
-    return with_librdkafka_security(given)
+    return with_librdkafka_security(given, literal)
 
 
 def _settings_in(bootstrap: Bootstrap) -> dict[str, Any]:

@@ -10,6 +10,9 @@ import pytest
 
 from headrace.client.errors import BadSetting
 from headrace.client.settings import bootstrap_of, build, check_seconds, delivery_timeout_ms, gather, said
+from headrace.client.wire.connection_settings import ConnectionSettings
+from headrace.client.wire.sasl import Sasl
+from headrace.client.wire.security import Security
 
 
 def gathered(bootstrap: Any = "x:1", **more: Any) -> dict[str, Any]:
@@ -136,3 +139,22 @@ def test_what_is_no_number_of_seconds_is_shown(seconds: object) -> None:
 
 def test_seconds_are_any_number() -> None:
     check_seconds(a=None, b=0, c=1.5, d=-1, e=Fraction(1, 3), f=math.inf)
+
+
+@pytest.fixture
+def of_a_user(monkeypatch: pytest.MonkeyPatch) -> ConnectionSettings:
+    """Connections of a user of the gateway, whose password looks like a reference."""
+    monkeypatch.setenv("SECRET", "of this process")
+    sasl = Sasl(mechanism="PLAIN", username="mallory", password="${env:SECRET}")
+    return ConnectionSettings("one:9092", Security(protocol="SASL_PLAINTEXT", sasl=sasl))
+
+
+@pytest.mark.parametrize("named", [{}, {"client_id": "${env:SECRET}"}, {"ssl_enabled_protocols": "TLSv1.3"}])
+def test_credentials_of_others_are_not_resolved(of_a_user: ConnectionSettings, named: dict[str, str]) -> None:
+    found = gather(of_a_user, defaults={}, settings=None, named=named)
+    assert found["sasl.password"] == "${env:SECRET}"
+
+
+def test_an_override_of_such_settings_is_resolved(of_a_user: ConnectionSettings) -> None:
+    found = gather(of_a_user, defaults={}, settings={"sasl.password": "${env:SECRET}"}, named={})
+    assert found["sasl.password"] == "of this process"

@@ -66,9 +66,9 @@ class Brokers:
 
     @classmethod
     def configured(cls, bootstrap: str, settings: Mapping[str, Any]) -> Self:
-        """Return the brokers as a client with these settings, librdkafka's or Java's, connects to them."""
+        """Return the brokers as a client with these settings, whose references are resolved, connects."""
         client_id = str(settings.get("client.id", CLIENT_ID))
-        return cls(ConnectionSettings(bootstrap, Security.of(settings)), client_id=client_id)
+        return cls(ConnectionSettings(bootstrap, Security.of_resolved(settings)), client_id=client_id)
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,7 @@ or entry points of the group `headrace.config_providers`. What a reference refer
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -45,20 +45,25 @@ def without_references(text: str) -> str:
     return _REFERENCE.sub("", text)
 
 
-def resolve(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with references replaced, once, and without those of the providers themselves."""
+def resolve(settings: Mapping[str, Any], literal: Collection[str] = ()) -> dict[str, Any]:
+    """Return the settings with references replaced, once, and without those of the providers themselves.
+
+    Values of the settings in `literal` are used as they are: they were resolved before, or come from users
+    who must not read files and variables of this process.
+    """
     others = {name: value for name, value in settings.items() if not _is_of_providers(name)}
-    if not any(has_reference(value) for value in others.values()):
+    referring = [name for name, value in others.items() if name not in literal and has_reference(value)]
+    if not referring:
         return others
     providers = _providers(settings)
-    return {name: _resolved(name, value, providers) for name, value in others.items()}
+    return others | {name: _resolved(name, others[name], providers) for name in referring}
 
 
 def _is_of_providers(name: str) -> bool:
     return name == PROVIDERS or name.startswith(f"{PROVIDERS}.")
 
 
-def _resolved(setting: str, value: Any, providers: Mapping[str, Provider]) -> Any:
+def _resolved(setting: str, value: str, providers: Mapping[str, Provider]) -> str:
     def replaced(found: re.Match[str]) -> str:
         reference, name = found[0], found["provider"]
         provider = providers.get(name) or _installed(name)
@@ -80,7 +85,7 @@ def _resolved(setting: str, value: Any, providers: Mapping[str, Provider]) -> An
             raise UnresolvedReference(setting, f"refers to {reference}, which is {kind}, expected a text")
         return resolved
 
-    return _REFERENCE.sub(replaced, value) if isinstance(value, str) else value
+    return _REFERENCE.sub(replaced, value)
 
 
 # -- providers ---------------------------------------------------------------------------------

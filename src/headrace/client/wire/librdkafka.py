@@ -3,7 +3,7 @@
 librdkafka knows neither JKS nor sasl.jaas.config: stores become PEM, and JAAS options a user and a password.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from headrace.client.errors import BadSetting, ClientError
@@ -41,17 +41,17 @@ class TokenNeedsExtension(ClientError):
         )
 
 
-def with_librdkafka_security(given: Mapping[str, Any]) -> dict[str, Any]:
+def with_librdkafka_security(given: Mapping[str, Any], literal: Collection[str] = ()) -> dict[str, Any]:
     """Return the settings, with those of the Java client's security in librdkafka's form.
 
-    References are resolved. WrongSetting names a setting that is wrong. Without one of Java's names, other
-    settings do not change.
+    References are resolved, except in the settings named in `literal`. WrongSetting names a setting that is
+    wrong. Without one of Java's names, other settings do not change.
     """
-    found = resolve(given)
+    found = resolve(given, literal)
     if not any(name.startswith(_OF_JAVA) for name in found):
         return found
     others = {name: value for name, value in found.items() if not name.startswith(_OF_SECURITY)}
-    return others | librdkafka_settings(Security.of(given))
+    return others | librdkafka_settings(Security.of(given, literal))
 
 
 def librdkafka_settings(security: Security) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Settings of the Java client and of librdkafka are both understood.
 """
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,17 +41,18 @@ class Security:
     sasl: Sasl | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "Security":
+    def of(cls, given: Mapping[str, Any], literal: Collection[str] = ()) -> "Security":
         """Read a client's settings; WrongSetting names the one that is wrong.
 
-        References such as ${env:PASSWORD} are resolved, and no message has what they refer to.
+        References such as ${env:PASSWORD} are resolved, except in the settings named in `literal`, and no
+        message has what they refer to.
         """
         try:
-            return cls.of_resolved(resolve(given))
+            return cls.of_resolved(resolve(given, literal))
         except UnresolvedReference:
             raise
         except WrongSetting as error:
-            if has_reference(given.get(error.setting)):
+            if error.setting not in literal and has_reference(given.get(error.setting)):
                 why = f"refers to {given[error.setting]}, whose value is not valid"
                 raise WrongSetting(error.setting, why) from None
             raise
