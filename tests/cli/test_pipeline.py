@@ -123,11 +123,11 @@ def test_init_makes_a_project_for_triggered_runs(headrace: Command, tmp_path: Pa
 
 @pytest.mark.parametrize("verb", ["run", "explain", "status"])
 def test_state_on_other_storage_is_refused(headrace: Command, pipeline: Path, verb: str) -> None:
-    said = headrace("pipeline", verb, str(pipeline), "--state", "hdfs://host/state").complaint
+    said = headrace("pipeline", verb, str(pipeline), "--state", "ftp://host/state").complaint
 
-    assert "'--state': the state of a pipeline cannot be stored at hdfs://host/state: it has to be" in said
-    assert not Path("hdfs:").exists()
-    assert not (pipeline.parent / "hdfs:").exists()
+    assert "'--state': the state of a pipeline cannot be stored at ftp://host/state: it has to be" in said
+    assert not Path("ftp:").exists()
+    assert not (pipeline.parent / "ftp:").exists()
 
 
 def test_state_may_be_given_as_a_url_of_a_file(headrace: Command, pipeline: Path, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_pipeline_is_not_made_on_other_storage(headrace: Command) -> None:
     said = headrace("pipeline", "init", "shop", "--directory", "s3a://bucket/shop").complaint
 
     assert "'--directory': a pipeline cannot be stored at s3a://bucket/shop" in said
-    assert not Path("hdfs:").exists()
+    assert not Path("ftp:").exists()
 
 
 def test_a_name_that_is_none_is_refused(headrace: Command, tmp_path: Path) -> None:

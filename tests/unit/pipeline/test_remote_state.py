@@ -1,4 +1,4 @@
-"""The state of a pipeline on an object store."""
+"""The state of a pipeline on shared storage."""
 
 import os
 from collections.abc import Callable
@@ -15,15 +15,25 @@ from headrace.pipeline.storage.files import checkpoint_url, is_remote, state_roo
 from headrace.pipeline.storage.lease import Lease
 from headrace.pipeline.storage.object_store import ObjectStore
 from headrace.pipeline.storage.remote_path import RemotePath
+from headrace.pipeline.storage.store import Store
+from headrace.pipeline.storage.versions import VersionedStore
+from unit.pipeline.interleaved_files import InterleavedFiles
 
 Open = Callable[[], State]
 
 
-@pytest.fixture
-def opened() -> Open:
+@pytest.fixture(params=["an object store", "HDFS"])
+def opened(request: pytest.FixtureRequest) -> Open:
     """Opens the state of one pipeline, as another process would."""
-    root = RemotePath("s3a://bucket/state", ObjectStore("s3a://bucket/state", MemoryStore()))
-    return lambda: State(root, "trucks")
+    url = "s3a://bucket/state"
+    on_hdfs = request.param == "HDFS"
+    store = VersionedStore(url, InterleavedFiles()) if on_hdfs else ObjectStore(url, MemoryStore())
+    return lambda: State(RemotePath(url, store), "trucks")
+
+
+def store_of(state: State) -> Store:
+    assert isinstance(state.path, RemotePath)
+    return state.path.store
 
 
 def has_run(state: State, query: str) -> None:
@@ -69,7 +79,7 @@ def test_storage_that_is_unavailable_for_a_moment_does_not_stop_a_run(
     running = opened()
     with running.running():
         with monkeypatch.context() as patched:
-            patched.setattr(ObjectStore, "read", unavailable)
+            patched.setattr(type(store_of(running)), "read", unavailable)
             assert not running.must_stop()
         opened().stop()
         running._next_look = 0
@@ -86,6 +96,7 @@ def test_checkpoints_are_found_and_deleted(opened: Open) -> None:
     assert opened().reset() == []
 
 
+@pytest.mark.parametrize("opened", ["an object store"], indirect=True)
 def test_directories_that_hadoop_has_marked_are_not_files(opened: Open) -> None:
     (opened().path / "checkpoints" / "trucks.alerts").write_text("")
     assert opened().reset() == []

@@ -7,16 +7,22 @@ from pathlib import Path
 from typing import Final
 
 from headrace.pipeline.paths import local_directory, spark_url
-from headrace.pipeline.storage.object_store import SCHEMES, ObjectStore
+from headrace.pipeline.storage import hadoop_files, object_store
 from headrace.pipeline.storage.remote_path import RemotePath, StoragePath
+from headrace.pipeline.storage.store import Store
+from headrace.pipeline.storage.versions import VersionedStore
 
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.+)")
 
 
 def is_remote(text: str) -> bool:
     """Return whether it is a URL of storage that can hold the state of a pipeline."""
+    return _scheme(text) in (*object_store.SCHEMES, *hadoop_files.SCHEMES)
+
+
+def _scheme(text: str) -> str | None:
     found = _URL.fullmatch(text)
-    return found is not None and found[1].lower() in SCHEMES
+    return None if found is None else found[1].lower()
 
 
 def state_root(text: str) -> StoragePath:
@@ -24,7 +30,13 @@ def state_root(text: str) -> StoragePath:
     if not is_remote(text):
         return local_directory(text, "the state of a pipeline")
     root = text.rstrip("/")
-    return RemotePath(root, ObjectStore.at(root))
+    return RemotePath(root, _store(root))
+
+
+def _store(url: str) -> Store:
+    if _scheme(url) in hadoop_files.SCHEMES:
+        return VersionedStore(url, hadoop_files.HadoopFiles(url))
+    return object_store.ObjectStore.at(url)
 
 
 def checkpoint_url(path: StoragePath) -> str:
