@@ -125,6 +125,8 @@ def _gateway() -> Any:
     try:
         import pyspark  # noqa: PLC0415  an optional package
         from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway  # noqa: PLC0415
+
+        from headrace.pipeline.storage.java_client import JavaClient  # noqa: PLC0415
     except ImportError as error:
         raise PipelineError("state on HDFS needs Spark's jars: pip install 'headrace[spark]'") from error
     try:
@@ -141,4 +143,5 @@ def _gateway() -> Any:
         die_on_exit=True,
         enable_auth=True,
     )
-    return JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
+    parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    return JavaGateway(JavaClient(gateway_parameters=parameters), gateway_parameters=parameters)
