@@ -4,11 +4,9 @@ import dataclasses
 import datetime as dt
 import random
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -26,23 +24,11 @@ from spark.change_events import (
     final_rows,
     history_of_source,
 )
+from spark.merged_tables import delta_rows
 from spark.table_rows import ROWS, TYPES, plain
 from spark.upserting import HISTORY, InterruptedTable, delta, events, merge_all, merge_of
 
 NOON: Final = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
-
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    """The rows by deltalake, which must be those of Polars, whose reader of Parquet is its own."""
-    table = DeltaTable(path).to_pyarrow_table()
-    order = [name for name in ("id", "__START_AT") if name in table.column_names]
-
-    def ordered(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        return sorted(rows, key=lambda row: tuple(row[name] for name in order))
-
-    found = ordered(table.to_pylist())
-    assert ordered(pl.scan_delta(str(path)).collect().to_dicts()) == found
-    return found
 
 
 def inserted(key: int, lsn: int = 1, name: str | None = "a", amount: int | None = 1) -> Change:
@@ -68,7 +54,7 @@ def test_a_history_with_duplicates_and_disorder_ends_equal_to_the_source(
     batches = 4 if seed == 1 else 15
     merge_all(target, (events(spark, each) for each in cut(chance, arrived, batches)))
 
-    assert rows_of(tmp_path) == final_rows(changes)
+    assert delta_rows(tmp_path) == final_rows(changes)
 
 
 @pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 7))])
@@ -81,7 +67,7 @@ def test_all_versions_of_a_history_with_duplicates_and_disorder(
     batches = 3 if seed == 3 else 12
     merge_all(delta(tmp_path), (events(spark, each) for each in cut(chance, arrived, batches)), HISTORY)
 
-    assert rows_of(tmp_path) == all_versions(changes)
+    assert delta_rows(tmp_path) == all_versions(changes)
 
 
 def test_a_repeated_batch_is_skipped_and_files_without_its_keys_stay(
@@ -103,7 +89,7 @@ def test_a_repeated_batch_is_skipped_and_files_without_its_keys_stay(
         path for path, least in after.items() if least == 1
     ]
     expected = [*first, second[0], third[0]]
-    assert rows_of(tmp_path) == [row(each) for each in expected]
+    assert delta_rows(tmp_path) == [row(each) for each in expected]
 
 
 def actions(path: Path) -> list[dict[str, Any]]:
@@ -120,7 +106,7 @@ def test_a_late_event_does_not_bring_a_deleted_row_back_until_the_deletion_is_fo
         frame = events(spark, changes)
         merge = dataclasses.replace(merge_of(target, frame), now=lambda: at)
         merge.apply(frame, Batch("query", number))
-        return [each["id"] for each in rows_of(tmp_path)]
+        return [each["id"] for each in delta_rows(tmp_path)]
 
     assert merge(0, NOON, inserted(1, 10), deleted(2, 10)) == [1]
     assert merge(1, NOON, deleted(1, 20)) == []
@@ -144,7 +130,7 @@ def test_small_files_of_tombstones_are_merged(
     assert len(found.file_uris()) == 1
     assert sorted(found.to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2]
     merge_all(delta(tmp_path), [events(spark, [inserted(key, 4 + key) for key in range(3)])], first=3)
-    assert [each["id"] for each in rows_of(tmp_path)] == [2]
+    assert [each["id"] for each in delta_rows(tmp_path)] == [2]
 
 
 def test_events_without_a_key_or_a_sequence_stop_the_query(spark: SparkSession, tmp_path: Path) -> None:
@@ -155,7 +141,7 @@ def test_events_without_a_key_or_a_sequence_stop_the_query(spark: SparkSession, 
         with pytest.raises(PySparkException, match=message):
             merge_all(delta(tmp_path), [frame])
 
-    assert rows_of(tmp_path) == []
+    assert delta_rows(tmp_path) == []
 
 
 @pytest.mark.long
@@ -189,7 +175,7 @@ def test_a_row_moves_to_another_partition(spark: SparkSession, tmp_path: Path) -
 
     merge_all(target, [events(spark, [inserted(1, 2, "z"), inserted(3, 2, odd)])], rules, first=1)
 
-    assert rows_of(tmp_path) == [
+    assert delta_rows(tmp_path) == [
         {"id": 1, "name": "z", "lsn": 2},
         {"id": 2, "name": odd, "lsn": 1},
         {"id": 3, "name": odd, "lsn": 2},
@@ -218,7 +204,7 @@ def test_commits_of_other_programs_between_reading_and_committing(
     )
     dataclasses.replace(merge, table=table).apply(frame, Batch("query", 1))
 
-    found = [(each["id"], each["name"], each["lsn"]) for each in rows_of(tmp_path)]
+    found = [(each["id"], each["name"], each["lsn"]) for each in delta_rows(tmp_path)]
     assert found == [(1, "a", 1), (2, "ours", 5), (4, "theirs", 9), (9, "ours", 5), (100, "theirs", 1)]
 
 
@@ -244,4 +230,4 @@ def test_two_queries_that_merge_into_one_table_at_the_same_time(spark: SparkSess
         each.join()
 
     assert failed == []
-    assert rows_of(tmp_path) == final_rows(changes)
+    assert delta_rows(tmp_path) == final_rows(changes)

@@ -2,40 +2,19 @@
 
 import dataclasses
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.catalog import load_catalog
-from pyiceberg.table import Table
 from pyspark.sql import SparkSession
 
 from headrace.spark.batch import Batch
 from headrace.spark.merge.upsert import Upsert
 from spark.change_events import Change, all_versions, cut, disordered, final_rows, history_of_source
+from spark.merged_tables import iceberg_rows, opened
 from spark.table_rows import ROWS, TYPES, plain
 from spark.upserting import HISTORY, InterruptedTable, events, iceberg, merge_all, merge_of
-
-
-@contextmanager
-def opened(root: Path, table: str = "shop.rows") -> Iterator[Table]:
-    _, options = iceberg(root)
-    given = {name.removeprefix("catalog."): value for name, value in options.items() if name != "table"}
-    catalog = load_catalog("default", **given)
-    yield catalog.load_table(table)
-    catalog.close()
-
-
-def rows_of(root: Path, table: str = "shop.rows") -> list[dict[str, Any]]:
-    with opened(root, table) as found:
-        rows = found.scan().to_arrow()
-    order = [(name, "ascending") for name in ("id", "__START_AT") if name in rows.column_names]
-    ordered: list[dict[str, Any]] = rows.sort_by(order).to_pylist()
-    return ordered
 
 
 @pytest.mark.long
@@ -49,7 +28,7 @@ def test_a_history_with_duplicates_and_disorder_ends_equal_to_the_source(
     target = iceberg(tmp_path, compactEvery=3, targetFileBytes=4000)
     merge_all(target, (events(spark, each) for each in cut(chance, arrived, 10)))
 
-    assert rows_of(tmp_path) == final_rows(changes)
+    assert iceberg_rows(tmp_path) == final_rows(changes)
 
 
 @pytest.mark.long
@@ -59,7 +38,7 @@ def test_all_versions_of_a_history_with_duplicates_and_disorder(spark: SparkSess
     arrived = disordered(chance, changes, distance=60)
     merge_all(iceberg(tmp_path), (events(spark, each) for each in cut(chance, arrived, 6)), HISTORY)
 
-    assert rows_of(tmp_path) == all_versions(changes)
+    assert iceberg_rows(tmp_path) == all_versions(changes)
 
 
 @pytest.mark.long
@@ -93,7 +72,7 @@ def test_tombstones_are_in_a_table_beside_the_table(spark: SparkSession, tmp_pat
     changes = [Change(1, "a", 1, "c", 5), Change(2, None, None, "d", 7)]
     merge_all(iceberg(tmp_path), [events(spark, changes), events(spark, [Change(2, "late", 1, "u", 6)])])
 
-    assert [each["id"] for each in rows_of(tmp_path)] == [1]
-    assert [(each["id"], each["__sequence"]) for each in rows_of(tmp_path, "shop.rows__tombstones")] == [
+    assert [each["id"] for each in iceberg_rows(tmp_path)] == [1]
+    assert [(each["id"], each["__sequence"]) for each in iceberg_rows(tmp_path, "shop.rows__tombstones")] == [
         (2, 7)
     ]

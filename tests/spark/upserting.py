@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from headrace.spark.batch import Batch
 from headrace.spark.merge.merge import Merge, merge_into
@@ -57,7 +57,7 @@ class Interrupted(TableVersion):
         self._version = version
         self._before = before
         self.schema, self.files, self.sink = version.schema, version.files, version.sink
-        self.filesystem, self.ids, self.partition_by = version.filesystem, version.ids, version.partition_by
+        self.filesystem, self.ids = version.filesystem, version.ids
 
     def has(self, batch: Batch) -> bool:
         return self._version.has(batch)
@@ -65,6 +65,9 @@ class Interrupted(TableVersion):
     @property
     def definition(self) -> object:
         return self._version.definition
+
+    def partition_order(self) -> list[Column]:
+        return self._version.partition_order()
 
     def contains(self, added: Sequence[Any]) -> bool:
         return self._version.contains(added)

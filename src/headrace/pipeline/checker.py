@@ -21,6 +21,8 @@ from headrace.pipeline.targets import Delta, Iceberg, Parquet, Topic
 from headrace.pipeline.topics import partitions_of
 from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
+from headrace.spark.merge.events import stored_schema
+from headrace.spark.merge.upsert import Upsert
 from headrace.spark.sink_options import SinkOptions, check_schema
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 from headrace.spark.tables.packages import needed
@@ -107,9 +109,9 @@ class Checker:
         if isinstance(target, Topic):
             return self._check_topic(sink, target, query)
         if isinstance(target, Delta):
-            return _check_delta(query.options, _stored_schema(target, query.frame.schema))
+            return _check_delta(query.options, query.frame.schema, target.upserts)
         if isinstance(target, Iceberg):
-            return _check_iceberg(query.options, _stored_schema(target, query.frame.schema))
+            return _check_iceberg(query.options, query.frame.schema, target.upserts)
         if isinstance(target, Parquet) and target.directory is not None:
             found = _check_writable(target.directory)
             check_directory(target.directory, self._state.checkpoint(query.name))
@@ -150,44 +152,51 @@ def _check_writable(path: Path) -> str:
     return f"directory {path} {'exists' if path.exists() else _WILL}"
 
 
-def _stored_schema(target: Delta | Iceberg, rows: "StructType") -> "StructType":
-    if target.upserts is None:
-        return rows
-    from headrace.spark.merge.events import stored_schema  # noqa: PLC0415  imports Spark
-
-    return stored_schema(rows, target.upserts)
-
-
 def _existing(changes: "Sequence[Change]") -> str:
     return f"exists, and will change: {', '.join(map(str, changes))}" if changes else _EXISTS
 
 
-def _check_delta(given: Mapping[str, str], schema: "StructType") -> str:
+def _check_delta(given: Mapping[str, str], rows: "StructType", upserts: Upsert | None) -> str:
     """Return the state of a Delta table; SparkError if rows of this schema cannot be written to it."""
     deltalake = needed("deltalake", "a Delta table")
+    from headrace.spark.merge.delta import rewritable_files  # noqa: PLC0415
     from headrace.spark.tables.delta_table import check_table, load_table  # noqa: PLC0415
 
     options = DeltaOptions.of(given)
+    schema = rows
+    if upserts is not None:
+        options, schema = options.requiring(upserts.columns_of_table), stored_schema(rows, upserts)
     if "://" not in options.path:
         _check_writable(Path(options.path))
     if deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
-        changes = check_table(load_table(options), schema, options)
+        table = load_table(options)
+        changes = check_table(table, schema, options)
+        if upserts is not None:
+            rewritable_files(table)
         return f"Delta table {options.path} {_existing(changes)}"
     check_partitioning(options.partition_by, storable(schema))
     return f"Delta table {options.path} {_WILL}"
 
 
-def _check_iceberg(given: Mapping[str, str], schema: "StructType") -> str:
+def _check_iceberg(given: Mapping[str, str], rows: "StructType", upserts: Upsert | None) -> str:
     """Return the state of an Iceberg table; SparkError if rows of this schema cannot be written to it."""
     catalogs = needed("pyiceberg.catalog", "an Iceberg table")
-    from headrace.spark.tables.iceberg_table import check_new, check_table  # noqa: PLC0415
+    from headrace.spark.merge.iceberg import check_rewritable  # noqa: PLC0415
+    from headrace.spark.tables.iceberg_table import check_new, check_table, load_table  # noqa: PLC0415
 
     options = IcebergOptions.of(given)
+    schema = rows
+    if upserts is not None:
+        options, schema = options.requiring(upserts.columns_of_table), stored_schema(rows, upserts)
     try:
         exists = catalogs.load_catalog(options.catalog_name, **options.catalog).table_exists(options.table)
     except Exception as error:  # catalogs are plugins with their own exceptions
         raise PipelineError(f"the catalog of {options.table} cannot be reached: {error}") from error
     if exists:
-        return f"Iceberg table {options.table} {_existing(check_table(options, schema))}"
+        table = load_table(options)
+        changes = check_table(table, schema, options)
+        if upserts is not None:
+            check_rewritable(table)
+        return f"Iceberg table {options.table} {_existing(changes)}"
     check_new(options, schema)
     return f"Iceberg table {options.table} {_WILL}"

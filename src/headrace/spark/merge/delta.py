@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from headrace.spark.batch import Batch
 from headrace.spark.merge.bounds import Bounds, bounds_of, known
+from headrace.spark.merge.events import column
 from headrace.spark.merge.table import Table, TableFile, TableVersion
 from headrace.spark.tables.delta import DeltaSink
 from headrace.spark.tables.delta_compaction import FEATURES
@@ -28,6 +29,7 @@ from headrace.spark.tables.schema import UnfitTable
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+    from pyspark.sql import Column
 
 deltalake = needed("deltalake", WHAT)
 _UNENCODED: Final = "!$&'()+,-./:;=@_~"  # characters that deltalake writes to paths as they are
@@ -45,19 +47,20 @@ class DeltaMergeTable(Table):
         self.label = f"Delta table {options.path}"
 
     def load(self) -> TableVersion:
-        table = open_table(self._options, self._schema)
-        check_rewritable(table)
-        return DeltaVersion(self._options, table)
+        return DeltaVersion(self._options, open_table(self._options, self._schema))
 
 
 class DeltaVersion(TableVersion):
     def __init__(self, options: DeltaOptions, table: "DeltaTable") -> None:
         self._table = table
+        self.files = rewritable_files(table)
         self.schema = StructType.fromJson(json.loads(table.schema().to_json()))
         self.sink = DeltaSink(options, self.schema, overwrite=False)
         self.filesystem = partial(filesystem, options)
-        self.files = {each["path"]: _file(each) for each in files_of(table)}
-        self.partition_by = tuple(table.metadata().partition_columns)
+        self._partition_by = list(table.metadata().partition_columns)
+
+    def partition_order(self) -> "list[Column]":
+        return list(map(column, self._partition_by))
 
     def has(self, batch: Batch) -> bool:
         done = self._table.transaction_version(batch.query_id)
@@ -85,7 +88,7 @@ class DeltaVersion(TableVersion):
                 ],
                 "append",
                 self._table.schema(),
-                list(self.partition_by),
+                self._partition_by,
                 commit_properties=deltalake.CommitProperties(
                     custom_metadata=MARK,
                     max_commit_retries=0,
@@ -101,14 +104,15 @@ class DeltaVersion(TableVersion):
         return has_any(self._table, added)
 
 
-def check_rewritable(table: "DeltaTable") -> None:
-    """Raise UnfitTable if rows of the table cannot be moved to other files, or not be deleted."""
+def rewritable_files(table: "DeltaTable") -> dict[str, TableFile]:
+    """Return the files of a table; UnfitTable if its rows cannot be moved to other files, or be deleted."""
     protocol, configuration = table.protocol(), table.metadata().configuration
     if unknown := sorted(set(protocol.writer_features or ()) - FEATURES):
         raise UnfitTable(f"upserts do not support features of the table: {', '.join(unknown)}")
     for name in ("delta.appendOnly", "delta.enableChangeDataFeed"):
         if configuration.get(name, "").lower() == "true":
             raise UnfitTable(f"upserts do not support tables with {name}: unset it, or use another table")
+    return {each["path"]: _file(each) for each in files_of(table)}
 
 
 def _file(action: Mapping[str, Any]) -> TableFile:
@@ -118,12 +122,14 @@ def _file(action: Mapping[str, Any]) -> TableFile:
             f"upserts cannot replace the file {action['path']}: its path is absolute, or encoded in an "
             "unusual way. OPTIMIZE in the program that has written it may help"
         )
+    constants = action.get("partition") or {}
     return TableFile(
         name=action["path"],
         path=path,
         size=action["size_bytes"],
         bounds=_bounds(action),
-        constants=action.get("partition") or {},
+        constants=constants,
+        partition=tuple(constants.items()),
     )
 
 

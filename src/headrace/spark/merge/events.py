@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from headrace.spark.errors import InvalidOption
 from headrace.spark.merge.bounds import Bounds
+from headrace.spark.merge.conversion import converted_field
 from headrace.spark.merge.upsert import END_AT, START_AT, Upsert
 
 if TYPE_CHECKING:
@@ -164,9 +165,8 @@ def newest(events: "DataFrame", upsert: Upsert) -> "DataFrame":
 
 def as_rows(events: "DataFrame", table: StructType, upsert: Upsert) -> "DataFrame":
     """Return events with the table's columns, of its types; columns that they lack are null."""
-    given = set(events.columns)
     rows = [
-        (column(each.name) if each.name in given else F.lit(None)).cast(each.dataType).alias(each.name)
+        converted_field(column(each.name), events.schema, each).alias(each.name)
         for each in table.fields
         if each.name not in (START_AT, END_AT) or not upsert.history
     ]

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyiceberg import types as iceberg
 from pyiceberg.conversions import from_bytes
+from pyiceberg.transforms import IdentityTransform
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from headrace.spark.batch import Batch
 from headrace.spark.merge.bounds import Bounds, bounds_of, known
+from headrace.spark.merge.events import column
 from headrace.spark.merge.table import Table, TableFile, TableVersion
 from headrace.spark.tables.iceberg import IcebergSink
 from headrace.spark.tables.iceberg_files import data_location, described
+from headrace.spark.tables.iceberg_partitions import PartitionField
 from headrace.spark.tables.iceberg_schema import spark_schema
+from headrace.spark.tables.iceberg_spec import fields_of
 from headrace.spark.tables.iceberg_table import (
     BATCH_ID,
     BATCH_OF,
@@ -34,8 +39,10 @@ from headrace.spark.tables.schema import UnfitTable, storable
 
 if TYPE_CHECKING:
     import pyarrow.fs
+    from pyiceberg.io.pyarrow import PyArrowFileIO
     from pyiceberg.manifest import DataFile as ManifestEntry
     from pyiceberg.table import Table as PyIcebergTable
+    from pyspark.sql import Column
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -61,18 +68,14 @@ class IcebergVersion(TableVersion):
         storable(self.schema)  # raises UnfitTable for types that Spark does not have
         self.sink = IcebergSink(options, self.schema, overwrite=False)
         self.ids = {each.name: each.field_id for each in table.schema().fields}
-        self.partition_by = ()
         self._entries = _entries(table)
-        files = needed("pyiceberg.io.pyarrow", WHAT).PyArrowFileIO(dict(table.io.properties))
-        scheme, host, _ = files.parse_location(data_location(table))
-        self.filesystem = partial(_itself, files.fs_by_scheme(scheme, host))
-        self.files = {}
-        for name, entry in self._entries.items():
-            found_scheme, found_host, path = files.parse_location(name)
-            if (found_scheme, found_host) != (scheme, host):
-                raise UnfitTable(f"upserts cannot replace the file {name}: it is not at {scheme}://{host}")
-            size, bounds = entry.file_size_in_bytes, _bounds(table, entry)
-            self.files[name] = TableFile(name=name, path=path, size=size, bounds=bounds)
+        self.files = _files(table, self._entries)
+        io = _io(table)
+        scheme, host, _ = io.parse_location(data_location(table))
+        self.filesystem = partial(_itself, io.fs_by_scheme(scheme, host))
+
+    def partition_order(self) -> "list[Column]":
+        return [order for each in fields_of(self._table) if (order := _order(each)) is not None]
 
     def has(self, batch: Batch) -> bool:
         return is_in(self._table, batch)
@@ -99,6 +102,64 @@ class IcebergVersion(TableVersion):
 
     def contains(self, added: Sequence[Any]) -> bool:
         return any(each.file_path in self.files for each in described(self._table, added))
+
+
+def check_rewritable(table: "PyIcebergTable") -> None:
+    """Raise UnfitTable if rows of the table cannot be moved to other files, or be deleted."""
+    storable(spark_schema(table.schema()))
+    _files(table, _entries(table))
+
+
+def _files(table: "PyIcebergTable", entries: "Mapping[str, ManifestEntry]") -> dict[str, TableFile]:
+    io = _io(table)
+    scheme, host, _ = io.parse_location(data_location(table))
+    found = {}
+    for name, entry in entries.items():
+        found_scheme, found_host, path = io.parse_location(name)
+        if (found_scheme, found_host) != (scheme, host):
+            raise UnfitTable(f"upserts cannot replace the file {name}: it is not at {scheme}://{host}")
+        found[name] = TableFile(
+            name=name,
+            path=path,
+            size=entry.file_size_in_bytes,
+            bounds=_bounds(table, entry),
+            constants=_constants(table, entry),
+            partition=(entry.spec_id, *_partition(entry)),
+        )
+    return found
+
+
+def _io(table: "PyIcebergTable") -> "PyArrowFileIO":
+    found: PyArrowFileIO = needed("pyiceberg.io.pyarrow", WHAT).PyArrowFileIO(dict(table.io.properties))
+    return found
+
+
+def _constants(table: "PyIcebergTable", entry: "ManifestEntry") -> dict[str, Any]:
+    """Return the values of identity partitions, whose columns files of migrated tables do not have."""
+    fields = table.specs()[entry.spec_id].fields
+    names = {each.field_id: each.name for each in table.schema().fields}
+    return {
+        names[each.source_id]: value
+        for each, value in zip(fields, _partition(entry), strict=True)
+        if isinstance(each.transform, IdentityTransform) and each.source_id in names
+    }
+
+
+def _partition(entry: "ManifestEntry") -> tuple[Any, ...]:
+    return tuple(entry.partition[n] for n in range(len(entry.partition)))
+
+
+def _order(field: PartitionField) -> "Column | None":
+    """Return an order in which rows of a partition are near each other; None for buckets.
+
+    It is only about the number of files: days are those of the session's time zone.
+    """
+    if field.transform in ("bucket", "void"):
+        return None
+    source = column(field.source[0])
+    for name in field.source[1:]:
+        source = source.getField(name)
+    return source if field.transform in ("identity", "truncate") else F.date_trunc(field.transform, source)
 
 
 def _entries(table: "PyIcebergTable") -> "dict[str, ManifestEntry]":

@@ -19,7 +19,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -27,6 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headrace.spark.batch import Batch
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.merge.bounds import may_contain
+from headrace.spark.merge.compaction import small_files
 from headrace.spark.merge.events import (
     SEQUENCE,
     Facts,
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-SMALL: Final = 0.5  # of the target size: such files are merged
-MERGED_BYTES: Final = 1 << 30  # in one batch
 EVENTS_PER_FILE: Final = 500_000
 TOMBSTONES: Final = "_headrace_tombstones"  # a directory that Delta's readers and VACUUM ignore
 
@@ -133,9 +131,9 @@ class Merge:
         """
         by_size = sum(each.size for each in removed) / self.target_file_bytes
         files = max(1, math.ceil(by_size), math.ceil(facts.count / EVENTS_PER_FILE))
-        keys = [column(name) for name in dict.fromkeys((*version.partition_by, *self.upsert.keys))]
-        spread = rows.repartition(1) if files == 1 else rows.repartitionByRange(files, *keys)
-        return spread.sortWithinPartitions(*keys)
+        order = [*version.partition_order(), *map(column, self.upsert.keys)]
+        spread = rows.repartition(1) if files == 1 else rows.repartitionByRange(files, *order)
+        return spread.sortWithinPartitions(*order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +153,7 @@ class _Attempt:
         wanted = found if upsert.history else found.where(~column(STALE))
         names = {each[FILE] for each in wanted.select(FILE).distinct().collect()}
         if compact:
-            names |= set(self._small_files())
+            names |= set(small_files(version.files.values(), self.merge.target_file_bytes))
         removed = [version.files[name] for name in sorted(names)]
         rows = version.scan(spark, removed, version.schema.fieldNames())
         tombstones = self._deletions(events)
@@ -179,14 +177,6 @@ class _Attempt:
             return None
         columns = [*self.merge.upsert.keys, SEQUENCE]
         return self.tombstones.scan(events.sparkSession, candidates, columns)
-
-    def _small_files(self) -> list[str]:
-        """Return the names of files to merge, the smallest first; none if there is only one."""
-        limit = self.merge.target_file_bytes * SMALL
-        small = sorted((each.size, each.name) for each in self.version.files.values() if each.size < limit)
-        total = accumulate(size for size, _ in small)
-        chosen = [name for (_, name), bytes_ in zip(small, total, strict=True) if bytes_ <= MERGED_BYTES]
-        return chosen if len(chosen) > 1 else []
 
     def _persisted(self, frame: "DataFrame") -> "DataFrame":
         kept = frame.persist()
@@ -238,23 +228,25 @@ def merge_into(format_: str, given: Mapping[str, str], upsert: Upsert, events: "
     """Return the merge of events with this schema into a table, by the format and options of `df.write`."""
     match format_:
         case "headrace-delta":
-            options = DeltaOptions.of(given)
+            options = DeltaOptions.of(given).requiring(upsert.columns_of_table)
             if "compactevery" not in {name.lower() for name in given}:
                 # By default only directories are compacted, because appends cannot do it safely elsewhere.
                 options = replace(options, compact_every=COMPACT_EVERY)
             return _into_delta(options, upsert, events)
         case "headrace-iceberg":
-            return _into_iceberg(IcebergOptions.of(given), upsert, events)
+            required = upsert.columns_of_table
+            return _into_iceberg(IcebergOptions.of(given).requiring(required), upsert, events)
     raise InvalidOption("format", f"{format_!r} has no upserts; expected headrace-delta or headrace-iceberg")
 
 
 def _into_delta(options: DeltaOptions, upsert: Upsert, events: "StructType") -> Merge:
     from headrace.spark.merge.delta import DeltaMergeTable  # noqa: PLC0415
 
+    schema = tombstone_schema(events, upsert)
     beside = replace(options, path=f"{options.path.rstrip('/')}/{TOMBSTONES}", partition_by=())
     return Merge(
         table=DeltaMergeTable(options, stored_schema(events, upsert)),
-        tombstones=DeltaMergeTable(beside, tombstone_schema(events, upsert))
+        tombstones=DeltaMergeTable(beside.requiring(schema.fieldNames()), schema)
         if upsert.deletes is not None
         else None,
         upsert=upsert,
@@ -266,10 +258,11 @@ def _into_delta(options: DeltaOptions, upsert: Upsert, events: "StructType") -> 
 def _into_iceberg(options: IcebergOptions, upsert: Upsert, events: "StructType") -> Merge:
     from headrace.spark.merge.iceberg import IcebergMergeTable  # noqa: PLC0415
 
-    beside = replace(options, table=f"{options.table}__tombstones")
+    schema = tombstone_schema(events, upsert)
+    beside = replace(options, table=f"{options.table}__tombstones", partition_by=())
     return Merge(
         table=IcebergMergeTable(options, stored_schema(events, upsert)),
-        tombstones=IcebergMergeTable(beside, tombstone_schema(events, upsert))
+        tombstones=IcebergMergeTable(beside.requiring(schema.fieldNames()), schema)
         if upsert.deletes is not None
         else None,
         upsert=upsert,

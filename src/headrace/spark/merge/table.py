@@ -2,7 +2,7 @@
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -17,7 +17,7 @@ from headrace.spark.tables.writers import Sink
 
 if TYPE_CHECKING:
     import pyarrow.fs
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 FILE: Final = "__file"  # the column with the name of the file that a row was read from
 Filesystem: TypeAlias = "Callable[[], pa.fs.FileSystem]"
@@ -31,7 +31,8 @@ class TableFile:
     path: str  # in the file system of the table
     size: int
     bounds: Mapping[str, Bounds]
-    constants: Mapping[str, Any] = field(default_factory=dict)  # partition columns that are not in the file
+    constants: Mapping[str, Any] = field(default_factory=dict)  # partition columns, if the file lacks them
+    partition: Hashable = ()  # files of the same partition can be merged
 
 
 class TableVersion(ABC):
@@ -39,7 +40,6 @@ class TableVersion(ABC):
 
     schema: StructType
     files: Mapping[str, TableFile]
-    partition_by: tuple[str, ...]
     sink: Sink  # writes rows of `schema`
     filesystem: Filesystem
     ids: Mapping[str, int] | None = None  # of columns, if the format identifies them by id
@@ -52,6 +52,10 @@ class TableVersion(ABC):
     @abstractmethod
     def definition(self) -> object:
         """The schema, the partitioning and the properties that matter for new files."""
+
+    @abstractmethod
+    def partition_order(self) -> "list[Column]":
+        """Return an order in which rows of the same partition are near each other."""
 
     @abstractmethod
     def replace(self, removed: Sequence[TableFile], added: Sequence[Any], batch: Batch) -> bool:
@@ -76,7 +80,7 @@ class TableVersion(ABC):
         dealt = [each for n in range(tasks) for each in by_size[n::tasks]]
         # Executors do not need the bounds.
         listed = spark.createDataFrame(
-            [(pickle.dumps(replace(each, bounds={})),) for each in dealt], "file binary"
+            [(pickle.dumps(replace(each, bounds={}, partition=())),) for each in dealt], "file binary"
         )
         return listed.mapInArrow(read, read.schema)
 

@@ -84,6 +84,11 @@ class Upsert:
         """Columns that the table must have. With history, the sequence is in the column __START_AT."""
         return self.keys if self.history else (*self.keys, *self.sequence_by)
 
+    @property
+    def columns_of_table(self) -> tuple[str, ...]:
+        """Columns that an existing table must have, because its rows are found and compared by them."""
+        return (*self.required, START_AT, END_AT) if self.history else self.required
+
     def is_stored(self, column: str) -> bool:
         """Return whether a column of the events is written to the table."""
         if self.columns:

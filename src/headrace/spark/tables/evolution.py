@@ -4,7 +4,7 @@ New columns are added and types are widened, also in structs, lists and the valu
 renamed or dropped only if a rule names them. Without rules, a DataFrame that does not fit is refused.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -28,12 +28,14 @@ class Rules:
 
     renames: new names of columns by their old ones.
     drops: columns that are dropped from the table.
+    required: columns that an existing table has to have: they are widened, but not added or extended.
     """
 
     add: bool = False
     widen: bool = False
     renames: Mapping[str, str] = field(default_factory=dict)
     drops: tuple[str, ...] = ()
+    required: Collection[str] = ()
 
     def __bool__(self) -> bool:
         return bool(self.add or self.widen or self.renames or self.drops)
@@ -103,7 +105,14 @@ def _check_names(given: StructType, table: StructType, rules: Rules) -> None:
         known = by_lower.get(each.name.lower(), each.name)
         if known != each.name:
             raise UnfitTable(f"column {each.name!r} is called {known!r} in the table: rename it")
-        if each.name not in table.fieldNames() and not rules.add:
+        if each.name in table.fieldNames():
+            continue
+        if each.name in rules.required:
+            raise UnfitTable(
+                f"column {each.name!r} is not in the table, whose rows upserts find and compare by it: "
+                "write to another table"
+            )
+        if not rules.add:
             raise UnfitTable(f'column {each.name!r} is not in the table: drop it, or set evolve to "add"')
 
 
@@ -119,6 +128,8 @@ def _check_missing(given: StructType, table: StructType, path: tuple[str, ...]) 
 def _struct_changes(
     given: StructType, table: StructType, rules: Rules, path: tuple[str, ...]
 ) -> Iterator[Change]:
+    if path and path[0] in rules.required and given.fieldNames() != table.fieldNames():
+        raise _unfit(given, table, path)
     for each in given.fields:
         inner = (*path, each.name)
         if each.name in table.fieldNames():

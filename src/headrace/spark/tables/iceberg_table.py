@@ -60,15 +60,20 @@ def open_table(options: IcebergOptions, schema: StructType) -> "Table":
     return table
 
 
-def check_table(options: IcebergOptions, schema: StructType) -> "list[Change]":
-    """Return the changes that an existing table needs; UnfitTable if rows of this schema do not fit."""
+def load_table(options: IcebergOptions) -> "Table":
+    """Return an existing table, without a check."""
     needed("pyiceberg.io.pyarrow", WHAT)
+    catalog = needed("pyiceberg.catalog", WHAT).load_catalog(options.catalog_name, **options.catalog)
+    table: Table = catalog.load_table(options.table)
+    return table
+
+
+def check_table(table: "Table", schema: StructType, options: IcebergOptions) -> "list[Change]":
+    """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
     from headrace.spark.tables.iceberg_evolution import needed_changes  # noqa: PLC0415
     from headrace.spark.tables.iceberg_spec import check_spec, fields_of  # noqa: PLC0415
 
     storable(schema)
-    catalog = needed("pyiceberg.catalog", WHAT).load_catalog(options.catalog_name, **options.catalog)
-    table = catalog.load_table(options.table)
     check_spec(table, options.partition_by)
     fields_of(table)
     return needed_changes(table, schema, options.evolve)

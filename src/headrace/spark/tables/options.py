@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -89,6 +89,10 @@ class DeltaOptions:
             target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
 
+    def requiring(self, columns: Collection[str]) -> "DeltaOptions":
+        """Return the options of a table that has to have these columns if it exists."""
+        return replace(self, evolve=replace(self.evolve, required=columns))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergOptions:
@@ -128,6 +132,10 @@ class IcebergOptions:
             compact_every=options.integer("compactEvery", COMPACT_EVERY, least=0),
             target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
+
+    def requiring(self, columns: Collection[str]) -> "IcebergOptions":
+        """Return the options of a table that has to have these columns if it exists."""
+        return replace(self, evolve=replace(self.evolve, required=columns))
 
 
 def _resolved(prefix: str, given: Mapping[str, str]) -> dict[str, str]:

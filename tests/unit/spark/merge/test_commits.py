@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyiceberg.transforms import BucketTransform
 from pyspark.sql.types import StructType
 
 from headrace.spark.batch import Batch
@@ -15,22 +16,28 @@ from headrace.spark.merge.bounds import Bounds
 from headrace.spark.merge.delta import DeltaMergeTable
 from headrace.spark.merge.iceberg import IcebergMergeTable
 from headrace.spark.merge.table import Table, TableVersion
+from headrace.spark.tables.iceberg_table import load_table
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 from headrace.spark.tables.schema import UnfitTable
 
 SCHEMA = StructType().add("id", "long").add("site", "string")
+SITE = "a b%c/ä'+?"
 
 
-@pytest.fixture(params=["delta", "delta in partitions", "iceberg"])
+def iceberg(root: Path, *partition_by: str) -> IcebergOptions:
+    catalog = {"type": "sql", "uri": f"sqlite:///{root}/c.db", "warehouse": f"file://{root}"}
+    return IcebergOptions(table="shop.rows", given_catalog=catalog, partition_by=partition_by)
+
+
+@pytest.fixture(params=["delta", "delta in partitions", "iceberg", "iceberg in partitions"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
-    if request.param == "iceberg":
-        catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}"}
-        return IcebergMergeTable(IcebergOptions(table="shop.rows", given_catalog=catalog), SCHEMA)
     partition_by = ("site",) if request.param.endswith("partitions") else ()
+    if request.param.startswith("iceberg"):
+        return IcebergMergeTable(iceberg(tmp_path, *partition_by), SCHEMA)
     return DeltaMergeTable(DeltaOptions(path=str(tmp_path / "table"), partition_by=partition_by), SCHEMA)
 
 
-def write(version: TableVersion, ids: Sequence[int], site: str = "a b%c/ä'+?") -> Sequence[Any]:
+def write(version: TableVersion, ids: Sequence[int], site: str = SITE) -> Sequence[Any]:
     rows = pa.record_batch({"id": pa.array(ids, pa.int64()), "site": [site] * len(ids)})
     return version.sink.write(iter([rows]))
 
@@ -89,6 +96,24 @@ def test_a_batch_without_files_is_recorded_and_makes_a_version(table: Table) -> 
     assert table.load().has(Batch("one", 5))
     assert rows(table.load()) == 1
     assert not other.replace([], [], Batch("other", 5))
+
+
+def test_files_of_an_older_partitioning_are_replaced_by_files_of_the_current_one(tmp_path: Path) -> None:
+    options = iceberg(tmp_path, "site")
+    add(IcebergMergeTable(options, SCHEMA), [1, 2], 0)
+    table = load_table(options)
+    with table.update_spec() as update:
+        update.remove_field("site")
+        update.add_field("id", BucketTransform(4), "id_bucket")
+    version = IcebergMergeTable(iceberg(tmp_path), SCHEMA).load()
+    (old,) = version.files.values()
+    assert old.constants == {"site": SITE}
+
+    assert version.replace([old], write(version, [1]), Batch("query", 1))
+
+    found = IcebergMergeTable(iceberg(tmp_path), SCHEMA).load()
+    assert rows(found) == 1
+    assert [each.partition != old.partition for each in found.files.values()] == [True]
 
 
 @pytest.mark.parametrize("setting", ["delta.appendOnly", "delta.enableChangeDataFeed"])

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from headrace.spark.merge.table import column_names, completed
+from headrace.spark.merge.compaction import MERGED_BYTES, small_files
+from headrace.spark.merge.table import TableFile, column_names, completed
 
 
 def schema(*names: str, **ids: int) -> pa.Schema:
@@ -41,3 +42,21 @@ def test_a_batch_is_completed_with_partition_values_and_nulls_and_cast(tmp_path:
     day = dt.date(2026, 1, 1)
     assert list(rows({"id": "old"})) == [{"day": day, "id": n, "tags": None} for n in (1, 2)]
     assert list(rows({})) == [{"day": day, "id": None, "tags": None}] * 2  # a file without wanted columns
+
+
+def files(*found: tuple[str, int]) -> list[TableFile]:
+    """Files by their partition and size."""
+    return [
+        TableFile(name=f"{place}-{n}", path="", size=size, bounds={}, partition=(place,))
+        for n, (place, size) in enumerate(found)
+    ]
+
+
+def test_small_files_are_merged_in_partitions_that_have_several() -> None:
+    assert small_files(files(("a", 60), ("a", 49), ("b", 30), ("a", 10), ("c", 20)), 100) == ["a-3", "a-1"]
+    assert small_files(files(("a", 10), ("b", 10)), 100) == []
+
+
+def test_a_merge_of_small_files_is_bounded() -> None:
+    some = files(*(("a", MERGED_BYTES // 2) for _ in range(3)))
+    assert small_files(some, 4 * MERGED_BYTES) == ["a-0", "a-1"]

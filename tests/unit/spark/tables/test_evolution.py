@@ -98,6 +98,16 @@ def test_columns_are_renamed_and_dropped_only_by_a_rule() -> None:
             "'id' is to be dropped from the table, and the DataFrame has it",
         ),
         (struct(map=MapType(LONG, INT)), ALL, "'map' is map<int,int> in the table"),
+        (
+            struct(key=INT, more=INT),
+            Rules(add=True, required=("key",)),
+            "'key' is not in the table, whose rows upserts find and compare by it",
+        ),
+        (
+            struct(at=struct(x=INT, y=INT)),
+            Rules(add=True, required=("at",)),
+            "'at' is struct<x:int> in the table, and struct<x:int,y:int> in the DataFrame",
+        ),
     ],
 )
 def test_what_the_rules_do_not_allow_is_refused(given: StructType, rules: Rules, sentence: str) -> None:
@@ -105,6 +115,18 @@ def test_what_the_rules_do_not_allow_is_refused(given: StructType, rules: Rules,
     with pytest.raises(UnfitTable) as refusal:
         found(given, table, rules)
     assert sentence in str(refusal.value)
+
+
+def test_a_required_column_is_widened_and_renamed_but_its_fields_keep_their_order() -> None:
+    rules = Rules(widen=True, renames={"key": "id"}, required=("id", "at"))
+    table = struct(key=INT, at=struct(x=INT, y=INT))
+    assert found(struct(id=LONG, at=struct(x=LONG, y=INT)), table, rules) == [
+        "rename key to id",
+        "widen id to bigint",
+        "widen at.x to bigint",
+    ]
+    with pytest.raises(UnfitTable, match="'at' is struct<x:int,y:int> in the table"):
+        found(struct(id=INT, at=struct(y=INT, x=INT)), table, rules)
 
 
 def test_a_column_that_is_not_nullable_has_to_be_there() -> None:
