@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
+from pyiceberg.catalog import load_catalog
+from pyiceberg.schema import Schema as IcebergSchema
+from pyiceberg.types import DoubleType, NestedField, StringType, TimeType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -143,6 +146,42 @@ def test_the_columns_of_a_table_have_to_fit(
     assert fits.says == f"Delta table {path} exists, and the columns fit"
     by = of_sink(spark, broker, tmp_path, Delta(str(tmp_path / "other"), partition_by=["day"]))
     assert by.says.startswith("option 'partitionBy': there is no column 'day'")
+
+
+def test_a_table_for_upserts_has_to_be_one_whose_rows_can_be_replaced(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path
+) -> None:
+    columns = [Field("id", PrimitiveType("string")), Field("price", PrimitiveType("double"))]
+    path = str(tmp_path / "append-only")
+    DeltaTable.create(path, Schema(columns), configuration={"delta.appendOnly": "true"})
+    merged = Delta(path).upsert(keys="id", sequence_by="price")
+    assert of_sink(spark, broker, tmp_path, Delta(path)).good
+    said = of_sink(spark, broker, tmp_path, merged).says
+    assert said == "upserts do not support tables with delta.appendOnly: unset it, or use another table"
+
+    path = str(tmp_path / "without-key")
+    DeltaTable.create(path, Schema(columns[1:]))
+    merged = Delta(path, evolve=["add"]).upsert(keys="id", sequence_by="price")
+    assert of_sink(spark, broker, tmp_path, merged).says.startswith("column 'id' is not in the table, whose")
+    appended = of_sink(spark, broker, tmp_path, Delta(path, evolve=["add"]))
+    assert appended.says == f"Delta table {path} exists, and will change: add id string"
+
+
+def test_an_iceberg_table_for_upserts_has_to_be_one_that_spark_can_read(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path
+) -> None:
+    settings = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
+    catalog = load_catalog("default", **settings)
+    catalog.create_namespace("shop")
+    columns = [("id", StringType()), ("price", DoubleType()), ("time", TimeType())]
+    fields = [NestedField(n, *each, required=False) for n, each in enumerate(columns, 1)]
+    catalog.create_table("shop.orders", IcebergSchema(*fields))
+    target = Iceberg("shop.orders", settings)
+
+    assert of_sink(spark, broker, tmp_path, target).good
+    said = of_sink(spark, broker, tmp_path, target.upsert(keys="id", sequence_by="price")).says
+    assert said.startswith("column 'time' is time, which tables do not have")
+    catalog.close()
 
 
 def test_a_directory_has_to_be_one_that_can_be_written_to(
