@@ -3,11 +3,12 @@
 What is left out, and why, is in FINDINGS.md beside this file.
 """
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+from subprocesses import environment_with_tests
 
 HERE = Path(__file__).parent
 SUITE_TIMEOUT_S = 300
@@ -21,7 +22,7 @@ def test_the_suite_passes(tmp_path: Path) -> None:
     suite = subprocess.run(
         [sys.executable, "-m", "pytest", *adapter, "--pyargs", "kazoo.tests", "-q", "-n", "2"],
         cwd=tmp_path,
-        env=os.environ | alone | {"PYTHONPATH": str(HERE.parent), "KAZOO_ALLOWED": " ".join(allowed)},
+        env=environment_with_tests() | alone | {"KAZOO_ALLOWED": " ".join(allowed)},
         capture_output=True,
         text=True,
         check=False,

@@ -11,6 +11,7 @@ from compat.kafka_tools.server import KafkaServer
 from compat.kafka_tools.written import SETTINGS as KAFKA_SETTINGS
 from spark.plant import Plant
 from spark.queries import Queries
+from spark.registry_plant import Gateway, RegistryPlant
 from spark.session import spark_session
 from spark.topics import SETTINGS, fill_topics
 from wire.process import BrokerProcess
@@ -57,5 +58,23 @@ def queries(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> Itera
 @pytest.fixture
 def plant(spark: SparkSession, broker: BrokerProcess, tmp_path: Path) -> Iterator[Plant]:
     yield Plant(spark, broker.bootstrap, tmp_path)
+    for query in spark.streams.active:
+        query.stop()
+
+
+@pytest.fixture(scope="module")
+def gateway(broker: BrokerProcess) -> Iterator[Gateway]:
+    """A registry on the shared broker, which tests may stop and start again."""
+    running = Gateway(broker.bootstrap)
+    running.start()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def registry_plant(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path, gateway: Gateway
+) -> Iterator[RegistryPlant]:
+    yield RegistryPlant(spark, broker.bootstrap, tmp_path, gateway)
     for query in spark.streams.active:
         query.stop()

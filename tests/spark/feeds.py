@@ -14,10 +14,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import StructType
 
 from spark.session import spark_session
+from subprocesses import environment_with_tests
 
 STREAM_TIMEOUT_S: Final = 300
 SCHEMA: Final = "id long, name string"
-TESTS: Final = Path(__file__).parents[1]
 
 
 class Feed:
@@ -95,7 +95,7 @@ def killed_after_commit(root: Path, source: type[DataSource], options: Mapping[s
     with (root / "driver.log").open("w") as log:
         driver = subprocess.run(
             [sys.executable, "-c", program],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+            env=environment_with_tests(),
             stdout=log,
             stderr=log,  # not a pipe: workers that outlive the driver would hold it open
             timeout=STREAM_TIMEOUT_S,

@@ -14,12 +14,10 @@ from pyspark.sql import SparkSession
 from headrace.client.schemas.registry import Reference, Schema
 from headrace.client.schemas.registry import Registry as Client
 from headrace.http.serving import serve_in_thread
-from headrace.pipeline import Pipeline
 from headrace.pipeline.runner import Runner
-from headrace.pipeline.state import State
-from headrace.pipeline.topics import create, missing_topics
 from ports import free_port
-from wire.confluent import read, send
+from spark.plant import Plant
+from wire.confluent import read
 
 PATIENCE_S: Final = 240
 
@@ -53,24 +51,12 @@ class Gateway:
         return Client(self.url).register(subject, Schema(text=text, references=tuple(others))).id
 
 
-class RegistryPlant:
-    """Runs pipelines against one broker; their state is in the test's directory."""
+class RegistryPlant(Plant):
+    """Runs pipelines that decode by a registry."""
 
     def __init__(self, spark: SparkSession, bootstrap: str, root: Path, gateway: Gateway) -> None:
-        self.spark = spark
-        self.bootstrap = bootstrap
-        self.root = root
+        super().__init__(spark, bootstrap, root)
         self.gateway = gateway
-
-    def state(self, pipeline: Pipeline) -> State:
-        return State(self.root / "state", pipeline.name)
-
-    def runner(self, pipeline: Pipeline) -> Runner:
-        create(pipeline, self.bootstrap, missing_topics(pipeline, self.bootstrap))
-        return Runner(self.spark, pipeline, self.bootstrap, self.state(pipeline))
-
-    def run(self, pipeline: Pipeline) -> None:
-        self.runner(pipeline).run(to_the_end=True)
 
     @contextmanager
     def beside(self, runner: Runner, act: Any) -> Iterator[None]:
@@ -94,13 +80,6 @@ class RegistryPlant:
             thread.join()
         if failed:
             raise failed[0]
-
-    def feed(self, topic: str, *values: bytes | None, **more: Any) -> None:
-        messages = [{"value": each, "partition": 0, **more} for each in values]
-        assert [error for error, _ in send(self.bootstrap, topic, messages) if error] == []
-
-    def rows(self, topic: str) -> list[dict[str, Any]]:
-        return [json.loads(each.value()) for each in read(self.bootstrap, topic)]
 
     def reasons(self, topic: str) -> list[str]:
         """Of the dead letters of a topic."""

@@ -1,16 +1,15 @@
 """Programs that write to one table at the same time, each in a process of its own."""
 
 import json
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
-TESTS: Final = Path(__file__).parents[1]
+from subprocesses import environment_with_tests
+
 TIME_LIMIT_S: Final = 240
 BATCHES: Final = 12
 
@@ -112,7 +111,7 @@ def _watch_input() -> Any:
 def start(program: str, *arguments: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         [sys.executable, "-m", "spark.table_writers", program, *arguments],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+        env=environment_with_tests(),
         stdin=stdin,
     )
 

@@ -3,7 +3,7 @@
 import io
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,8 @@ from spark.change_events import (
     history_of_source,
     json_value,
 )
-from spark.registry_plant import Gateway, RegistryPlant
+from spark.registry_plant import RegistryPlant
 from wire.confluent import make_topic, read, send
-from wire.process import BrokerProcess
 
 ROW = Json("id bigint, name string, amount int")
 VALUE = {
@@ -65,27 +64,10 @@ ENVELOPE = {
 }
 
 
-@pytest.fixture(scope="module")
-def gateway(broker: BrokerProcess) -> Iterator[Gateway]:
-    running = Gateway(broker.bootstrap)
-    running.start()
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def plant(
-    spark: SparkSession, broker: BrokerProcess, tmp_path: Path, gateway: Gateway
-) -> Iterator[RegistryPlant]:
-    yield RegistryPlant(spark, broker.bootstrap, tmp_path, gateway)
-    for query in spark.streams.active:
-        query.stop()
-
-
-def produce(plant: RegistryPlant, topic: str, values: Sequence[tuple[int, bytes | None]]) -> None:
+def produce(registry_plant: RegistryPlant, topic: str, values: Sequence[tuple[int, bytes | None]]) -> None:
     """Send values with the keys of their rows, each key to one partition."""
     messages = [{"key": b"%d" % key, "value": value, "partition": key % 2} for key, value in values]
-    assert [error for error, _ in send(plant.bootstrap, topic, messages) if error] == []
+    assert [error for error, _ in send(registry_plant.bootstrap, topic, messages) if error] == []
 
 
 def customers(name: str, decode: Debezium, path: Path, **options: str) -> Pipeline:
@@ -151,7 +133,7 @@ def test_events_in_json_become_rows_and_what_is_no_event_says_why(spark: SparkSe
     assert last[-2] == f"it is JSON, but not a change event of {ROW.schema}"
 
 
-def test_a_pipeline_keeps_a_table_equal_to_the_source(plant: RegistryPlant) -> None:
+def test_a_pipeline_keeps_a_table_equal_to_the_source(registry_plant: RegistryPlant) -> None:
     chance = random.Random(21)
     changes = history_of_source(chance, keys=20, changes=150)
     values: list[tuple[int, bytes | None]] = []
@@ -160,33 +142,37 @@ def test_a_pipeline_keeps_a_table_equal_to_the_source(plant: RegistryPlant) -> N
         if each.op == "d":
             values.append((each.id, None))
     values.insert(50, (1, b"no event"))
-    make_topic(plant.bootstrap, "customers", partitions=2)
-    produce(plant, "customers", values)
-    path = plant.root / "table"
+    make_topic(registry_plant.bootstrap, "customers", partitions=2)
+    produce(registry_plant, "customers", values)
+    path = registry_plant.root / "table"
     pipeline = customers("customers", Debezium(ROW), path, maxOffsetsPerTrigger="150")
-    checker = Checker(plant.spark, pipeline, plant.bootstrap, plant.state(pipeline))
+    checker = Checker(
+        registry_plant.spark, pipeline, registry_plant.bootstrap, registry_plant.state(pipeline)
+    )
     assert [each for each in checker.findings() if not each.good] == []
 
     told: list[Progress] = []
-    create(pipeline, plant.bootstrap, missing_topics(pipeline, plant.bootstrap))
-    state = plant.state(pipeline)
-    Runner(plant.spark, pipeline, plant.bootstrap, state, [told.append]).run(to_the_end=True)
+    create(pipeline, registry_plant.bootstrap, missing_topics(pipeline, registry_plant.bootstrap))
+    state = registry_plant.state(pipeline)
+    Runner(registry_plant.spark, pipeline, registry_plant.bootstrap, state, [told.append]).run(
+        to_the_end=True
+    )
 
     assert rows_of(path) == final_rows(changes)
     good = [value for _, value in values if value not in (None, b"no event")]
     assert sum(each.written for each in told if each.query == "customers.table") == len(good)
-    assert [each.value() for each in read(plant.bootstrap, "customers.dead-letters", partitions=[0, 1])] == [
-        b"no event"
-    ]
+    assert [
+        each.value() for each in read(registry_plant.bootstrap, "customers.dead-letters", partitions=[0, 1])
+    ] == [b"no event"]
     late = Change(1000, "x", 1, "c", 10_000)
-    produce(plant, "customers", [(late.id, json_value(late, wrapped=True)), *values[:20]])
-    plant.run(pipeline)
+    produce(registry_plant, "customers", [(late.id, json_value(late, wrapped=True)), *values[:20]])
+    registry_plant.run(pipeline)
     assert rows_of(path) == final_rows([*changes, late])
 
 
 @pytest.mark.long
-def test_events_in_avro_are_decoded_by_the_registry(plant: RegistryPlant) -> None:
-    number = plant.gateway.register("clients-value", ENVELOPE)
+def test_events_in_avro_are_decoded_by_the_registry(registry_plant: RegistryPlant) -> None:
+    number = registry_plant.gateway.register("clients-value", ENVELOPE)
     changes = history_of_source(random.Random(5), keys=6, changes=40)
 
     def value(change: Change) -> bytes:
@@ -194,15 +180,15 @@ def test_events_in_avro_are_decoded_by_the_registry(plant: RegistryPlant) -> Non
         fastavro.schemaless_writer(stream, fastavro.parse_schema(ENVELOPE), envelope(change))
         return b"\0" + number.to_bytes(4) + stream.getvalue()
 
-    make_topic(plant.bootstrap, "clients", partitions=2)
-    produce(plant, "clients", [(each.id, value(each)) for each in reversed(changes)])
-    produce(plant, "clients", [(3, None)])
-    path = plant.root / "table"
-    decoder = Debezium(Registry(plant.gateway.url))
+    make_topic(registry_plant.bootstrap, "clients", partitions=2)
+    produce(registry_plant, "clients", [(each.id, value(each)) for each in reversed(changes)])
+    produce(registry_plant, "clients", [(3, None)])
+    path = registry_plant.root / "table"
+    decoder = Debezium(Registry(registry_plant.gateway.url))
 
-    plant.run(customers("clients", decoder, path))
+    registry_plant.run(customers("clients", decoder, path))
 
     assert rows_of(path) == final_rows(changes)
-    plant.gateway.register("flat-value", VALUE)
+    registry_plant.gateway.register("flat-value", VALUE)
     with pytest.raises(PipelineError, match="is not the envelope of change events: it has no field after"):
         decoder.settled("flat")

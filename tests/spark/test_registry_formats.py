@@ -19,7 +19,6 @@ from headrace.registry.formats.protobuf import parse
 from spark.queries import OURS, Queries
 from spark.registry_plant import Gateway, serialized
 from wire.confluent import make_topic, send
-from wire.process import BrokerProcess
 
 NOON_MS = 1767268800000
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC).astimezone().replace(tzinfo=None)  # as PySpark tells it
@@ -42,14 +41,6 @@ PROTOBUF = [
     """syntax = "proto3"; message Order { int64 number = 1; repeated Line lines = 2; }
         message Line { string item = 1; }""",
 ]
-
-
-@pytest.fixture(scope="module")
-def gateway(broker: BrokerProcess) -> Iterator[Gateway]:
-    running = Gateway(broker.bootstrap)
-    running.start()
-    yield running
-    running.close()
 
 
 def avro_orders(gateway: Gateway) -> Iterator[bytes]:

@@ -1,41 +1,25 @@
 """A pipeline over records whose schemas are named in headers, or before the data, or not at all."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka.schema_registry import header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from headrace.pipeline import Pipeline, Registry, Topic
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.formats.protobuf import parse
 from spark.registry_plant import Gateway, RegistryPlant
 from wire.confluent import make_topic, send
-from wire.process import BrokerProcess
 
 ORDER = """{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}"""
 SHOP = 'syntax = "proto3"; message Other {} message Shop { string name = 1; }'
 BY_HEADER = {"schema.id.serializer": header_schema_id_serializer}
 STRANGER = ("__value_schema_id", b"\1" + bytes(16))
-
-
-@pytest.fixture(scope="module")
-def gateway(broker: BrokerProcess) -> Iterator[Gateway]:
-    running = Gateway(broker.bootstrap)
-    running.start()
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def plant(spark: SparkSession, broker: BrokerProcess, tmp_path: Path, gateway: Gateway) -> RegistryPlant:
-    return RegistryPlant(spark, broker.bootstrap, tmp_path, gateway)
 
 
 def messages(gateway: Gateway, topic: str) -> Iterator[dict[str, Any]]:
@@ -51,12 +35,14 @@ def messages(gateway: Gateway, topic: str) -> Iterator[dict[str, Any]]:
         yield {"key": key, "value": value, "headers": headers}
 
 
-def test_rows_are_the_same_wherever_a_schema_is_named(plant: RegistryPlant, gateway: Gateway) -> None:
-    make_topic(plant.bootstrap, "headed")
+def test_rows_are_the_same_wherever_a_schema_is_named(
+    registry_plant: RegistryPlant, gateway: Gateway
+) -> None:
+    make_topic(registry_plant.bootstrap, "headed")
     good = list(messages(gateway, "headed"))
     unknown = {**good[0], "headers": [STRANGER, *good[0]["headers"][1:]]}
     deleted = {**good[0], "value": None}
-    send(plant.bootstrap, "headed", [{"partition": 0, **each} for each in (*good, unknown, deleted)])
+    send(registry_plant.bootstrap, "headed", [{"partition": 0, **each} for each in (*good, unknown, deleted)])
     pipeline = Pipeline("headed")
     pipeline.source(
         "orders",
@@ -70,10 +56,10 @@ def test_rows_are_the_same_wherever_a_schema_is_named(plant: RegistryPlant, gate
     def out(orders: DataFrame) -> DataFrame:
         return orders.select("id", "_key.name").where("id is not null")
 
-    plant.run(pipeline)
+    registry_plant.run(pipeline)
 
-    assert sorted((each["id"], each["name"]) for each in plant.rows("headed-out")) == [
+    assert sorted((each["id"], each["name"]) for each in registry_plant.rows("headed-out")) == [
         (number, f"shop {number}") for number in range(1, 5)
     ]
-    (reason,) = plant.reasons("headed")
+    (reason,) = registry_plant.reasons("headed")
     assert reason.endswith("its schema 00000000-0000-0000-0000-000000000000 is not in the registry")

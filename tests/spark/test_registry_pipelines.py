@@ -2,23 +2,20 @@
 
 import io
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from cluster.waiting import until
 from headrace.pipeline import Delta, Pipeline, PipelineError, Registry, Topic
 from headrace.pipeline.checker import Checker
 from headrace.pipeline.plan import plan
-from spark.registry_plant import PATIENCE_S, Gateway, RegistryPlant
+from spark.registry_plant import PATIENCE_S, RegistryPlant
 from wire.confluent import make_topic
-from wire.process import BrokerProcess
 
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "shop", "type": "string"}]}
 
@@ -37,23 +34,6 @@ def record(schema_id: int, schema: dict[str, Any], **value: Any) -> bytes:
     return b"\0" + schema_id.to_bytes(4) + stream.getvalue()
 
 
-@pytest.fixture(scope="module")
-def gateway(broker: BrokerProcess) -> Iterator[Gateway]:
-    running = Gateway(broker.bootstrap)
-    running.start()
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def plant(
-    spark: SparkSession, broker: BrokerProcess, tmp_path: Path, gateway: Gateway
-) -> Iterator[RegistryPlant]:
-    yield RegistryPlant(spark, broker.bootstrap, tmp_path, gateway)
-    for query in spark.streams.active:
-        query.stop()
-
-
 def declared(name: str, registry: Registry, **source: Any) -> Pipeline:
     pipeline = Pipeline(name)
     pipeline.source("orders", topic=name, decode=registry, **source)
@@ -65,57 +45,61 @@ def declared(name: str, registry: Registry, **source: Any) -> Pipeline:
     return pipeline
 
 
-def said(plant: RegistryPlant, pipeline: Pipeline) -> dict[str, str]:
+def said(registry_plant: RegistryPlant, pipeline: Pipeline) -> dict[str, str]:
     """What `check` says of everything."""
-    checker = Checker(plant.spark, pipeline, plant.bootstrap, plant.state(pipeline))
+    checker = Checker(
+        registry_plant.spark, pipeline, registry_plant.bootstrap, registry_plant.state(pipeline)
+    )
     return {each.what: each.says for each in checker.findings()}
 
 
 @pytest.mark.long
 def test_an_id_that_is_new_while_the_registry_is_away_is_waited_for_and_no_row_is_lost(
-    plant: RegistryPlant,
+    registry_plant: RegistryPlant,
 ) -> None:
-    gateway = plant.gateway
-    make_topic(plant.bootstrap, "away")
+    gateway = registry_plant.gateway
+    make_topic(registry_plant.bootstrap, "away")
     old, new = (gateway.register("away-value", each) for each in (order(), order(ITEM)))
     key = record(gateway.register("away-key", KEY), KEY, shop="north")
     pipeline = declared("away", Registry(gateway.url), key=Registry(gateway.url))
-    plant.feed("away", record(old, order(), id=1), b"no id", key=key)
-    plant.feed("away", record(old, order(), id=2), key=b"no id")
-    runner = plant.runner(pipeline)
+    registry_plant.feed("away", [record(old, order(), id=1), b"no id"], key=key)
+    registry_plant.feed("away", [record(old, order(), id=2)], key=b"no id")
+    runner = registry_plant.runner(pipeline)
 
     def go_on() -> None:
-        until("there is a row", lambda: plant.rows("away-out"), timeout_s=PATIENCE_S)
-        until("there are letters", lambda: len(plant.reasons("away")) == 2, timeout_s=PATIENCE_S)
+        until("there is a row", lambda: registry_plant.rows("away-out"), timeout_s=PATIENCE_S)
+        until("there are letters", lambda: len(registry_plant.reasons("away")) == 2, timeout_s=PATIENCE_S)
         later = gateway.register("away-value", order(ITEM, PRICE))
         gateway.stop()
-        plant.feed("away", record(new, order(ITEM), id=3, item="tea"), key=key)
-        plant.feed("away", record(later, order(ITEM, PRICE), id=4, item="safe", price=9.0))
-        asked = plant.spark.streams.active[0]
+        registry_plant.feed("away", [record(new, order(ITEM), id=3, item="tea")], key=key)
+        registry_plant.feed("away", [record(later, order(ITEM, PRICE), id=4, item="safe", price=9.0)])
+        asked = registry_plant.spark.streams.active[0]
         until("a batch waits", lambda: asked.status["isDataAvailable"], timeout_s=PATIENCE_S)
         gateway.start()
-        until("all rows are there", lambda: len(plant.rows("away-out")) == 3, timeout_s=PATIENCE_S)
+        until("all rows are there", lambda: len(registry_plant.rows("away-out")) == 3, timeout_s=PATIENCE_S)
 
-    with plant.beside(runner, go_on):
+    with registry_plant.beside(runner, go_on):
         runner.run()
 
     north = {"shop": "north"}
-    assert plant.rows("away-out") == [
+    assert registry_plant.rows("away-out") == [
         {"id": 1, "_key": north},
         {"id": 3, "item": "tea", "_key": north},
         {"id": 4, "item": "safe"},
     ]
-    first, second = plant.reasons("away")
+    first, second = registry_plant.reasons("away")
     assert first.startswith("it has no schema id: it begins with 0x6e")
     assert second.startswith("its key: it has no schema id: it begins with 0x6e")
 
 
 @pytest.mark.long
-def test_a_registry_that_stays_away_ends_the_pipeline_and_the_next_run_goes_on(plant: RegistryPlant) -> None:
-    gateway = plant.gateway
-    make_topic(plant.bootstrap, "gone")
-    plant.feed("gone", record(gateway.register("gone-value", order()), order(), id=1))
-    file = plant.root / "order.avsc"
+def test_a_registry_that_stays_away_ends_the_pipeline_and_the_next_run_goes_on(
+    registry_plant: RegistryPlant,
+) -> None:
+    gateway = registry_plant.gateway
+    make_topic(registry_plant.bootstrap, "gone")
+    registry_plant.feed("gone", [record(gateway.register("gone-value", order()), order(), id=1)])
+    file = registry_plant.root / "order.avsc"
     file.write_text(json.dumps(order()))  # what the columns are is known without the registry
     registry = Registry(gateway.url, schema=str(file), patience_s=0.5)
     pipeline = declared("gone", registry, bad_rows="drop")
@@ -125,50 +109,52 @@ def test_a_registry_that_stays_away_ends_the_pipeline_and_the_next_run_goes_on(p
         with pytest.raises(
             PipelineError, match=r"^gone.out: schema \d+ cannot be fetched: no registry answers at http"
         ):
-            plant.run(pipeline)
+            registry_plant.run(pipeline)
     finally:
         gateway.start()
-    plant.run(pipeline)
+    registry_plant.run(pipeline)
 
-    assert plant.rows("gone-out") == [{"id": 1}]
+    assert registry_plant.rows("gone-out") == [{"id": 1}]
 
 
-def test_a_new_version_is_taken_up_by_the_next_run_and_has_to_fit_a_table(plant: RegistryPlant) -> None:
-    gateway = plant.gateway
-    make_topic(plant.bootstrap, "grown")
+def test_a_new_version_is_taken_up_by_the_next_run_and_has_to_fit_a_table(
+    registry_plant: RegistryPlant,
+) -> None:
+    gateway = registry_plant.gateway
+    make_topic(registry_plant.bootstrap, "grown")
     old = gateway.register("grown-value", order())
     pipeline = declared("grown", Registry(gateway.url), bad_rows="drop")
-    assert said(plant, pipeline)["source orders"] == "1 partitions of grown; id bigint"
-    plant.feed("grown", record(old, order(), id=1))
-    plant.run(pipeline)
+    assert said(registry_plant, pipeline)["source orders"] == "1 partitions of grown; id bigint"
+    registry_plant.feed("grown", [record(old, order(), id=1)])
+    registry_plant.run(pipeline)
 
     new = gateway.register("grown-value", order(ITEM))
-    plant.feed("grown", record(new, order(ITEM), id=2, item="tea"))
-    plant.run(pipeline)
-    assert plant.rows("grown-out") == [{"id": 1}, {"id": 2, "item": "tea"}]
+    registry_plant.feed("grown", [record(new, order(ITEM), id=2, item="tea")])
+    registry_plant.run(pipeline)
+    assert registry_plant.rows("grown-out") == [{"id": 1}, {"id": 2, "item": "tea"}]
 
-    path = str(plant.root / "table")
+    path = str(registry_plant.root / "table")
     DeltaTable.create(path, Schema([Field("id", PrimitiveType("long"))]))
 
     @pipeline.sink(Delta(path))
     def table(orders: DataFrame) -> DataFrame:
         return orders.drop("_record")
 
-    found = said(plant, pipeline)
+    found = said(registry_plant, pipeline)
     assert found["source orders"] == "1 partitions of grown; id bigint, item string"
     assert found["sink table"].startswith("column 'item' is not in the table: drop it, set evolve to")
-    (source,) = plan(pipeline, plant.bootstrap, plant.state(pipeline)).sources
+    (source,) = plan(pipeline, registry_plant.bootstrap, registry_plant.state(pipeline)).sources
     assert source.decode == "AVRO of grown-value version 2 (id bigint, item string)"
 
 
 def test_a_version_that_is_new_while_the_pipeline_runs_is_followed_and_changes_the_table(
-    plant: RegistryPlant,
+    registry_plant: RegistryPlant,
 ) -> None:
-    gateway = plant.gateway
-    make_topic(plant.bootstrap, "followed")
+    gateway = registry_plant.gateway
+    make_topic(registry_plant.bootstrap, "followed")
     old = gateway.register("followed-value", order())
-    plant.feed("followed", record(old, order(), id=1))
-    path = plant.root / "table"
+    registry_plant.feed("followed", [record(old, order(), id=1)])
+    path = registry_plant.root / "table"
     pipeline = Pipeline("followed")
     registry = Registry(gateway.url, follow=True)
     pipeline.source("orders", topic="followed", decode=registry, bad_rows="drop")
@@ -186,13 +172,15 @@ def test_a_version_that_is_new_while_the_pipeline_runs_is_followed_and_changes_t
     def go_on() -> None:
         until("there is a row", lambda: len(rows()) == 1, timeout_s=PATIENCE_S)
         new = gateway.register("followed-value", order(ITEM))
-        plant.feed("followed", record(new, order(ITEM), id=2, item="tea"), record(old, order(), id=3))
+        registry_plant.feed(
+            "followed", [record(new, order(ITEM), id=2, item="tea"), record(old, order(), id=3)]
+        )
         until("all rows are there", lambda: len(rows()) == 3, timeout_s=PATIENCE_S)
 
-    runner = plant.runner(pipeline)
-    with plant.beside(runner, go_on):
+    runner = registry_plant.runner(pipeline)
+    with registry_plant.beside(runner, go_on):
         runner.run()
 
     assert rows() == [{"id": 1, "item": None}, {"id": 2, "item": "tea"}, {"id": 3, "item": None}]
     # The table has the column in the same order, and the query is the same: each batch is there once.
-    assert plant.spark.streams.active == []
+    assert registry_plant.spark.streams.active == []

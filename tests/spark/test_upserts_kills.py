@@ -2,41 +2,26 @@
 
 import dataclasses
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from spark.change_events import cut, disordered, final_rows, history_of_source
-from spark.feeds import TESTS
+from spark.killed_drivers import TIMEOUT_S, driver_process
 from spark.merged_tables import FORMATS
 
-TIMEOUT_S: Final = 400
 # A batch with deletions has two commits: its tombstones, and then the table.
 KILLS: Final = (("0", "before"), ("0", "after"), ("1", "before"), ("1", "after"), ("3", "before"))
 
 
 def drive(kind: str, root: Path, number: int, commit: str, when: str) -> int:
     name = f"driver-{number}"
-    with (root / f"{name}.log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "spark.upsert_driver", kind, str(root), name, commit, when],
-            env=os.environ | {"PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"},
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            return process.wait(TIMEOUT_S)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+    arguments = (kind, str(root), name, commit, when)
+    with driver_process("spark.upsert_driver", *arguments, log=root / f"{name}.log") as process:
+        return process.wait(TIMEOUT_S)
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from subprocesses import environment_with_tests
 from wire.group_stories.diary import Entry, read_diary
 from wire.group_stories.kinds import Kind
 from wire.group_stories.reading import Place
@@ -16,7 +17,6 @@ from wire.group_stories.waiting import eventually
 
 CLOSE_TIMEOUT_S: Final = 30
 UNLIMITED: Final = -1
-TESTS: Final = Path(__file__).parents[2]
 
 
 class WorkerProcess:
@@ -52,7 +52,7 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=complaints,
                 stderr=complaints,
-                env=os.environ | {"PYTHONPATH": str(TESTS)},
+                env=environment_with_tests(),
             )
 
     @property
