@@ -100,6 +100,7 @@ def test_init_makes_a_pipeline_that_can_be_explained_and_leaves_files_alone(
         "shop-one.archive",
         "shop-one.orders.dead-letters",
     ]
+    assert {each["shared"] for each in plan["queries"]} == {"shop-one.orders.shared"}
     assert plan["new_topics"] == [
         {"name": "shop-one-large-orders", "partitions": 3, "replicas": 1},
         {"name": "shop-one-orders.dead-letters", "partitions": 3, "replicas": 1},
