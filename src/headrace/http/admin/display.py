@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from headrace.client.records.one_by_one import Record
+from headrace.client.serializers.codecs.plain_json import NotJson, read_json, write_json
 from headrace.http.gateway.decoding import BySchema, cut, decode
-from headrace.http.gateway.plain_json import NotJson, read_json, write_json
 
 MAX_HEADER_BYTES = 8 * 1024  # of one header's value
 MAX_HEADERS = 1000  # of a message

@@ -8,9 +8,10 @@ from fastapi import APIRouter
 from pydantic import Discriminator, Field, StrictStr, Tag
 
 from headrace.client.records.one_by_one import Record
+from headrace.client.serializers.codecs.errors import BadValue
 from headrace.http.gateway.bodies import Body, Index, TimeMs, TopicName, example
 from headrace.http.gateway.delivery import Delivered, Outcome
-from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text, checked_text
+from headrace.http.gateway.encoding import as_binary, as_given, as_json, as_text, checked_text
 from headrace.http.gateway.hub import HubDep
 from headrace.http.problems import FORM, answers, bad_request, code_of
 

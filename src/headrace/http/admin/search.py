@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Query, Response
 from headrace.client.records.following import read_positions, written
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.records.scanning import Bounds, Scan, scan
+from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.http.admin.display import Message, RecordFilter, message_of
 from headrace.http.gateway.bodies import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.hub import Hub, HubDep
-from headrace.http.gateway.plain_json import write_json
 from headrace.http.problems import answers, bad_request
 
 router = APIRouter(tags=["messages"])

@@ -13,12 +13,12 @@ from fastapi.responses import StreamingResponse
 from headrace.client.errors import ClientError
 from headrace.client.records.following import read_positions, written, written_short
 from headrace.client.records.one_by_one import Record, Start
+from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.http.admin.display import RecordFilter, message_of
 from headrace.http.current import clients_of
 from headrace.http.gateway.bodies import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.decoding import BySchema
 from headrace.http.gateway.hub import HubDep
-from headrace.http.gateway.plain_json import write_json
 from headrace.http.gateway.tails import MAX_TAILS, Tail, TooMany
 from headrace.http.problems import Problem, answers, code_of
 from headrace.http.reach import Reach

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.http.gateway.plain_json import NotJson, read_json
+from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 
 MAGIC: Final = 0  # the first byte of data that was encoded by a schema
 ID_BYTES: Final = 5  # the magic byte and the schema's id

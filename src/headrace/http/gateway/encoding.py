@@ -4,19 +4,8 @@ import base64
 import binascii
 from typing import Any
 
-from headrace.http.gateway.plain_json import NotJson, store_json
-
-
-class BadValue(ValueError):
-    """A value cannot be encoded or decoded; `index` says which of several values it is."""
-
-    def __init__(self, message: str, index: int = 0) -> None:
-        super().__init__(message)
-        self.index = index
-
-
-class TooCostly(BadValue):
-    """Encoding or decoding a value by its schema takes too much CPU time or memory."""
+from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.plain_json import NotJson, store_json
 
 
 def as_json(value: Any) -> bytes | None:

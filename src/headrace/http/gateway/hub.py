@@ -9,8 +9,8 @@ from fastapi import Depends, Request
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
+from headrace.client.serializers.codecs.processes import CodecProcesses
 from headrace.http.current import clients_of
-from headrace.http.gateway.codec_processes import CodecProcesses
 from headrace.http.gateway.delivery import Failed, Outcome, SharedProducer
 from headrace.http.gateway.instances import MAX_INSTANCES, Instances
 from headrace.http.gateway.schemas import Schemas

@@ -12,7 +12,7 @@ from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 
-from headrace.http.gateway.plain_json import write_json
+from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.http.problems import Problem, answers
 
 V2: Final = "application/vnd.kafka.v2+json"
@@ -28,6 +28,11 @@ _ANYTHING: Final = frozenset({"*/*", "application/*"})
 def v2_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the `responses` of a route that may refuse a request with these statuses, in plain JSON."""
     return {status: each | {"content": {PLAIN: {}}} for status, each in answers(*statuses).items()}
+
+
+def json_answer(value: Any, status: int = 200, media_type: str = PLAIN) -> Response:
+    """Return a JSON response that may contain anything that is in records."""
+    return Response(write_json(value), status, media_type=media_type)
 
 
 class V2JSON(JSONResponse):

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from cachetools import LRUCache, TTLCache, cachedmethod
 
 from headrace.client.errors import ClientError
-from headrace.http.gateway.codec_processes import CodecProcesses, TooLarge
+from headrace.client.serializers.codecs.errors import BadValue, TooCostly
+from headrace.client.serializers.codecs.processes import CodecProcesses, NoProcess, TooLarge
 from headrace.http.gateway.decoding import ID_BYTES, MAGIC, Decoded
-from headrace.http.gateway.encoding import BadValue, TooCostly
 from headrace.http.problems import Problem
 from headrace.http.registry.registry import Registry
 from headrace.http.registry.rights import DESCRIBE, WRITE, SubjectRights
@@ -27,13 +27,14 @@ from headrace.registry.refusals import Incompatible, Invalid, Refusal
 from headrace.registry.registration import SubmittedSchema
 
 if TYPE_CHECKING:
-    from headrace.http.gateway.codecs import Codec
+    from headrace.client.serializers.codecs.codec import Codec
 
 KEPT: Final = 1000  # codecs by id, and unknown ids
 KEPT_BY_TEXT: Final = 20  # codecs of schemas in requests: a batch has the same again and again
 UNKNOWN_S: Final = 5.0  # for which an unknown id is not looked up again
 COSTLY: Final = 1000  # values of a schema that were too costly to decode, and are not tried again
 INVALID: Final = 42205
+NO_PROCESS: Final = 50302
 TYPES: Final = {"avro": SchemaType.AVRO, "jsonschema": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
 _HEAD: Final = Struct(">bI")
 
@@ -65,6 +66,8 @@ class SchemaCodec:
             return self._processes.encode(self._key, self._spec, values, self._max_bytes)
         except TooLarge as error:
             raise Problem(413, str(error)) from None
+        except NoProcess as error:
+            raise Problem(NO_PROCESS, str(error)) from None
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
         """Return the value; raise BadValue if the bytes do not fit the schema, or TooCostly."""
@@ -79,6 +82,8 @@ class SchemaCodec:
             with self._lock:
                 self._costly[digest] = None
             raise
+        except NoProcess as error:
+            raise Problem(NO_PROCESS, str(error)) from None
 
 
 class Schemas:
@@ -179,7 +184,7 @@ class Schemas:
             raise Invalid(str(error)) from None
 
     def _make(self, parsed: Parsed, schema: Schema, others: Mapping[Reference, Schema]) -> SchemaCodec:
-        from headrace.http.gateway.codecs import codec_of  # noqa: PLC0415  three libraries that few need
+        from headrace.client.serializers.codecs.codec import codec_of  # noqa: PLC0415  three libraries that few need
 
         return SchemaCodec(codec_of(parsed), schema, others, self._processes, self._max_bytes)
 

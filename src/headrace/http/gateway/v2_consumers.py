@@ -16,12 +16,20 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import ConfigDict, Field, StrictInt, StrictStr
 
 from headrace.client.records.one_by_one import Record
+from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.http.gateway.bodies import INT64, NO_NUL, PARTITIONS, Body, GroupName, Index, Name, Offset
-from headrace.http.gateway.encoding import BadValue
 from headrace.http.gateway.hub import Hub, HubDep
 from headrace.http.gateway.instance import ConsumerOptions, Instance, Unreadable
-from headrace.http.gateway.media import PLAIN_TOO, V2JSON, V2Route, check_json, records_type, v2_answers
-from headrace.http.gateway.plain_json import NotJson, json_answer, read_json
+from headrace.http.gateway.media import (
+    PLAIN_TOO,
+    V2JSON,
+    V2Route,
+    check_json,
+    json_answer,
+    records_type,
+    v2_answers,
+)
 from headrace.http.problems import Problem
 from headrace.http.raw_names import RawRoute
 from headrace.protocol.ids import TopicPartition

@@ -12,9 +12,10 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, SkipValidation, StrictInt, StrictStr, ValidationError
 
 from headrace.client.records.one_by_one import Record
+from headrace.client.serializers.codecs.errors import BadValue
 from headrace.http.gateway.bodies import INT32, Body, Index, PartitionId, TopicName, example
 from headrace.http.gateway.delivery import Delivered, Outcome
-from headrace.http.gateway.encoding import BadValue, as_binary, as_json
+from headrace.http.gateway.encoding import as_binary, as_json
 from headrace.http.gateway.hub import Hub, HubDep
 from headrace.http.gateway.media import (
     FORMATS,

@@ -9,10 +9,11 @@ from pydantic import AwareDatetime, Field, StrictInt, StrictStr, ValidationError
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
+from headrace.client.serializers.codecs.errors import BadValue, TooCostly
+from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.http.gateway.bodies import INT32, Body, Index, example
 from headrace.http.gateway.delivery import Delivered
-from headrace.http.gateway.encoding import BadValue, TooCostly, as_binary, as_json, as_text, checked_text
-from headrace.http.gateway.plain_json import NotJson, read_json
+from headrace.http.gateway.encoding import as_binary, as_json, as_text, checked_text
 from headrace.http.gateway.schemas import TYPES, Schemas, framed
 from headrace.http.gateway.v3_resources import v3_code_of
 from headrace.http.problems import Problem, printable

@@ -13,10 +13,11 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from headrace.client.errors import ClientError
+from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.http.gateway.bodies import Body, TopicName, example
 from headrace.http.gateway.delivery import Failed
 from headrace.http.gateway.hub import Hub, HubDep
-from headrace.http.gateway.plain_json import json_answer, write_json
+from headrace.http.gateway.media import json_answer
 from headrace.http.gateway.splitter import NotAnObject, Splitter
 from headrace.http.gateway.topic_cache import PartitionCheck
 from headrace.http.gateway.v3_produce import (

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from headrace.http.gateway.codec_processes import PROCESSES, CodecProcesses
-from headrace.http.gateway.codec_worker import Job, Worker
-from headrace.http.gateway.codecs import codec_of
-from headrace.http.gateway.encoding import BadValue, TooCostly
+from headrace.client.serializers.codecs.codec import codec_of
+from headrace.client.serializers.codecs.errors import BadValue, TooCostly
+from headrace.client.serializers.codecs.processes import PROCESSES, CodecProcesses
+from headrace.client.serializers.codecs.worker import Job, Worker
 from headrace.http.gateway.schemas import SchemaCodec
 from headrace.http.problems import Problem
 from headrace.registry.formats import Reference, Schema, SchemaType, parse

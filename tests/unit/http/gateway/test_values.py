@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.plain_json import MAX_DEPTH, NotJson, read_json, write_json
 from headrace.client.serializers.formats import JSON as JSON_FORMAT
 from headrace.http.gateway.decoding import Decoded, cut, decode
-from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text
-from headrace.http.gateway.plain_json import MAX_DEPTH, NotJson, read_json, write_json
+from headrace.http.gateway.encoding import as_binary, as_given, as_json, as_text
 
 JSON: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -2,10 +2,7 @@
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from fastapi import Response
+from typing import Any, Final
 
 MAX_DEPTH: Final = 200  # of nested objects and lists
 
@@ -56,13 +53,6 @@ def _dumped(value: Any, *, ensure_ascii: bool) -> bytes:
         raise NotJson("it is nested too deeply") from None
     except ValueError as error:
         raise NotJson(str(error)) from None
-
-
-def json_answer(value: Any, status: int = 200, media_type: str = "application/json") -> "Response":
-    """Return a JSON response that may contain anything that is in records."""
-    from fastapi import Response  # noqa: PLC0415  codec_worker does without FastAPI
-
-    return Response(write_json(value), status, media_type=media_type)
 
 
 def is_deep(value: Any) -> bool:

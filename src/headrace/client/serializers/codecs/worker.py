@@ -1,10 +1,10 @@
 """The process that encodes and decodes values by clients' schemas, with limits on CPU time and memory.
 
-    python -P -m headrace.http.gateway.codec_worker CPU_S      jobs on stdin, results on stdout: see `Job`
+    python -P -m headrace.client.serializers.codecs.worker CPU_S   jobs on stdin, results on stdout: see `Job`
 
 fastavro, jsonschema_rs and protobuf are C and Rust code that holds the GIL and has no limits: five bytes of
 Avro can be a list of a billion nulls, a chain of Avro records can overflow the stack, and a recursive JSON
-schema can be tried against a value in 2^n ways. Each of these would kill the gateway's process. Here the
+schema can be tried against a value in 2^n ways. Each of these would kill the process that decodes. Here the
 kernel kills the worker, and only the job that exceeded the limits is refused.
 """
 
@@ -79,7 +79,7 @@ class Worker:
         self._codecs: LRUCache[bytes, Any] = LRUCache(KEPT)
 
     def do(self, job: Job) -> Result:
-        from headrace.http.gateway.encoding import BadValue  # noqa: PLC0415  after the limits are set
+        from headrace.client.serializers.codecs.errors import BadValue  # noqa: PLC0415  after the limits are set
 
         done: list[Any] = []
         try:
@@ -102,7 +102,7 @@ class Worker:
         return Result("done", done)
 
     def _codec(self, job: Job) -> Any:
-        from headrace.http.gateway.codecs import codec_of  # noqa: PLC0415
+        from headrace.client.serializers.codecs.codec import codec_of  # noqa: PLC0415
 
         if job.key not in self._codecs and job.spec is not None:
             schema, referenced = job.spec
@@ -118,7 +118,7 @@ def _resolved(referenced: Mapping[Reference, Schema], reference: Reference) -> S
 
 def _within(value: Any) -> Any:
     """Return the value; raise BadValue if it is too large."""
-    from headrace.http.gateway.encoding import BadValue  # noqa: PLC0415
+    from headrace.client.serializers.codecs.errors import BadValue  # noqa: PLC0415
 
     if len(marshal.dumps(value)) > MAX_DECODED_BYTES:
         raise BadValue(f"the decoded value has more than {MAX_DECODED_BYTES:,} bytes")
@@ -126,18 +126,18 @@ def _within(value: Any) -> Any:
 
 
 def main() -> None:
-    """Do jobs until the gateway closes stdin."""
+    """Do jobs until the process that started us closes stdin."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the gateway, which closes stdin
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops our parent, which closes stdin
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     cpu_s = float(sys.argv[1])
-    os.nice(5)  # the gateway's event loop has priority
-    import headrace.http.gateway.codecs  # noqa: F401, PLC0415  its CPU time is not that of the first job
+    os.nice(5)  # our parent has priority
+    import headrace.client.serializers.codecs.codec  # noqa: F401, PLC0415  its CPU time is not that of the first job
 
     worker = Worker()
     while (frame := read_frame(sys.stdin.buffer)) is not None:
-        job = Job(*pickle.loads(frame))  # noqa: S301  from the gateway
+        job = Job(*pickle.loads(frame))  # noqa: S301  from our parent
         signal.setitimer(signal.ITIMER_PROF, cpu_s if job.what == "encode" else cpu_s * DECODE_SHARE)
         result = worker.do(job)
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.http.gateway.codecs import Codec, codec_of
-from headrace.http.gateway.encoding import BadValue
+from headrace.client.serializers.codecs.codec import Codec, codec_of
+from headrace.client.serializers.codecs.errors import BadValue
 from headrace.registry.formats import Reference, Schema, SchemaType, parse
 
 MEASURED = {

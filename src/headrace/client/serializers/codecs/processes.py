@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from queue import Empty, LifoQueue
 from typing import Any, Final
 
-from headrace.http.gateway.codec_worker import (
+from headrace.client.serializers.codecs.errors import BadValue, TooCostly
+from headrace.client.serializers.codecs.worker import (
     JOB_CPU_S,
     MAX_MEMORY,
     Job,
@@ -20,17 +21,19 @@ from headrace.http.gateway.codec_worker import (
     read_frame,
     write_frame,
 )
-from headrace.http.gateway.encoding import BadValue, TooCostly
-from headrace.http.problems import Problem
 
 PROCESSES: Final = 2
 SLICE_BYTES: Final = 1024 * 1024  # of the items in a job, unless one item is larger
 SLICE_ITEMS: Final = 1000
 WAIT_S: Final = 10.0  # for a free process
 STOP_S: Final = 2.0
-_COMMAND: Final = (sys.executable, "-P", "-m", "headrace.http.gateway.codec_worker")
+_COMMAND: Final = (sys.executable, "-P", "-m", "headrace.client.serializers.codecs.worker")
 
 logger = logging.getLogger(__name__)
+
+
+class NoProcess(Exception):
+    """All processes are busy, or the pool is closed: the same call may succeed later."""
 
 
 class TooLarge(BadValue):
@@ -89,7 +92,7 @@ class CodecProcesses:
             process = self._idle.get(timeout=WAIT_S)
         except Empty:
             why = f"all {PROCESSES} processes that encode by schemas are busy: try again later"
-            raise Problem(50302, why) from None
+            raise NoProcess(why) from None
         try:
             if process is None:
                 process = self._started()
@@ -104,7 +107,7 @@ class CodecProcesses:
     def _started(self) -> "_Process":
         with self._lock:
             if self._closed:
-                raise Problem(50302, "the gateway is stopping")
+                raise NoProcess("the processes that encode by schemas are stopping")
             process = _Process(self._cpu_s)
             self._all.add(process)
             return process

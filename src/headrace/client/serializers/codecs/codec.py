@@ -14,10 +14,10 @@ import fastavro
 import jsonschema_rs
 from fastavro.schema import SchemaParseException, UnknownType
 
-from headrace.http.gateway.avro_cost import cost_of
-from headrace.http.gateway.encoding import BadValue
-from headrace.http.gateway.plain_json import NotJson, read_json, store_json, write_json
-from headrace.http.gateway.protobuf_codec import ProtobufCodec
+from headrace.client.serializers.codecs.avro_cost import cost_of
+from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.plain_json import NotJson, read_json, store_json, write_json
+from headrace.client.serializers.codecs.protobuf import ProtobufCodec
 from headrace.registry.formats import Parsed
 from headrace.registry.formats.avro import AvroSchema
 from headrace.registry.formats.json_keywords import draft_of

@@ -8,7 +8,7 @@ from google.protobuf import json_format  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-from headrace.http.gateway.encoding import BadValue
+from headrace.client.serializers.codecs.errors import BadValue
 from headrace.registry.formats.protobuf import ProtobufSchema
 from headrace.registry.schema_ids import NoSchemaId, read_message_path
 
