@@ -61,6 +61,14 @@ _HTTP: Final = _static(
     "HOST:PORT on which the broker serves the gateway: REST proxy, schema registry, metrics and console. "
     "Empty: no gateway.",
 )
+_HTTP_ADVERTISED: Final = _dynamic(
+    "http.advertised.url",
+    Kind.STRING,
+    "",
+    "The URL at which clients of the cluster find its gateway and schema registry: `headrace schema`, "
+    "`consume` and `produce` ask the brokers for it. Default: the address of http.listener. To be set if "
+    "clients reach the gateway by another name, or if it is a process of its own.",
+)
 _HTTP_HOSTS: Final = _static(
     "http.hosts",
     Kind.LIST,
@@ -360,6 +368,7 @@ BROKER_SETTINGS: Final = BrokerSettings(
         *ZOOKEEPER_SETTINGS,
         *REPLICATION_SETTINGS,
         _HTTP,
+        _HTTP_ADVERTISED,
         _HTTP_HOSTS,
         _HTTP_CONFIG,
         _HTTP_CLIENT_CONFIG,

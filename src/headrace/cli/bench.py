@@ -105,7 +105,7 @@ def bench(
 @contextmanager
 def _cluster(session: Session, brokers: int, data: Path | None) -> Iterator[ConnectionSettings]:
     """Yield how to connect to the named cluster, or to a temporary one."""
-    if session.named is not None:
+    if session.named is not None and not session.uses_current_profile:  # a load must not hit a default
         _check_not_given("brokers", "data")
         yield session.connection
         return
@@ -122,7 +122,8 @@ def _check_not_given(*names: str) -> None:
     for name in names:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise click.UsageError(
-                f"--{name} is for a temporary cluster: --bootstrap or HEADRACE_BOOTSTRAP names a running one."
+                f"--{name} is for a temporary cluster: --bootstrap, --profile or HEADRACE_BOOTSTRAP names a "
+                "running one."
             )
 
 

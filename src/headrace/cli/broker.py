@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,15 +15,25 @@ from headrace.broker.config import ENVIRONMENT_PREFIX, BrokerConfig
 from headrace.broker.settings import InvalidSetting, Scope, Setting, show
 from headrace.cli import completion, process
 from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.machine.gateway import GatewayOptions, http_socket, on_demand
+from headrace.cli.machine.gateway import GatewayOptions, advertised, http_socket, on_demand
 from headrace.cli.machine.node_settings import broker_count
 from headrace.cli.output import table
-from headrace.cli.session import COMMAND_CONFIG, Session, existing_file, json_option, pairs
+from headrace.cli.profiles import PROFILE
+from headrace.cli.session import (
+    BOOTSTRAP_VARIABLE,
+    COMMAND_CONFIG,
+    REGISTRY_VARIABLE,
+    Session,
+    existing_file,
+    json_option,
+    pairs,
+)
 
 if TYPE_CHECKING:
+    from headrace.broker.server import Broker
     from headrace.cli.machine.node import Node
 
-RESERVED: Final = {"HEADRACE_BOOTSTRAP", COMMAND_CONFIG, "HEADRACE_REGISTRY", process.LOG_FORMAT}
+RESERVED: Final = {BOOTSTRAP_VARIABLE, COMMAND_CONFIG, PROFILE, REGISTRY_VARIABLE, process.LOG_FORMAT}
 """Environment variables with the prefix of settings that are none."""
 
 _SECTION: Final = "Or, for the brokers of a running cluster"
@@ -129,36 +140,39 @@ class _Runner:
     def __init__(
         self, config: BrokerConfig, read_config: Callable[[], BrokerConfig], ready: process.Readiness
     ) -> None:
-        from headrace.broker.server import Broker  # noqa: PLC0415  --settings does without
-
-        self._broker = Broker(config)
+        self._config = config
         self._read_config = read_config
         self._ready = ready
-        self._serving = False
+        self._serving: Broker | None = None
+        self._advertised: Callable[[BrokerConfig], BrokerConfig] = lambda config: config
 
     async def serve(self) -> None:
-        with http_socket(self._broker.config) as http:
-            await self._broker.start()
+        from headrace.broker.server import Broker  # noqa: PLC0415  --settings does without
+
+        with http_socket(self._config) as http:
+            options = GatewayOptions.of(self._config)
+            self._advertised = partial(advertised, held=http, tls=options.uses_tls)
+            broker = Broker(self._advertised(self._config))
+            await broker.start()
             process.exempt_from_collections()
             try:
-                self._serving = True
-                options = GatewayOptions.of(self._broker.config)
-                async with on_demand(http, self._broker.bootstrap, log=None, options=options) as addresses:
+                self._serving = broker
+                async with on_demand(http, broker.bootstrap, log=None, options=options) as addresses:
                     self._ready.say(**addresses)
                     await asyncio.get_running_loop().create_future()  # until it is cancelled
             finally:
-                self._serving = False
-                await self._broker.stop()
+                self._serving = None
+                await broker.stop()
 
     def reload(self) -> None:
         """Apply the dynamic settings of the file and log which others need a restart.
 
         A file with an error changes nothing.
         """
-        if not self._serving:
+        if self._serving is None:
             return
         try:
-            waiting = self._broker.reload(self._read_config())
+            waiting = self._serving.reload(self._advertised(self._read_config()))
         except (InvalidSetting, OSError, UnicodeDecodeError) as error:
             logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
             return

@@ -123,10 +123,10 @@ def broker_settings(_context: click.Context, _parameter: click.Parameter, begun:
 
 def subjects(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the subjects of the schema registry."""
-    from headrace.client.schemas.registry import Registry  # noqa: PLC0415
+    from headrace.cli.registry import connect  # noqa: PLC0415
 
-    registry = _session(context).registry
-    return _items(_in_time(lambda: Registry(registry, timeout_s=TIMEOUT_S).subjects()), begun)
+    session = _session(context)
+    return _items(_in_time(lambda: connect(session, TIMEOUT_S).subjects()), begun)
 
 
 def _items(names: Iterable[str], begun: str) -> list[CompletionItem]:

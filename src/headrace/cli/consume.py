@@ -12,6 +12,8 @@ import click
 
 from headrace.cli import completion, formats
 from headrace.cli.interrupts import STOPPING
+from headrace.cli.record_schemas import Decoding, warn
+from headrace.cli.registry import registry_option
 from headrace.cli.session import INTERRUPTED, Session, options, partition_option, time_ms
 from headrace.client.records.group_reader import GroupReader
 from headrace.client.records.one_by_one import BEGINNING, END, Reader, Record, Start
@@ -23,6 +25,7 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
 @click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completion.topics)
 @click.option(
     "--from",
+    "-o",
     "start",
     metavar="WHERE",
     help="beginning; end; an offset; -N: the last N of each partition; a time, as 2026-01-31T12:00 or @MS. "
@@ -30,10 +33,11 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
 )
 @click.option("--from-beginning", is_flag=True, help="The same as --from beginning.")
 @partition_option
-@click.option("--max-messages", type=click.IntRange(1), help="Exit after so many records.")
-@click.option("--exit-at-end", is_flag=True, help="Exit at the end of all partitions.")
+@click.option("--max-messages", "-n", "-c", type=click.IntRange(1), help="Exit after so many records.")
+@click.option("--exit-at-end", "-e", is_flag=True, help="Exit at the end of all partitions.")
 @click.option(
     "--group",
+    "-G",
     metavar="NAME",
     shell_complete=completion.groups,
     help="Join this group, and commit the offsets of printed records.",
@@ -47,14 +51,17 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
 @click.option(
     "--instance-id", metavar="NAME", help="A static member: it keeps its partitions over a restart."
 )
-@click.option("--key-separator", metavar="TEXT", help="Print key, TEXT, value.")
+@click.option("--key-separator", "-K", metavar="TEXT", help="Print key, TEXT, value.")
+@click.option("--raw", is_flag=True, help="Print bytes as they are, and ask no schema registry.")
 @click.option(
     "--format",
+    "-f",
     "format_",
     metavar="FORMAT",
     help=r"%k key, %v value, %p partition, %o offset, %t topic, %T timestamp, %h headers, %K and %S sizes, "
     r"\n \t \0 \xff. Default: %v\n.",
 )
+@registry_option
 @options
 def consume(
     session: Session,
@@ -70,6 +77,7 @@ def consume(
     format_: str | None,
     from_beginning: bool,
     exit_at_end: bool,
+    raw: bool,
 ) -> None:
     r"""Print records:  headrace consume orders --from beginning
 
@@ -78,13 +86,15 @@ def consume(
     --from applies only to partitions without a committed offset. Without --group nothing is committed. --json
     prints one object per line.
 
+    Keys and values that name a schema of the registry (Avro, JSON Schema, Protobuf) are printed as JSON.
+
       headrace consume orders payments --group billing --from beginning
 
       headrace consume orders --exit-at-end --format '%p %o %k=%v\n'
     """
     if start is not None and from_beginning:
         raise click.UsageError("Give --from or --from-beginning, not both.")
-    show = _show(session, format_, key_separator)
+    show = _show(session, format_, key_separator, raw=raw)
     default = BEGINNING if exit_at_end or from_beginning else END
     where = default if start is None else _where(start)
     if group is None:
@@ -111,13 +121,16 @@ def consume(
     _as_member(member, show, max_messages)
 
 
-def _show(session: Session, format_: str | None, key_separator: str | None) -> formats.Part:
+def _show(session: Session, format_: str | None, key_separator: str | None, *, raw: bool) -> formats.Part:
     if format_ is not None and key_separator is not None:
         raise click.UsageError("Give --format or --key-separator, not both.")
-    if session.as_json:
-        return formats.to_json
     separated = None if key_separator is None else f"%k{key_separator.replace('%', '%%')}%v\\n"
-    return formats.compile_format(format_ or separated or "%v\\n")
+    part = formats.compile_format(format_ or separated or "%v\\n")
+    if raw:
+        return (lambda record: formats.to_json(formats.Shown(record))) if session.as_json else part
+    show = formats.to_json if session.as_json else formats.format_shown(part)
+    decoded = Decoding(session, warn)
+    return lambda record: show(decoded(record))
 
 
 def _alone(reader: Reader, show: formats.Part, max_messages: int | None) -> None:

@@ -5,15 +5,26 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterator
-from typing import IO, Any, Final
+from dataclasses import replace
+from typing import IO, Any, Final, NamedTuple
 
 import click
 
 from headrace.client.records.one_by_one import Record
+from headrace.client.schemas.records import Decoded
 
 LONGEST: Final = 100 * 1024**2  # bytes of one record on standard input; no broker accepts more
 _CHUNK: Final = 64 * 1024
 _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "e": b"\x1b", "\\": b"\\"}
+
+
+class Shown(NamedTuple):
+    """A record that was read, with its key and value as far as a schema has decoded them."""
+
+    record: Record
+    key: Decoded | None = None
+    value: Decoded | None = None
+
 
 Part = Callable[[Record], bytes]
 
@@ -58,6 +69,24 @@ def unescape(text: str) -> bytes:
     return bytes(done)
 
 
+def format_shown(part: Part) -> Callable[[Shown], bytes]:
+    """Return a function that formats a record with what was decoded of it, as JSON, in place of its bytes."""
+
+    def show(shown: Shown) -> bytes:
+        record, key, value = shown
+        if key is not None:
+            record = replace(record, key=_compact(key.value))
+        if value is not None:
+            record = replace(record, value=_compact(value.value))
+        return part(record)
+
+    return show
+
+
+def _compact(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
 def compile_format(text: str) -> Part:
     r"""Return a function that formats a record: `%k %v %p %o %t %T %h`, escapes such as `\n`."""
     parts: list[Part | bytes] = []
@@ -71,27 +100,44 @@ def compile_format(text: str) -> Part:
     return lambda record: b"".join(part if isinstance(part, bytes) else part(record) for part in parts)
 
 
-def to_json(record: Record) -> bytes:
-    """Return one line of JSON; bytes that are not UTF-8 become {"base64": …}."""
+def to_json(shown: Shown) -> bytes:
+    """Return one line of JSON; bytes that are not UTF-8 become {"base64": …}.
+
+    A key or value that a schema has decoded is JSON, and the line has the id of the schema.
+    """
+    record, key, value = shown
     fields = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp_ms,
-        "key": _show(record.key),
-        "value": _show(record.value),
+        "key": _show(record.key) if key is None else key.value,
+        "value": _show(record.value) if value is None else value.value,
         "headers": [[name, _show(value)] for name, value in record.headers],
     }
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    ids = {f"{part}_schema_id": each.schema_id for part, each in (("key", key), ("value", value)) if each}
+    return json.dumps(fields | ids, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def from_json(line: bytes, number: int) -> Record:
-    """Return key, value, headers and timestamp of a record that `to_json` printed."""
+    """Return key, value, headers and timestamp of a record that `to_json` printed, undecoded."""
+    record, decoded = parse_json(line, number)
+    if decoded:
+        raise BadInput(f"line {number} was decoded by a schema: print records with `consume --json --raw`")
+    return record
+
+
+def parse_json(line: bytes, number: int) -> tuple[Record, dict[str, Any]]:
+    """Return key, value, headers and timestamp of a record that `to_json` printed.
+
+    Also return the key and the value that are JSON, because a schema had decoded them, by "key" and "value".
+    """
     try:
         fields = json.loads(line)
-        return Record(
-            value=_read(fields["value"]),
-            key=_read(fields.get("key")),
+        decoded = {part: fields[part] for part in ("key", "value") if f"{part}_schema_id" in fields}
+        record = Record(
+            value=None if "value" in decoded else _read(fields["value"]),
+            key=None if "key" in decoded else _read(fields.get("key")),
             headers=[(str(name), _read(value)) for name, value in fields.get("headers", [])],
             timestamp_ms=_time(fields.get("timestamp")),
         )
@@ -99,6 +145,8 @@ def from_json(line: bytes, number: int) -> Record:
         raise BadInput(
             f'line {number}: expected an object such as {{"key": "k", "value": "v", "headers": [["h", "1"]]}}'
         ) from None
+    else:
+        return record, decoded
 
 
 def _show(data: bytes | None) -> Any:

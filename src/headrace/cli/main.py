@@ -36,11 +36,12 @@ _SECTIONS: Final = {
         "cluster": "Show the state of a cluster; move partitions and leaders.",
         "config": "Show and change settings of topics and brokers.",
         "quota": "List, set and remove the quotas of users, client ids and IP addresses.",
-        "log": "Check the files of a partition on disk.",
+        "log": "Check and print the files of a partition on disk.",
     },
     "Secure": {
         "acl": "List, allow, deny and remove what users may do.",
         "certs": "Make, renew and show certificates for TLS.",
+        "profile": "Add, choose and remove the profiles of clusters.",
         "user": "Add, list and remove users and their passwords.",
     },
     "Try and check": {
@@ -60,7 +61,7 @@ COMMANDS: Final = {
 @click.group(
     cls=LazyGroup,
     table=COMMANDS,
-    context_settings={"show_default": True},
+    context_settings={"show_default": True, "help_option_names": ["-h", "--help"]},
     epilog="""\b
 A first look, in two terminals:
   headrace up --data /tmp/headrace

@@ -5,12 +5,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import click
 
 from headrace.cli import completion, formats
 from headrace.cli.output import count
+from headrace.cli.record_schemas import Encoding, no_subject
+from headrace.cli.registry import registry_option
 from headrace.cli.session import Interrupted, PartlyDone, Session, acks_option, existing_file, options
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.records.one_by_one import Receipt, Record, Writer
@@ -19,28 +21,39 @@ from headrace.client.records.one_by_one import Receipt, Record, Writer
 @click.command()
 @click.argument("topic", shell_complete=completion.topics)
 @click.argument("values", nargs=-1)
-@click.option("--file", type=existing_file, help="Read this file.")
-@click.option("--key", help="The key of every record.")
-@click.option("--key-separator", metavar="TEXT", help=r"Each record is key, TEXT, value; \t is a tab.")
-@click.option("--delimiter", default="\\n", help=r"What separates records; \0 and \x1e work too.")
+@click.option("--file", "-l", type=existing_file, help="Read this file.")
+@click.option("--key", "-k", help="The key of every record.")
+@click.option("--key-separator", "-K", metavar="TEXT", help=r"Each record is key, TEXT, value; \t is a tab.")
+@click.option("--delimiter", "-D", default="\\n", help=r"What separates records; \0 and \x1e work too.")
 @click.option("--whole", is_flag=True, help="The whole file or input is one record.")
 @click.option("--from-json", is_flag=True, help="Each line is an object as printed by `consume --json`.")
 @click.option(
-    "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of every record; repeatable."
+    "--header",
+    "-H",
+    "headers",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A header of every record; repeatable.",
 )
 @click.option(
     "--partition",
+    "-p",
     type=click.IntRange(0),
     help="The partition of every record. Default: by its key, or spread.",
 )
-@click.option("--empty-is-null", is_flag=True, help="An empty value deletes its key from a compacted topic.")
+@click.option(
+    "--empty-is-null", "-Z", is_flag=True, help="An empty value deletes its key from a compacted topic."
+)
 @acks_option
 @click.option(
     "--compression",
+    "-z",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
     help="The compression of record batches.",
 )
+@click.option("--raw", is_flag=True, help="Write bytes as they are, and ask no schema registry.")
+@registry_option
 @options
 def produce(
     session: Session,
@@ -53,12 +66,16 @@ def produce(
     partition: int | None,
     acks: str,
     compression: str,
+    raw: bool,
     **reading: object,
 ) -> None:
     """Write records:  headrace produce orders first second
 
     Values and files are written only if all of their records can be parsed. Of a pipe, the records before a
     line that cannot be parsed are written, and the error message says how many.
+
+    If the schema registry has a schema for the topic (TOPIC-value, TOPIC-key), values and keys are JSON, and
+    are encoded by its latest version: Avro, JSON Schema or Protobuf.
 
     Without values or --file, each line of the standard input is a record:
 
@@ -68,7 +85,14 @@ def produce(
     """
     if values and file is not None:
         raise click.UsageError("Give values or --file, not both.")
-    source = _Source(topic=topic, headers=_headers(headers), partition=partition, **reading)  # type: ignore[arg-type]
+    encoding = None if raw else Encoding(session, topic)
+    source = _Source(
+        topic=topic,
+        headers=_headers(headers),
+        partition=partition,
+        encoding=encoding if encoding is not None and encoding.encodes else None,
+        **reading,  # type: ignore[arg-type]
+    )
     tuning: dict[str, str | int] = {"acks": acks, "compression.type": compression, "linger.ms": 5}
     with ExitStack() as stack:
         stream = stack.enter_context(file.open("rb")) if file else sys.stdin.buffer
@@ -131,6 +155,7 @@ class _Source:
         topic: str,
         headers: list[tuple[str, bytes | None]],
         partition: int | None,
+        encoding: Encoding | None,
         key: str | None,
         key_separator: str | None,
         delimiter: str,
@@ -146,6 +171,7 @@ class _Source:
         self._delimiter = formats.unescape(delimiter)
         if not self._delimiter or self._separator == b"":
             raise click.UsageError("A delimiter or separator cannot be empty.")
+        self._encoding = encoding
         self._whole = whole
         self._from_json = from_json
         self._empty_is_null = empty_is_null
@@ -157,7 +183,8 @@ class _Source:
 
     def of_stream(self, stream: IO[bytes]) -> Iterator[Record]:
         """Yield records as they arrive; of a file, raise BadInput before the first if any is wrong."""
-        if (self._from_json or self._separator is not None) and stream.seekable():
+        may_fail = self._from_json or self._separator is not None or self._encoding is not None
+        if may_fail and stream.seekable():
             beginning = stream.tell()
             for _ in self._read(stream):
                 pass
@@ -172,19 +199,30 @@ class _Source:
             yield self._record(piece, number)
 
     def _record(self, piece: bytes, number: int) -> Record:
+        record, decoded = self._parsed(piece, number)
+        if self._encoding is not None:
+            return self._encoding(record, number, decoded)
+        if decoded:
+            raise no_subject(self._blank.topic, next(iter(decoded)), number)
+        return record
+
+    def _parsed(self, piece: bytes, number: int) -> tuple[Record, dict[str, Any]]:
+        """Return the record of a piece, and what of it is JSON that a schema encodes."""
         if self._from_json:
-            read = formats.from_json(piece, number)
+            read, decoded = formats.parse_json(piece, number)
+            if self._key is not None:
+                decoded.pop("key", None)
             key = read.key if self._key is None else self._key
-            return replace(
-                read, key=key, headers=[*read.headers, *self._blank.headers], partition=self._blank.partition
-            )
+            headers = [*read.headers, *self._blank.headers]
+            return replace(read, key=key, headers=headers, partition=self._blank.partition), decoded
         key, value = self._key, piece
         if self._separator is not None:
             before, found, after = piece.partition(self._separator)
             if not found:
                 raise formats.BadInput(f"record {number} has no key separator")
             key, value = before, after
-        return replace(self._blank, key=key, value=None if self._empty_is_null and not value else value)
+        record = replace(self._blank, key=key, value=None if self._empty_is_null and not value else value)
+        return record, {}
 
 
 _BY_OFFSET: Final = "headrace.append.expected.offset"

@@ -1,6 +1,5 @@
 """`headrace schema`: list, get, diff, register, check, delete, config, mode."""
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +10,9 @@ import click
 from headrace.cli import completion
 from headrace.cli.lazy import LazyGroup
 from headrace.cli.output import Drawable, count, table
-from headrace.cli.session import REGISTRY, Session, confirm, json_option, yes_option
+from headrace.cli.registry import connect, registry_option
+from headrace.cli.session import Session, confirm, yes_option
+from headrace.cli.session import options as cluster_options
 from headrace.client.errors import ClientError
 from headrace.client.schemas.files import TYPES, compare, pretty, read_schema, reasons
 from headrace.client.schemas.registry import (
@@ -27,7 +28,6 @@ from headrace.client.schemas.registry import (
 
 LARGEST_BYTES: Final = 16 * 1024 * 1024  # of a file; no registry accepts as much
 _COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
-ADVICE: Final = "start `headrace up`, or give the address of a registry with --registry"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -55,20 +55,8 @@ file_argument = click.argument("file", type=schema_file)
 
 
 def options(command: Command) -> Command:
-    """Give a command --registry, --json and, as its first argument, the session."""
-    registry = click.option(
-        "--registry",
-        metavar="URL",
-        expose_value=False,
-        callback=_store_registry,
-        help=f"The address of the registry. Default: HEADRACE_REGISTRY, or {REGISTRY}.",
-    )
-    return registry(json_option(command))
-
-
-def _store_registry(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-    session = context.ensure_object(Session)
-    session.registry = value or os.environ.get("HEADRACE_REGISTRY") or session.registry
+    """Give a command --registry, the options of a cluster and, as its first argument, the session."""
+    return registry_option(cluster_options(command))
 
 
 def schema_options(command: Command) -> Command:
@@ -87,10 +75,6 @@ def schema_options(command: Command) -> Command:
         help="A schema that this one uses; repeatable.",
     )
     return kind(references(command))
-
-
-def registry_of(session: Session) -> Registry:
-    return Registry(session.registry, advice=ADVICE)
 
 
 def in_file(file: str, schema_type: str | None, references: Sequence[str]) -> Schema:
@@ -134,7 +118,7 @@ def list_(session: Session, subject: str | None, prefix: str, *, deleted: bool) 
 
     Or every version of one:  headrace schema list orders-value
     """
-    registry = registry_of(session)
+    registry = connect(session)
     if subject is not None:
         versions = registry.versions(subject, deleted=deleted)
         found = [registry.get(subject, version, deleted=deleted) for version in versions]
@@ -173,7 +157,7 @@ def get(session: Session, subject: str | None, version: str, schema_id: int | No
     """
     if (subject is None) == (schema_id is None):
         raise click.UsageError("Give a subject or --id.")
-    registry = registry_of(session)
+    registry = connect(session)
     if schema_id is not None:
         found = registry.by_id(schema_id)
     else:
@@ -201,7 +185,7 @@ def diff(
     Without versions, compare the latest with the one before it. With --file, compare one version, or the
     latest, with the file.
     """
-    registry = registry_of(session)
+    registry = connect(session)
     numbers = _versions(registry, subject, versions, file)
     found = [registry.get(subject, version) for version in numbers]
     names = [f"{subject} version {each.version}" for each in found]
@@ -260,7 +244,7 @@ def register(
       headrace schema register lines-value line.proto --reference order.proto=orders-value:1
     """  # noqa: D301  \b keeps click from wrapping these lines
     schema = in_file(file, schema_type, references)
-    registry = registry_of(session)
+    registry = connect(session)
     try:
         made = registry.register(subject, schema, normalize=normalize)
     except RegistryError as error:
@@ -296,7 +280,7 @@ def check(
     """
     schema = in_file(file, schema_type, references)
     against = None if version is None else version_of(version)
-    why = registry_of(session).check(subject, schema, against)
+    why = connect(session).check(subject, schema, against)
     result = {"subject": subject, "compatible": not why, "messages": why}
     lines = reasons(why)
     session.show(result, "\n".join(lines) or f"{file} can be the next version of {subject}")
@@ -318,7 +302,7 @@ def delete(session: Session, subject: str, version: str | None, *, permanent: bo
     Records that were written with it can still be read, because their ids stay valid until it is deleted with
     --permanent.
     """
-    registry = registry_of(session)
+    registry = connect(session)
     which = None if version is None else version_of(version)
     if which == LATEST:
         which = registry.versions(subject)[-1]
@@ -351,7 +335,7 @@ def config(session: Session, subject: str | None, level: str | None, *, unset: b
     """
     if level is not None and unset:
         raise click.UsageError("--set and --unset contradict each other.")
-    registry = registry_of(session)
+    registry = connect(session)
     if level is not None:
         registry.set_level(level.upper(), subject)
     elif unset:
@@ -375,7 +359,7 @@ def mode(session: Session, subject: str | None, new: str | None, *, unset: bool,
         raise click.UsageError("--set and --unset contradict each other.")
     if unset and subject is None:
         raise click.UsageError("--unset needs a subject: the mode of all subjects can only be set.")
-    registry = registry_of(session)
+    registry = connect(session)
     if new is not None:
         registry.set_mode(new.upper(), subject, force=force)
     elif unset:

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from headrace.client.wire.connection_settings import ConnectionSettings
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
+BOOTSTRAP_VARIABLE: Final = "HEADRACE_BOOTSTRAP"
 COMMAND_CONFIG: Final = "HEADRACE_COMMAND_CONFIG"  # an environment variable
 REGISTRY: Final = "http://127.0.0.1:8080"
+REGISTRY_VARIABLE: Final = "HEADRACE_REGISTRY"
 INTERRUPTED: Final = 130  # the exit status that shells use for a process that SIGINT has ended
 
 _DURATION: Final = re.compile(
@@ -34,6 +36,11 @@ _DURATION: Final = re.compile(
 _REGISTRY_TOPICS: Final = frozenset({"_schemas"})  # brokers do not mark it as internal, as Kafka's do not
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _variable(name: str) -> str | None:
+    """Return an environment variable; None if it is not set, or empty."""
+    return os.environ.get(name) or None
 
 
 class PartlyDone(click.ClickException):
@@ -56,17 +63,27 @@ class Session:
 
     bootstrap_option: str | None = None
     command_config: Path | None = None  # a file with a client's settings
+    profile: str | None = None  # the name of such a file
+    uses_current_profile: bool = False  # known once a command has asked for its settings
     as_json: bool = False
-    registry: str = REGISTRY
+    registry_option: str | None = None
 
     @property
     def named(self) -> str | None:
         """The bootstrap servers that the user names: an option takes precedence over the environment."""
-        if self.bootstrap_option is not None:
-            return self.bootstrap_option
-        variable = os.environ.get("HEADRACE_BOOTSTRAP") or None
-        in_file = self._configured.bootstrap or None
-        return variable or in_file if self.command_config is None else in_file or variable
+        return self.bootstrap_option or self.preferred(_variable(BOOTSTRAP_VARIABLE), self._in_file)
+
+    def preferred(self, variable: str | None, in_file: str | None) -> str | None:
+        """Return the value of an environment variable or of the settings file, whichever counts.
+
+        A file that an option names counts more than a variable, and a variable more than other files.
+        """
+        by_option = self.command_config is not None or self.profile is not None
+        return in_file or variable if by_option else variable or in_file
+
+    @property
+    def _in_file(self) -> str | None:
+        return self._configured.bootstrap or None
 
     @property
     def bootstrap(self) -> str:
@@ -77,18 +94,46 @@ class Session:
         """How commands connect to the cluster; BadSetting if the file of --command-config is wrong."""
         return self._configured.at(self.bootstrap)
 
-    @property
+    @cached_property
     def command_config_path(self) -> Path | None:
-        """The file that --command-config or the environment names."""
-        variable = os.environ.get(COMMAND_CONFIG)
-        return self.command_config or (Path(variable) if variable else None)
+        """The file of --command-config, of a profile, or that the environment names.
+
+        The current profile counts only if nothing else names a cluster, so that its credentials are not sent
+        to another one.
+        """
+        from headrace.cli.profiles import PROFILE, Profiles  # noqa: PLC0415  not for --help
+
+        if self.command_config is not None:
+            return self.command_config
+        profiles = Profiles.of_user(os.environ)
+        if self.profile is not None:
+            return profiles.path(self.profile)
+        file, name = _variable(COMMAND_CONFIG), _variable(PROFILE)
+        if file is not None:
+            return Path(file)
+        if name is None and self.bootstrap_option is None and _variable(BOOTSTRAP_VARIABLE) is None:
+            name = profiles.current
+            self.uses_current_profile = name is not None
+        return None if name is None else profiles.path(name)
+
+    @cached_property
+    def client_settings(self) -> dict[str, str]:
+        """The settings in that file, with references; BadSetting if it cannot be read."""
+        from headrace.client.wire.connection_settings import read_client_file  # noqa: PLC0415
+
+        path = self.command_config_path
+        return {} if path is None else read_client_file(path)
 
     @cached_property
     def _configured(self) -> "ConnectionSettings":
+        from headrace.client.errors import BadSetting  # noqa: PLC0415
         from headrace.client.wire.connection_settings import ConnectionSettings  # noqa: PLC0415  not for --help
 
-        path = self.command_config_path
-        return ConnectionSettings("") if path is None else ConnectionSettings.load(path)
+        settings = self.client_settings
+        try:
+            return ConnectionSettings.of(settings)
+        except BadSetting as error:
+            raise BadSetting(f"{self.command_config_path}: {error}") from error
 
     @cached_property
     def admin(self) -> "Admin":
@@ -141,9 +186,18 @@ def _into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], 
 
     def store(context: click.Context, _parameter: click.Parameter, value: object) -> None:
         if value:
-            setattr(context.ensure_object(Session), name, value)
+            session = context.ensure_object(Session)
+            setattr(session, name, value)
+            if session.profile is not None and session.command_config is not None:
+                raise click.UsageError("Give --profile or --command-config, not both.")
 
     return store
+
+
+def _profiles(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    from headrace.cli.profiles import Profiles  # noqa: PLC0415
+
+    return [name for name in Profiles.of_user(os.environ).names if name.startswith(begun)]
 
 
 def json_option(command: Command) -> Command:
@@ -152,28 +206,30 @@ def json_option(command: Command) -> Command:
 
 
 def options(command: Command) -> Command:
-    """Give a command --bootstrap, --command-config, --json and, as its first argument, the session."""
+    """Give a command the options of `root_options` and, as its first argument, the session."""
     return root_options(click.pass_obj(command))  # type: ignore[return-value]
 
 
 def root_options(command: Command) -> Command:
-    """Give a command --bootstrap, --command-config and --json: `headrace` itself has them, too."""
-    return _bootstrap(_command_config(_json(command)))
+    """Give a command --bootstrap, --command-config, --profile and --json: `headrace` itself has them, too."""
+    return bootstrap_option(command_config_option(_profile(_json(command))))
 
 
 _json = click.option(
-    "--json", is_flag=True, expose_value=False, callback=_into_session("as_json"), help="Print JSON."
+    "--json", "-J", is_flag=True, expose_value=False, callback=_into_session("as_json"), help="Print JSON."
 )
-_bootstrap = click.option(
+bootstrap_option = click.option(
     "--bootstrap",
+    "-b",
     metavar="HOST:PORT,...",
     expose_value=False,
     callback=_into_session("bootstrap_option"),
-    help="The brokers to connect to first. Default: bootstrap.servers of --command-config, "
+    help="The brokers to connect to first. Default: those of --command-config or of the profile, "
     f"HEADRACE_BOOTSTRAP, or {BOOTSTRAP}.",
 )
-_command_config = click.option(
+command_config_option = click.option(
     "--command-config",
+    "-F",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     expose_value=False,
@@ -181,7 +237,17 @@ _command_config = click.option(
     help="How to connect to a secured cluster: a properties file of Java's clients or of librdkafka's. "
     f"Default: {COMMAND_CONFIG}.",
 )
-yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+_profile = click.option(
+    "--profile",
+    "-P",
+    metavar="NAME",
+    expose_value=False,
+    callback=_into_session("profile"),
+    shell_complete=_profiles,
+    help="The profile of a cluster, as `headrace profile add` makes it. Default: HEADRACE_PROFILE, or that "
+    "of `headrace profile use`.",
+)
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 if_exists_option = click.option("--if-exists", is_flag=True, help="Ignore names that do not exist.")
 partition_option = click.option(
     "--partition", "indexes", type=click.IntRange(0), multiple=True, help="Only this partition; repeatable."

@@ -143,7 +143,7 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
             zookeeper = coordinator.address
             failure = asyncio.ensure_future(coordinator.wait_failed())
             stack.callback(failure.cancel)
-        config = BrokerConfig.of(layout.broker(1, layout.port, zookeeper))
+        config = layout.advertising(BrokerConfig.of(layout.broker(1, layout.port, zookeeper)), http)
         await check_left_out_brokers(layout.directory, layout.brokers, config)
         await layout.prepare_users(config)
         broker = Broker(config)

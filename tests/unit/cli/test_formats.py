@@ -49,7 +49,7 @@ def test_a_record_survives_json(
     value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]]
 ) -> None:
     record = Record(value=value, key=key, headers=headers, timestamp_ms=12)
-    line = formats.to_json(record)
+    line = formats.to_json(formats.Shown(record))
     assert line.count(b"\n") == 1
     assert formats.from_json(line, 1) == record
 
@@ -75,8 +75,8 @@ def test_a_record_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_json_keeps_letters_readable() -> None:
-    assert json.loads(formats.to_json(Record(value="grün".encode())))["value"] == "grün"
-    assert "grün".encode() in formats.to_json(Record(value="grün".encode()))
+    assert json.loads(formats.to_json(formats.Shown(Record(value="grün".encode()))))["value"] == "grün"
+    assert "grün".encode() in formats.to_json(formats.Shown(Record(value="grün".encode())))
 
 
 class _Trickle(io.BytesIO):

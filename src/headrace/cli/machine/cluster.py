@@ -1,6 +1,7 @@
 """A cluster on one machine as processes: a coordinator or ZooKeeper, and brokers, restarted if they die."""
 
 import logging
+import socket
 from contextlib import ExitStack
 from typing import Final
 
@@ -39,9 +40,11 @@ class Cluster:
             ports = stack.enter_context(reserved(layout.host, layout.port, layout.brokers))
             zookeeper, coordination = self._coordination(stack)
             self._log_new_brokers()
-            brokers = [self._broker(number, port, zookeeper) for number, port in enumerate(ports, start=1)]
-            bootstrap = ",".join(written(reachable(layout.host), port) for port in ports)
             http = stack.enter_context(layout.http_socket(ports))
+            brokers = [
+                self._broker(number, port, zookeeper, http) for number, port in enumerate(ports, start=1)
+            ]
+            bootstrap = ",".join(written(reachable(layout.host), port) for port in ports)
             supervisor = Supervisor([coordination, brokers])
             try:
                 await self._start(supervisor, coordination, brokers, zookeeper)
@@ -79,8 +82,9 @@ class Cluster:
         log = self._directory.log(name)
         return Service(name, log, (self._hold,), service=service, settings=settings, first=first)
 
-    def _broker(self, broker_id: int, port: int, zookeeper: str) -> Member:
-        settings = self._layout.broker(broker_id, port, zookeeper)
+    def _broker(self, broker_id: int, port: int, zookeeper: str, http: socket.socket | None) -> Member:
+        config = BrokerConfig.of(self._layout.broker(broker_id, port, zookeeper))
+        settings = self._layout.advertising(config, http).given
         return self._service(f"broker-{broker_id}", "broker", {**settings})
 
     def _coordination(self, stack: ExitStack) -> tuple[str, list[Member]]:

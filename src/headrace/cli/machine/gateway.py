@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from headrace.addresses import reachable, written
 from headrace.broker.config import BrokerConfig
 from headrace.cli.machine.process import ProcessEnded, Service
 from headrace.cli.machine.supervisor import Backoff
@@ -84,6 +85,27 @@ def http_socket(config: BrokerConfig) -> contextlib.AbstractContextManager[socke
     host, port = endpoint(address, "http.listener")
     GatewayOptions.of(config).check(host)
     return listening(host, port)
+
+
+ADVERTISED: Final = "http.advertised.url"
+
+
+def advertised(config: BrokerConfig, held: socket.socket | None, *, tls: bool) -> BrokerConfig:
+    """Return the settings of a broker with the URL at which clients find the gateway, unless it is set.
+
+    For a gateway on all interfaces that is the host of the broker's first listener for clients.
+    """
+    if held is None or config.text(ADVERTISED):
+        return config
+    return BrokerConfig.of({**config.given, ADVERTISED: _url(config, held, tls=tls)})
+
+
+def _url(config: BrokerConfig, held: socket.socket, *, tls: bool) -> str:
+    host, port = held.getsockname()[:2]
+    if reachable(host) != host:  # on all interfaces
+        endpoints = config.advertised or config.listeners
+        host = next((each.host for each in endpoints if each.host), host)
+    return f"{'https' if tls else 'http'}://{written(reachable(host), port)}"
 
 
 class _Gateway(Service):

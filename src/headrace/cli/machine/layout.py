@@ -10,7 +10,7 @@ import click
 
 from headrace.broker.config import BrokerConfig
 from headrace.cli.machine.directory import DataDirectory
-from headrace.cli.machine.gateway import GatewayOptions, listening
+from headrace.cli.machine.gateway import GatewayOptions, advertised, listening
 from headrace.cli.machine.secure import DECIDED as SECURE_DECIDED
 from headrace.cli.machine.secure import SecureCluster
 from headrace.cli.process import CommandFailed, Readiness
@@ -78,6 +78,10 @@ class Layout:
             )
         with listening(self.host, self.http_port, brokers) as held:
             yield held
+
+    def advertising(self, config: BrokerConfig, http: socket.socket | None) -> BrokerConfig:
+        """Return the settings of a broker with the URL of the gateway."""
+        return config if http is None else advertised(config, http, tls=self.gateway.uses_tls)
 
     def check(self) -> None:
         """Raise CommandFailed or InvalidSetting for the first setting that is not allowed."""

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from headrace.broker.config import BrokerConfig
 from headrace.broker.settings import InvalidSetting
-from headrace.cli.machine.gateway import GatewayOptions, http_socket, on_demand
+from headrace.cli.machine.gateway import GatewayOptions, advertised, http_socket, on_demand
 from headrace.cli.machine.node_settings import broker_settings, node_configs
 from headrace.cli.machine.process import Service
 from headrace.cli.machine.supervisor import Supervisor
@@ -34,21 +35,25 @@ class Node:
         self._configs = node_configs(config, count)
         self._read_config = read_config
         self._ready = ready
-        self._brokers = [
-            _Broker(f"broker-{each.broker_id}", None, (), service="broker", settings=each.given)
-            for each in self._configs
-        ]
+        self._brokers: list[Service] = []
+        self._advertised: Callable[[BrokerConfig], BrokerConfig] = lambda config: config
 
     async def serve(self) -> None:
         """Start everything, report when clients can connect, and supervise it until it is cancelled."""
         check_directories(self._config.items("log.dirs"), self._configs)
-        supervisor = Supervisor([self._brokers])
         with http_socket(self._config) as http:
+            options = GatewayOptions.of(self._config)
+            self._advertised = partial(advertised, held=http, tls=options.uses_tls)
+            self._configs = [self._advertised(each) for each in self._configs]
+            self._brokers = [
+                _Broker(f"broker-{each.broker_id}", None, (), service="broker", settings=each.given)
+                for each in self._configs
+            ]
+            supervisor = Supervisor([self._brokers])
             try:
                 await supervisor.start_most(self._brokers)
                 ready = [each for each in self._brokers if each.running]
                 bootstrap = ",".join(each.addresses["bootstrap"] for each in ready)
-                options = GatewayOptions.of(self._config)
                 async with on_demand(http, bootstrap, log=None, options=options) as addresses:
                     self._ready.say(**addresses)
                     await supervisor.watch()
@@ -65,7 +70,7 @@ class Node:
         except (InvalidSetting, OSError, UnicodeDecodeError) as error:
             logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
             return
-        for broker, config in zip(self._brokers, self._configs, strict=True):
+        for broker, config in zip(self._brokers, self._configs, strict=False):  # none before the start
             broker.change(config.given)
         logger.info("settings read again")
         if waiting:
@@ -75,7 +80,8 @@ class Node:
         count = len(self._configs)
         configs, waiting = [], set()
         for index, config in enumerate(self._configs):
-            reloaded, fixed = config.reloaded(BrokerConfig.of(broker_settings(changed, index, count)))
+            settings = BrokerConfig.of(broker_settings(changed, index, count))
+            reloaded, fixed = config.reloaded(self._advertised(settings))
             configs.append(reloaded)
             waiting.update(fixed)
         return configs, waiting

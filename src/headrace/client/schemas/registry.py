@@ -6,6 +6,7 @@ Registry("http://127.0.0.1:8080").register("orders-value", Schema(text='"string"
 import base64
 import http.client
 import json
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,8 @@ from typing import Any, Final
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from headrace.client.errors import ClientError, Unreachable, lowered
+from headrace.client.wire.connection import Address
+from headrace.client.wire.protocols import speaks_kafka
 
 AVRO: Final = "AVRO"
 LATEST: Final = "latest"
@@ -32,6 +35,8 @@ TIMEOUT_S: Final = 30.0
 _JSON: Final = "application/vnd.schemaregistry.v1+json"
 INCOMPATIBLE: Final = 409
 _NOT_FOUND: Final = 404
+_PORTS: Final = {"http": 80, "https": 443}
+_NO_HTTP: Final = (ConnectionError, TimeoutError, http.client.HTTPException)  # what a broker's port leads to
 _SUBJECT_SOFT_DELETED: Final = 40404
 _VERSION_SOFT_DELETED: Final = 40406
 _NOTHING_OF_ITS_OWN: Final = {
@@ -82,19 +87,40 @@ class Registered:
 class Registry:
     """Every call waits for the response; RegistryError if it is an error, Unreachable if there is none."""
 
-    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, advice: str = "") -> None:
-        """`url` may have a user and password: http://user:password@host:port.
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        advice: str = "",
+        user_info: str = "",
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        """`url` may have a user and password, http://user:password@host:port, in place of `user_info`.
 
-        `advice` is added to the message of Unreachable.
+        `context` is for HTTPS. `advice` is added to the message of Unreachable.
         """
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ClientError(f"{url}: expected the registry's address, such as http://127.0.0.1:8080")
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/"))
         self._url = urlunsplit(bare._replace(query="", fragment=""))
-        self._headers = {"Accept": _JSON, "Content-Type": _JSON, **_authorization(parts)}
+        self._address = Address(parts.hostname, parts.port or _PORTS[parts.scheme])
+        self._headers = {"Accept": _JSON, "Content-Type": _JSON, **_authorization(parts, user_info)}
+        self._context = context if parts.scheme == "https" else None
         self._timeout_s = timeout_s
         self._advice = f" ({advice})" if advice else ""
+
+    @property
+    def url(self) -> str:
+        """The address, without a password."""
+        return self._url
+
+    def serves(self, cluster_id: str) -> bool:
+        """Return whether this is the registry in a gateway of the cluster; Unreachable if it is none."""
+        found = self._ask("GET", "/v3/clusters")
+        clusters = found.get("data") if isinstance(found, dict) else None
+        return any(isinstance(each, dict) and each.get("cluster_id") == cluster_id for each in clusters or ())
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -207,11 +233,16 @@ class Registry:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, self._headers, method=method)  # noqa: S310  see __init__
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout_s) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=self._timeout_s, context=self._context) as answer:  # noqa: S310
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise self._refusal(error) from error
         except (OSError, http.client.HTTPException) as error:
+            if isinstance(getattr(error, "reason", error), _NO_HTTP) and speaks_kafka(*self._address):
+                raise ClientError(
+                    f"{self._address} speaks Kafka's protocol, not HTTP: give the address of the schema "
+                    "registry, which is that of the console, such as http://127.0.0.1:8080"
+                ) from error
             raise Unreachable(f"no registry answers at {self._url}: {_why(error)}{self._advice}") from error
         except ValueError as error:
             raise self._no_registry() from error
@@ -267,10 +298,11 @@ def _part(name: str) -> str:
     return quote(name, safe="")
 
 
-def _authorization(parts: SplitResult) -> dict[str, str]:
-    if parts.username is None:
+def _authorization(parts: SplitResult, user_info: str) -> dict[str, str]:
+    in_url = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
+    names = in_url or user_info
+    if not names:
         return {}
-    names = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
     return {"Authorization": f"Basic {base64.b64encode(names.encode()).decode()}"}
 
 

@@ -11,6 +11,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from headrace.client.errors import ClientError, Refused, Retriable
+from headrace.client.wire.protocols import speaks_http
 from headrace.client.wire.sasl import no_sasl
 from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.client.wire.tls import speaks_tls
@@ -24,6 +25,7 @@ from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.request_header import RequestHeader
 
 CONNECT_S: Final = 3.0
+FIRST_ANSWER_S: Final = 0.4  # for the first response, before the server is tried with HTTP
 ANSWER_S: Final = 30.0
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 CLIENT_ID: Final = "headrace-cli"
@@ -90,9 +92,11 @@ class Connection:
         except OSError as error:
             raise self._failed("cannot be reached", error, connected=False) from error
         try:
+            asked = self.send(ApiVersionsRequest(), 0)
+            self._check_protocol()
             self._versions = {
                 each.api_key: range(each.min_version, each.max_version + 1)
-                for each in self._ask(ApiVersionsRequest(), 0).api_keys
+                for each in self.receive(asked).api_keys
             }
             session_ms = security.authenticate(self.ask, str(address))
             self._ends_s = time.monotonic() + _USED_OF_SESSION * session_ms / 1000 if session_ms else math.inf
@@ -102,6 +106,16 @@ class Connection:
         except ClientError:
             self.close()
             raise
+
+    def _check_protocol(self) -> None:
+        """Raise Refused if the first response is late because the server waits for the end of a line of HTTP.
+
+        A web server that reads lines would not answer a request of ours before its timeout.
+        """
+        if self._security.tls is not None or _readable(self._socket, FIRST_ANSWER_S):
+            return
+        if speaks_http(*self.address):
+            raise http_instead(str(self.address))
 
     def close(self) -> None:
         self._socket.close()
@@ -120,9 +134,7 @@ class Connection:
         """Whether the broker has closed this idle connection, as a restarted one has, or soon will."""
         if self._socket.fileno() < 0 or time.monotonic() > self._ends_s:
             return True
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(0))
+        return _readable(self._socket, 0)
 
     def ask(self, request: Message, *, max_version: int = NEWEST) -> Any:
         """Return the broker's response; NoAnswer if there is none, NotKnown if it lacks the API."""
@@ -197,7 +209,7 @@ class Connection:
             raise Refused(f"{self.address} speaks TLS: set security.protocol to SSL or SASL_SSL")
         if size == _HTTP:
             self.close()
-            raise Refused(f"{self.address} speaks HTTP: give the address of a broker, not the console's")
+            raise http_instead(str(self.address))
         if not 0 <= size <= MAX_RESPONSE_BYTES:
             raise ProtocolError(f"a response of {size} bytes")
         return memoryview(self._exactly(size))
@@ -215,6 +227,21 @@ class Connection:
                 raise ConnectionResetError("the broker closed the connection")
             have += count
         return received
+
+
+def _readable(connected: socket.socket, within_s: float) -> bool:
+    """Return whether bytes, or the end, arrive within this time."""
+    poll = select.poll()
+    poll.register(connected, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))
+
+
+def http_instead(address: str) -> Refused:
+    """Return the error for the address of a web server in place of a broker's."""
+    return Refused(
+        f"{address} speaks HTTP, not Kafka's protocol: give the address of a broker, not that of the console "
+        "and the schema registry"
+    )
 
 
 def _joined(buffers: list[Buffer]) -> Iterator[Buffer]:

@@ -8,6 +8,7 @@ our own connections, and `librdkafka()` for those of confluent-kafka.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -19,6 +20,7 @@ from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.properties import InvalidProperties, parse_properties
 
 BOOTSTRAP_SERVERS: Final = "bootstrap.servers"
+QUICK_S: Final = 1.0  # for a broker whose answer only tells what it speaks
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +42,9 @@ class ConnectionSettings:
     @classmethod
     def load(cls, path: Path | str, default_bootstrap: str = "") -> "ConnectionSettings":
         """Read a client's properties file; BadSetting names the file and the setting that is wrong."""
+        settings = read_client_file(path)
         try:
-            settings = parse_properties(Path(path).read_text("utf-8"), str(path))
             return cls.of(settings, default_bootstrap)
-        except OSError as error:
-            raise BadSetting(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
-        except UnicodeDecodeError as error:
-            raise BadSetting(f"{path} is not a properties file in UTF-8") from error
-        except InvalidProperties as error:
-            raise BadSetting(str(error)) from error
         except BadSetting as error:
             raise BadSetting(f"{path}: {error}") from error
 
@@ -67,6 +63,7 @@ class ConnectionSettings:
         """
         if self.security == PLAINTEXT:
             check_reachable(self.bootstrap)
+            self._check_protocol()
             return
         why = "expected HOST:PORT,..."
         for address in addresses_of(self.bootstrap):
@@ -77,6 +74,25 @@ class ConnectionSettings:
             else:
                 return
         raise Unreachable(f"no broker answers at {self.bootstrap}: {why}")
+
+    def _check_protocol(self) -> None:
+        """Raise Refused if the first server that answers speaks HTTP or TLS; a slow one is left alone."""
+        for address in addresses_of(self.bootstrap):
+            with suppress(NoAnswer):
+                Connection(address, answer_s=QUICK_S).close()
+                return
+
+
+def read_client_file(path: Path | str) -> dict[str, str]:
+    """Return the settings in a client's properties file, with references; BadSetting if it is none."""
+    try:
+        return parse_properties(Path(path).read_text("utf-8"), str(path))
+    except OSError as error:
+        raise BadSetting(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise BadSetting(f"{path} is not a properties file in UTF-8") from error
+    except InvalidProperties as error:
+        raise BadSetting(str(error)) from error
 
 
 Target: TypeAlias = str | ConnectionSettings

@@ -15,6 +15,7 @@ import jsonschema_rs
 from fastavro.schema import SchemaParseException, UnknownType
 
 from headrace.client.serializers.codecs.avro_cost import cost_of
+from headrace.client.serializers.codecs.avro_misfit import misfit
 from headrace.client.serializers.codecs.errors import BadValue
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, store_json, write_json
 from headrace.client.serializers.codecs.protobuf import ProtobufCodec
@@ -97,13 +98,13 @@ class AvroCodec:
             fitting = self._fitting(value)
         except _FASTAVRO_ERRORS as error:
             if not self._fits(value):
-                raise BadValue(f"this does not fit the Avro schema: {error}") from None
+                raise self._misfit(value, error) from None
             fitting = value
         written = io.BytesIO()
         try:
             fastavro.schemaless_writer(written, self._schema, fitting)
         except _FASTAVRO_ERRORS as error:
-            raise BadValue(f"this does not fit the Avro schema: {error}") from None
+            raise self._misfit(value, error) from None
         return written.getvalue()
 
     def _fitting(self, value: Any) -> Any:
@@ -113,6 +114,10 @@ class AvroCodec:
         if not self._fits(found):
             raise ValueError(f"{text[:100]} is of another type")
         return found
+
+    def _misfit(self, value: Any, error: Exception) -> BadValue:
+        """Return an error that names the field; fastavro's message does not."""
+        return BadValue(f"this does not fit the Avro schema: {misfit(value, self._schema) or error}")
 
     def _fits(self, value: Any) -> bool:
         try:
