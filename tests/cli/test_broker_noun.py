@@ -31,7 +31,7 @@ def test_a_broker_is_described_with_what_it_sets_itself(headrace: Command) -> No
     ("arguments", "status", "sentence"),
     [
         ("broker describe 7", 1, "there is no broker 7, only 1"),
-        ("broker unregister 1", 1, "broker 1 is running: stop it first"),
+        ("broker unregister 1 --yes", 1, "broker 1 is running: stop it first"),
         ("broker describe one", 2, "'one' is not a valid integer"),
         ("broker --daemon list", 2, "`list` does not take the options that run a broker"),
         ("topic offsets nowhere", 1, "there is no topic nowhere"),
@@ -50,7 +50,7 @@ def test_what_cannot_be_is_one_sentence(
 
 
 def test_a_broker_that_is_gone_can_be_unregistered(headrace: Command) -> None:
-    assert headrace.ok("broker", "unregister", "9", "--json").json == {"unregistered": 9}
+    assert headrace.ok("broker", "unregister", "9", "--yes", "--json").json == {"unregistered": 9}
 
 
 def test_offsets_are_shown_for_ends_and_times(headrace: Command) -> None:

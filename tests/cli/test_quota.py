@@ -32,14 +32,14 @@ def test_quotas_are_set_listed_and_removed(headrace: Command, user: str) -> None
     assert f"user {user}, client-id <default>" in listed
     assert "1000000" in listed
 
-    headrace.ok("quota", "remove", "--user", user, "request_percentage")
-    assert headrace.ok("quota", "remove", "--user", user, "--json").json == {
+    headrace.ok("quota", "remove", "--yes", "--user", user, "request_percentage")
+    assert headrace.ok("quota", "remove", "--yes", "--user", user, "--json").json == {
         "entity": {"user": user},
         "removed": ["producer_byte_rate"],
     }
-    headrace.ok("quota", "remove", "--user", user, "--client-id-default")
+    headrace.ok("quota", "remove", "--yes", "--user", user, "--client-id-default")
     assert headrace.ok("quota", "list", "--user", user, "--json").json == []
-    assert "removed nothing" in headrace.ok("quota", "remove", "--user", user).text
+    assert "removed nothing" in headrace.ok("quota", "remove", "--yes", "--user", user).text
 
 
 def test_quotas_of_addresses_and_defaults(headrace: Command) -> None:
@@ -50,8 +50,8 @@ def test_quotas_of_addresses_and_defaults(headrace: Command) -> None:
         "connection_creation_rate": 100.0
     }
     assert headrace.ok("quota", "list", "--user-default", "--json").json[0]["entity"] == {"user": None}
-    headrace.ok("quota", "remove", "--ip", "10.9.8.7")
-    headrace.ok("quota", "remove", "--user-default")
+    headrace.ok("quota", "remove", "--yes", "--ip", "10.9.8.7")
+    headrace.ok("quota", "remove", "--yes", "--user-default")
 
 
 @pytest.mark.parametrize(

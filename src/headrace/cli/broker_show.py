@@ -9,7 +9,7 @@ from headrace.cli import completion
 from headrace.cli.cluster import address, locations, state
 from headrace.cli.config import settings_table
 from headrace.cli.output import UNKNOWN, Drawable, size, table, together
-from headrace.cli.session import Session, options
+from headrace.cli.session import Session, confirm, options, yes_option
 from headrace.client.admin.topics import Config
 from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
 from headrace.client.cluster.reading import SILENCE_S
@@ -50,12 +50,15 @@ def describe(session: Session, broker_id: int, *, everything: bool) -> None:
 
 @click.command()
 @_id
+@yes_option
 @options
-def unregister(session: Session, broker_id: int) -> None:
+def unregister(session: Session, broker_id: int, *, yes: bool) -> None:
     """Remove a stopped broker for good:  headrace broker unregister 3
 
     Refused while the broker runs or has partitions: `headrace cluster drain 3 --wait` moves them away.
     """
+    question = f"Remove broker {broker_id} from the cluster for good?"
+    confirm(question, action="to remove the broker", declined="nothing was removed", yes=yes)
     with Brokers(session.connection) as brokers:
         brokers.controller(UnregisterBrokerRequest(broker_id=broker_id))
     session.show({"unregistered": broker_id}, f"unregistered broker {broker_id}: it has no replicas")

@@ -1,6 +1,7 @@
 """A command group that imports a command only when it runs, so that `headrace --help` is fast."""
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Final, NamedTuple
 
@@ -40,6 +41,17 @@ class LazyGroup(click.Group):
         command = getattr(import_module(lazy.module), lazy.attribute)
         assert isinstance(command, click.Command), lazy
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is named; UsageError with the most similar names if there is none."""
+        name = args[0]
+        if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            similar = get_close_matches(name, self.list_commands(ctx), n=2)
+            meant = f" Did you mean {' or '.join(similar)}?" if similar else ""
+            raise click.UsageError(f"No such command '{name}'.{meant}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {lazy.section: [] for lazy in self._table.values()}

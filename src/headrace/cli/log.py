@@ -1,21 +1,26 @@
-"""`headrace log`: check the files of a partition, without a broker."""
+"""`headrace log`: check and print the files of a partition, without a broker; dump is in log_dump."""
 
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
-from headrace.cli.lazy import LazyGroup
+from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.output import bar, count, table
 from headrace.cli.session import Session, json_option
 from headrace.storage.errors import StorageError
 from headrace.storage.verify import SegmentReport
 from headrace.storage.verify import verify as verify_log
 
+COMMANDS: Final = {
+    "dump": Lazy("headrace.cli.log_dump", "dump", "Print what is in the files of a partition."),
+}
 
-@click.group(cls=LazyGroup)
+
+@click.group(cls=LazyGroup, table=COMMANDS)
 def log() -> None:
-    """Check the files of a partition on disk."""
+    """Check and print the files of a partition on disk."""
 
 
 @log.command()

@@ -7,7 +7,7 @@ import click
 
 from headrace.cli.lazy import LazyGroup
 from headrace.cli.output import Drawable, table
-from headrace.cli.session import Session, options
+from headrace.cli.session import Session, confirm, options, yes_option
 from headrace.client.admin.quotas import KEYS, ClientQuota, Entity, shown
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ def set_(session: Session, quotas: Sequence[str], **names: Any) -> None:
 @quota.command(epilog=_KEYS_HELP)
 @click.argument("quotas", metavar="[QUOTA]...", nargs=-1)
 @entity_options
+@yes_option
 @options
-def remove(session: Session, quotas: Sequence[str], **names: Any) -> None:
+def remove(session: Session, quotas: Sequence[str], *, yes: bool, **names: Any) -> None:
     """Remove quotas:  headrace quota remove --user alice producer_byte_rate
 
     Without QUOTA, all quotas of the entity are removed.
@@ -78,8 +79,11 @@ def remove(session: Session, quotas: Sequence[str], **names: Any) -> None:
     keys = list(quotas)
     if not keys:
         keys = [key for each in admin.list_quotas(entity) if each.entity == entity for key in each.quotas]
-    admin.alter(entity, {}, keys)
     what = ", ".join(keys) if keys else "nothing"
+    if keys:
+        question, of = f"Remove {what} from {shown(entity)}?", "to remove the quotas"
+        confirm(question, action=of, declined="nothing was removed", yes=yes)
+    admin.alter(entity, {}, keys)
     session.show({"entity": entity, "removed": keys}, f"removed {what} from {shown(entity)}")
 
 

@@ -250,13 +250,19 @@ _profile = click.option(
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 if_exists_option = click.option("--if-exists", is_flag=True, help="Ignore names that do not exist.")
 partition_option = click.option(
-    "--partition", "indexes", type=click.IntRange(0), multiple=True, help="Only this partition; repeatable."
+    "--partition",
+    "-p",
+    "indexes",
+    type=click.IntRange(0),
+    multiple=True,
+    help="Only this partition; repeatable.",
 )
 internal_option = click.option(
     "--internal", is_flag=True, help="Allow topics of the cluster itself and of the schema registry."
 )
 acks_option = click.option(
     "--acks",
+    "-a",
     type=click.Choice(["0", "1", "all"]),
     default="all",
     help="Who has to have a record before it counts as written: nobody, its leader, or all in-sync replicas.",

@@ -49,9 +49,9 @@ def topic() -> None:
 
 @topic.command()
 @click.argument("name")
-@click.option("--partitions", type=click.IntRange(1), help="Default: num.partitions of the brokers.")
+@click.option("--partitions", "-p", type=click.IntRange(1), help="Default: num.partitions of the brokers.")
 @click.option(
-    "--replicas", type=click.IntRange(1), help="Default: default.replication.factor of the brokers."
+    "--replicas", "-R", type=click.IntRange(1), help="Default: default.replication.factor of the brokers."
 )
 @_config
 @click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
