@@ -123,6 +123,40 @@ def test_commands_that_look_connect(files: dict[str, Path], arguments: tuple[str
     assert "cannot" not in result.text, result
 
 
+def test_a_profile_connects_with_a_password_of_the_environment(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    home = {"XDG_CONFIG_HOME": str(tmp_path), "HEADRACE_BOOTSTRAP": ""}
+    with_password = home | {"PROD_PASSWORD": PASSWORD}
+    run = Command("")
+    reference = "sasl.password=${env:PROD_PASSWORD}"
+    added = run(
+        "profile", "add", "prod", "-F", str(files["librdkafka"]), "-X", reference, "--json", environment=home
+    )
+    assert added.json["settings"]["sasl.password"] == "${env:PROD_PASSWORD}"
+    file = Path(added.json["file"])
+    assert PASSWORD not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+    topic = fresh_name("profile")
+    create = ("topic", "create", topic, "--replicas", "1", "--profile", "prod")
+    assert run(*create, environment=with_password).status == 0
+    assert "PROD_PASSWORD" in run("topic", "list", "-P", "prod", environment=home).complaint
+    assert run("profile", "use", "prod", environment=home).status == 0
+    assert run("produce", topic, "one", environment=with_password).status == 0
+    assert (
+        run("consume", topic, "-e", environment=with_password | {"HEADRACE_PROFILE": "prod"}).text == "one\n"
+    )
+    (listed,) = run("profile", "list", "--json", environment=home).json
+    assert (listed["name"], listed["current"], listed["security"]) == ("prod", True, "SASL_SSL")
+    assert "exists already" in run("profile", "add", "prod", "-b", "x:1", environment=home).complaint
+
+    refused = run("profile", "remove", "prod", environment=home)
+    assert (refused.status, refused.complaint.split(":")[0]) == (2, "Confirmation needs a terminal")
+    assert run("profile", "remove", "prod", "--yes", environment=home).status == 0
+    assert "there is no profile prod" in run("topic", "list", "--profile", "prod", environment=home).complaint
+
+
 def test_the_environment_may_name_the_file(files: dict[str, Path]) -> None:
     variables = {"HEADRACE_COMMAND_CONFIG": str(files["java"]), "HEADRACE_BOOTSTRAP": ""}
     result = Command("")("cluster", "status", "--json", environment=variables)

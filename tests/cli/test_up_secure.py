@@ -274,3 +274,18 @@ def test_three_brokers_are_secured_as_well(tmp_path: Path) -> None:
         settings = parse_properties(admin.file.read_text(), "file")
         assert settings["bootstrap.servers"] == up.bootstrap
         assert len(re.findall(r":\d+", up.bootstrap)) == 3
+
+
+def test_records_are_decoded_by_the_registry_that_the_secured_brokers_name(
+    admin: Secured, secure_up: UpProcess, tmp_path: Path
+) -> None:
+    topic = fresh_name("schemas")
+    file = tmp_path / "order.avsc"
+    file.write_text('{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}')
+    admin.ok("schema", "register", f"{topic}-value", str(file))
+    admin.ok("produce", topic, '{"id": 7}')
+
+    shown = admin.ok("consume", topic, "--exit-at-end", "--json").json
+    assert shown["value"] == {"id": 7}
+    settings = admin.ok("config", "describe", "broker", "1", "--json").json
+    assert {each["name"]: each["value"] for each in settings}["http.advertised.url"] == secure_up.http

@@ -117,3 +117,45 @@ def test_other_messages_of_a_protobuf_schema_are_read_by_their_indexes() -> None
     for bad in (b"", b"\x02\x08", b"\x04\x00\x00", b"\xff" * 9, b"\x01", b"\x00\xff"):
         with pytest.raises(BadValue):
             read(bad)
+
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {
+            "name": "address",
+            "type": {"type": "record", "name": "Address", "fields": [{"name": "street", "type": "string"}]},
+        },
+        {"name": "lines", "type": {"type": "array", "items": "int"}, "default": []},
+        {"name": "second", "type": ["null", "Address"], "default": None},
+    ],
+}
+STREET = {"street": "Main"}
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ({"address": STREET}, "the field id is missing"),
+        ({"id": 1, "address": {}}, "the field address.street is missing"),
+        ({"id": "1", "address": STREET}, "the field id is a string, expected long"),
+        ({"id": 1, "address": STREET, "note": 7}, "the field note is a number, expected string"),
+        ({"id": 1, "address": STREET, "lines": [1, "x"]}, "the field lines[1] is a string, expected int"),
+        ({"id": 1, "address": STREET, "second": {}}, "the field second.street is missing"),
+        ({"id": 1, "address": STREET, "second": {"Address": {}}}, "the field second.street is missing"),
+        ("tea", "the value is a string, expected an object for record Order"),
+    ],
+)
+def test_an_avro_error_names_the_field(value: Any, why: str) -> None:
+    with pytest.raises(BadValue) as refused:
+        codec(SchemaType.AVRO, json.dumps(ORDER)).encode(value)
+    assert str(refused.value) == f"this does not fit the Avro schema: {why}"
+
+
+def test_a_required_field_of_protobuf_is_named() -> None:
+    schema = 'syntax = "proto2"; message Order { required int64 id = 1; }'
+    with pytest.raises(BadValue, match="id"):
+        codec(SchemaType.PROTOBUF, schema).encode({})

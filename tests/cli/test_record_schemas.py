@@ -1,0 +1,199 @@
+"""`produce` and `consume` with schemas of the registry that `headrace up` runs, which the brokers name."""
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from cli.command import Command
+from headrace import Producer
+from headrace.testing.process import UpProcess
+from wire.requests import fresh_name
+
+FORMATS = {
+    "order.avsc": json.dumps(
+        {
+            "type": "record",
+            "name": "Order",
+            "fields": [{"name": "id", "type": "long"}, {"name": "item", "type": "string"}],
+        }
+    ),
+    "order.json": json.dumps(
+        {
+            "type": "object",
+            "properties": {"id": {"type": "integer"}, "item": {"type": "string"}},
+            "required": ["id", "item"],
+        }
+    ),
+    "order.proto": 'syntax = "proto2"; message Order { required int32 id = 1; required string item = 2; }',
+}
+TEA = {"id": 1, "item": "tea"}
+MISSING = {
+    "order.avsc": "the field item is missing",
+    "order.json": '"item" is a required property',
+    "order.proto": "item",
+}
+
+
+@pytest.fixture
+def topic() -> str:
+    return fresh_name("schemas")
+
+
+def register(headrace: Command, subject: str, name: str, directory: Path) -> int:
+    file = directory / name
+    file.write_text(FORMATS.get(name, '"string"'))
+    return int(headrace.ok("schema", "register", subject, str(file), "--json").json["id"])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_record_is_encoded_and_decoded_by_the_schema_of_its_topic(
+    headrace: Command, tmp_path: Path, topic: str, name: str
+) -> None:
+    schema_id = register(headrace, f"{topic}-value", name, tmp_path)
+    headrace.ok("produce", topic, json.dumps(TEA))
+
+    assert headrace.ok("consume", topic, "--exit-at-end").text == '{"id":1,"item":"tea"}\n'
+    line = headrace.ok("consume", topic, "--exit-at-end", "--json").json
+    assert (line["value"], line["value_schema_id"], line["key"]) == (TEA, schema_id, None)
+    raw = headrace.ok("consume", topic, "--exit-at-end", "--raw").out
+    assert raw.startswith(b"\0" + schema_id.to_bytes(4))
+    assert "value_schema_id" not in headrace.ok("consume", topic, "-e", "--raw", "--json").json
+
+    again = headrace.ok("consume", topic, "--exit-at-end", "--json").out
+    headrace.ok("produce", topic, "--from-json", stdin=again)
+    assert headrace.ok("consume", topic, "--from", "-1", "--exit-at-end", "--raw").out == raw
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_error_names_the_record_and_the_field_and_nothing_is_written(
+    headrace: Command, tmp_path: Path, topic: str, name: str
+) -> None:
+    register(headrace, f"{topic}-value", name, tmp_path)
+    refused = headrace("produce", topic, json.dumps(TEA), '{"id": 2}').complaint
+    assert refused.startswith("record 2, value: ")
+    assert MISSING[name] in refused
+    assert refused.endswith("--raw writes bytes as they are; nothing was written")
+    assert "record 1, value: this is not JSON" in headrace("produce", topic, "{").complaint
+
+    headrace.ok("produce", topic, "--raw", "{")
+    assert headrace.ok("consume", topic, "--exit-at-end").text == "{\n"
+
+
+def test_a_key_has_a_schema_of_its_own_and_a_word_is_a_string(
+    headrace: Command, tmp_path: Path, topic: str
+) -> None:
+    schema_id = register(headrace, f"{topic}-key", "key.avsc", tmp_path)
+    headrace.ok("produce", topic, "--key", "alice", "plain text")
+    headrace.ok("produce", topic, "--key", '"bob"', "{}")
+
+    shown = headrace.ok("consume", topic, "--exit-at-end", "--format", r"%k %v\n").text
+    assert sorted(shown.splitlines()) == ['"alice" plain text', '"bob" {}']
+    lines = headrace.ok("consume", topic, "--exit-at-end", "--json").text.splitlines()
+    assert {json.loads(line)["key_schema_id"] for line in lines} == {schema_id}
+
+
+def test_a_schema_in_a_header_is_used(headrace: Command, up: UpProcess, topic: str) -> None:
+    headrace.ok("topic", "create", topic)
+    with SchemaRegistryClient({"url": up.http}) as registry:
+        write = AvroSerializer(
+            registry, FORMATS["order.avsc"], conf={"schema.id.serializer": header_schema_id_serializer}
+        )
+        headers: list[tuple[str, Any]] = []
+        value = write(TEA, SerializationContext(topic, MessageField.VALUE, headers))
+    with Producer(up.bootstrap) as producer:
+        producer.send(topic, value, headers=headers)
+
+    assert (
+        headrace.ok("consume", topic, "--exit-at-end", "--format", r"%v\n").text == '{"id":1,"item":"tea"}\n'
+    )
+
+
+def test_what_cannot_be_decoded_is_shown_as_before_with_one_warning(
+    headrace: Command, tmp_path: Path, topic: str
+) -> None:
+    schema_id = register(headrace, f"{topic}-value", "order.avsc", tmp_path)
+    unknown, damaged = b"\0\0\xff\xff\xff123", b"\0" + schema_id.to_bytes(4) + b"\2\xfe\xff"
+    for value in (unknown, damaged, unknown):
+        headrace.ok("produce", topic, "--raw", "--whole", stdin=value)
+    headrace.ok("produce", topic, json.dumps(TEA))
+
+    shown = headrace("consume", topic, "--exit-at-end")
+    assert shown.status == 0
+    assert shown.out == b"\n".join([unknown, damaged, unknown, b'{"id":1,"item":"tea"}', b""])
+    assert shown.err.count("\n") == 1
+    assert f"the value of {topic}-0 offset 0: schema 16777215 cannot be read from" in shown.err
+
+
+def test_a_value_that_would_need_gigabytes_is_shown_as_bytes(
+    headrace: Command, tmp_path: Path, topic: str
+) -> None:
+    file = tmp_path / "nulls.avsc"
+    file.write_text('{"type": "array", "items": "null"}')
+    schema_id = headrace.ok("schema", "register", f"{topic}-value", str(file), "--json").json["id"]
+    bomb = b"\0" + schema_id.to_bytes(4) + b"\xfe\xff\xff\xff\xff\xff\x01\0"
+    headrace.ok("produce", topic, "--raw", "--whole", stdin=bomb)
+
+    shown = headrace("consume", topic, "--exit-at-end")
+    assert (shown.status, shown.out) == (0, bomb + b"\n")
+    assert "takes too much CPU time" in shown.err
+
+
+def test_a_registry_that_does_not_answer_stops_produce_and_not_consume(headrace: Command, topic: str) -> None:
+    headrace.ok("produce", topic, "--raw", "--whole", stdin=b"\0\0\0\0\1xyz")
+    nowhere = {"HEADRACE_REGISTRY": "http://127.0.0.1:1"}
+
+    shown = headrace("consume", topic, "--exit-at-end", environment=nowhere)
+    assert (shown.status, shown.out) == (0, b"\0\0\0\0\1xyz\n")
+    assert shown.err.startswith("headrace: no registry answers at http://127.0.0.1:1: connection refused")
+    refused = headrace("produce", topic, "{}", environment=nowhere)
+    assert "no registry answers at http://127.0.0.1:1" in refused.complaint
+    assert "--raw writes bytes as they are" in refused.complaint
+    assert headrace("produce", topic, "--raw", "{}", environment=nowhere).status == 0
+
+
+def test_decoded_records_are_not_written_where_no_schema_encodes_them(headrace: Command, topic: str) -> None:
+    line = b'{"value": {"id": 1}, "value_schema_id": 1}\n'
+    refused = headrace("produce", topic, "--from-json", stdin=line).complaint
+    assert f"there is no subject {topic}-value: register its schema" in refused
+
+
+def test_brokers_say_where_the_registry_is(headrace: Command, up: UpProcess) -> None:
+    settings = headrace.ok("config", "describe", "broker", "1", "--json").json
+    assert {each["name"]: each["value"] for each in settings}["http.advertised.url"] == up.http
+
+
+# -- the wrong port --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command", [("topic", "list"), ("produce", "t", "v"), ("consume", "t")], ids=" ".join
+)
+def test_the_port_of_the_console_is_not_a_brokers(up: UpProcess, command: tuple[str, ...]) -> None:
+    address = up.http.removeprefix("http://")
+    complaint = Command(address)(*command).complaint
+    assert complaint.startswith(f"{address} speaks HTTP, not Kafka's protocol: give the address of a broker")
+
+
+def test_a_web_server_that_waits_for_a_line_is_recognised() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        address = f"127.0.0.1:{server.server_port}"
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            complaint = Command(address)("topic", "list").complaint
+        finally:
+            server.shutdown()
+            serving.join()
+    assert complaint.startswith(f"{address} speaks HTTP, not Kafka's protocol")
+
+
+def test_the_port_of_a_broker_is_not_a_registrys(headrace: Command, up: UpProcess) -> None:
+    complaint = headrace("schema", "list", "--registry", f"http://{up.bootstrap}").complaint
+    assert complaint.startswith(f"{up.bootstrap} speaks Kafka's protocol, not HTTP: give the address of the")
