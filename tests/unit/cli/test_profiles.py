@@ -63,7 +63,6 @@ def test_a_name_cannot_leave_the_directory(tmp_path: Path, name: str) -> None:
 
 def test_files_are_for_their_owner_alone_and_a_removed_profile_is_not_current(tmp_path: Path) -> None:
     profiles = Profiles(tmp_path / "headrace")
-    assert profiles.current is None
     path = profiles.add("prod", {"bootstrap.servers": "one:9092"})
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
