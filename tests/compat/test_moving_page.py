@@ -45,7 +45,7 @@ def test_a_topic_moves_with_its_files(kafka_server: KafkaServer, tmp_path: Path)
         assert len(records(up.bootstrap)) == len(kept) + PARTITIONS
 
 
-def records(bootstrap: str) -> list[tuple[int, int, int | None, bytes, bytes]]:
+def records(bootstrap: str) -> list[tuple[int, int, int | None, bytes | None, bytes]]:
     with Consumer(bootstrap, TOPIC) as consumer:
         return sorted(
             (message.partition, message.offset, message.timestamp_ms, message.key, message.value)

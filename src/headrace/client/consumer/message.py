@@ -56,8 +56,8 @@ class Message(tuple[Any, ...], Generic[K, V]):
         return self[1].offset()  # type: ignore[no-any-return]
 
     @property
-    def key(self) -> K:
-        """The deserialised key."""
+    def key(self) -> K | None:
+        """The deserialised key; None if the record has no key."""
         return self[1].key()  # type: ignore[no-any-return]
 
     @property
@@ -84,11 +84,11 @@ class Keyed(Message[K, V]):
     if TYPE_CHECKING:
 
         @property
-        def key(self) -> K:
-            """The deserialised key."""
+        def key(self) -> K | None:
+            """The deserialised key; None if the record has no key."""
 
     else:
-        key = property(itemgetter(2), doc="The deserialised key.")
+        key = property(itemgetter(2), doc="The deserialised key; None if the record has no key.")
 
 
 class Batch(Sequence[Message[K, V]]):
