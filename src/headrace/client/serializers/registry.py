@@ -8,6 +8,7 @@ confluent_kafka's serialisers are used. A producer registers a new schema under 
 schema. With a schema, records are converted to it by the rules of schema evolution.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from threading import Lock
@@ -15,17 +16,17 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from headrace.client.errors import BadSetting
+from headrace.client.errors import BadSetting, NotSerializable
 from headrace.client.serializers.formats import Field, Headers
 from headrace.client.serializers.registry_errors import raise_if_unreachable
+from headrace.client.serializers.unfit_values import (
+    unfit_for_avro,
+    unfit_for_json_schema,
+    unfit_for_protobuf,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
-import json
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from confluent_kafka.schema_registry import Schema
 
 
 def schema_text(
@@ -107,7 +108,10 @@ class RegistryFormat(ABC, Generic[T]):
             made.__exit__(None, None, None)
 
     def serialize(self, value: T, topic: str, field: Field, headers: Headers | None) -> bytes | None:
-        """Return the magic byte, the schema id and the value; Unreachable if the registry does not answer."""
+        """Return the magic byte, the schema id and the value; Unreachable if the registry does not answer.
+
+        NotSerializable names the field that is missing, if one is; other errors are those of the serialiser.
+        """
         try:
             write = self._write
             if write is None:
@@ -116,6 +120,9 @@ class RegistryFormat(ABC, Generic[T]):
             return write(value, SerializationContext(topic, _CONTEXTS[field], headers))
         except Exception as error:
             raise_if_unreachable(error, self._registry)
+            why = self._unfit(value, error)
+            if why is not None:
+                raise NotSerializable(topic, field, why) from error
             raise
 
     def deserialize(self, data: bytes, topic: str, field: Field, headers: Headers | None) -> T:
@@ -145,6 +152,10 @@ class RegistryFormat(ABC, Generic[T]):
     @abstractmethod
     def _reader(self, client: "SchemaRegistryClient") -> Callable[..., T]: ...
 
+    @abstractmethod
+    def _unfit(self, value: T, error: Exception) -> str | None:
+        """Return which field of the value does not fit the schema; None if that is not known."""
+
 
 class Avro(RegistryFormat[Any]):
     """Avro; the schema is JSON, as text or as a dict. Records are dicts."""
@@ -167,6 +178,13 @@ class Avro(RegistryFormat[Any]):
         from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: PLC0415
 
         return AvroDeserializer(client, self._schema)  # type: ignore[no-any-return]
+
+    def _unfit(self, value: Any, error: Exception) -> str | None:
+        del error  # it names the field without its path
+        # With these settings the registry's schema decides, which may be another than ours.
+        if isinstance(self._schema, str) and not any(name.startswith("use.") for name in self._settings):
+            return unfit_for_avro(value, json.loads(self._schema))
+        return None
 
 
 class JsonSchema(RegistryFormat[Any]):
@@ -191,6 +209,10 @@ class JsonSchema(RegistryFormat[Any]):
 
         return JSONDeserializer(self._schema, schema_registry_client=client)  # type: ignore[no-any-return]
 
+    def _unfit(self, value: Any, error: Exception) -> str | None:
+        del value  # the validator's error has a path
+        return unfit_for_json_schema(error)
+
 
 class Protobuf(RegistryFormat[T]):
     """Protobuf, by a class that protoc has generated; records are its objects."""
@@ -212,6 +234,10 @@ class Protobuf(RegistryFormat[T]):
 
         settings = {"use.deprecated.format": False}
         return ProtobufDeserializer(self._message, settings, client)  # type: ignore[no-any-return]
+
+    def _unfit(self, value: T, error: Exception) -> str | None:
+        del error  # it may be a failure of another kind
+        return unfit_for_protobuf(value)
 
 
 def client_of(registry: object) -> "SchemaRegistryClient":

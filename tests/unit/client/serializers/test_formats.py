@@ -7,7 +7,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.serialization import IntegerDeserializer, IntegerSerializer
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
-from headrace.client.errors import BadSetting
+from headrace.client.errors import BadSetting, NotSerializable
 from headrace.client.serializers.formats import BYTES, JSON, STRING, format_of
 from headrace.client.serializers.registry import Avro, JsonSchema, Protobuf, avro_schema, client_of
 
@@ -157,3 +157,62 @@ def test_what_is_no_avro_schema_is_told_where_it_is_given(schema: Any, why: str)
 )
 def test_a_schema_is_text_a_dict_or_a_union(schema: Any, text: str | None) -> None:
     assert avro_schema(schema) == text
+
+
+NESTED_AVRO = {
+    "type": "record",
+    "name": "Basket",
+    "fields": [
+        {"name": "owner", "type": "string"},
+        {"name": "orders", "type": {"type": "array", "items": AVRO}},
+    ],
+}
+NESTED_JSON_SCHEMA = {
+    "title": "Basket",
+    "type": "object",
+    "required": ["owner"],
+    "properties": {"orders": {"type": "array", "items": JSON_SCHEMA}},
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "why"),
+    [
+        (Avro(NESTED_AVRO), {"orders": []}, "the field owner is missing"),
+        (Avro(NESTED_AVRO), {"owner": "a", "orders": [{"count": 1}]}, "the field orders[0].item is missing"),
+        (JsonSchema(NESTED_JSON_SCHEMA), {}, "the field owner is missing"),
+        (
+            JsonSchema(NESTED_JSON_SCHEMA),
+            {"owner": "a", "orders": [{"count": 1}, {}]},
+            "the field orders[1].count is missing",
+        ),
+        (
+            JsonSchema(NESTED_JSON_SCHEMA),
+            {"owner": "a", "orders": [{"count": "many"}]},
+            "the field orders[0].count: 'many' is not of type 'integer'",
+        ),
+    ],
+)
+def test_a_missing_field_is_named_with_its_path(
+    registry: SchemaRegistryClient, schema: Any, value: object, why: str
+) -> None:
+    with pytest.raises(NotSerializable) as caught:
+        format_of(schema, registry).serialize(value, "t", "value", None)
+    assert str(caught.value) == f"the value for topic t cannot be written: {why}"
+
+
+def test_a_missing_field_of_a_protobuf_message_is_named(registry: SchemaRegistryClient) -> None:
+    described = descriptor_pb2.FileDescriptorProto(name="basket.proto", package="shop", syntax="proto2")
+    basket = described.message_type.add(name="Basket")
+    basket.field.add(name="owner", number=1, type=9, label=2)  # a required string
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(described)
+    kind = message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Basket"))
+
+    with pytest.raises(NotSerializable, match="the field owner is missing"):
+        format_of(Protobuf(kind), registry).serialize(kind(), "t", "value", None)
+
+
+def test_a_value_of_another_type_gets_the_error_of_the_serialiser(registry: SchemaRegistryClient) -> None:
+    with pytest.raises(TypeError, match="string on field owner"):
+        format_of(Avro(NESTED_AVRO), registry).serialize({"owner": 1, "orders": []}, "t", "value", None)

@@ -1,19 +1,35 @@
 """Why a value does not fit an Avro schema: the first field that is missing or has another type. Pure."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 MAX_DEPTH: Final = 100
 _NUMBERS: Final = {"int", "long", "float", "double"}
 _KINDS: Final = {bool: "a boolean", int: "a number", float: "a number", str: "a string"}
 
 
+class Misfit(NamedTuple):
+    """One field that does not fit."""
+
+    sentence: str
+    is_missing: bool = False
+
+
 def misfit(value: Any, schema: Any) -> str:
     """Return what is wrong, as "the field address.street is missing"; empty if that is not clear.
 
-    `schema` is one that fastavro has parsed.
+    `value` is JSON, and `schema` is one that fastavro has parsed.
     """
-    return next(_misfits(value, schema, _named_types(schema), "", MAX_DEPTH), "")
+    return next((each.sentence for each in _all_misfits(value, schema)), "")
+
+
+def missing_field(value: Any, schema: Any) -> str:
+    """Return the same about the first missing field only; `value` may have objects such as datetime."""
+    return next((each.sentence for each in _all_misfits(value, schema) if each.is_missing), "")
+
+
+def _all_misfits(value: Any, schema: Any) -> "Iterator[Misfit]":
+    return _misfits(value, schema, _named_types(schema), "", MAX_DEPTH)
 
 
 def _named_types(schema: Any) -> dict[str, Any]:
@@ -34,7 +50,7 @@ def _named_types(schema: Any) -> dict[str, Any]:
     return found
 
 
-def _misfits(value: Any, schema: Any, named: Mapping[str, Any], path: str, depth: int) -> Iterator[str]:
+def _misfits(value: Any, schema: Any, named: Mapping[str, Any], path: str, depth: int) -> Iterator[Misfit]:
     if not depth:
         return
     if isinstance(schema, str):
@@ -63,31 +79,31 @@ def _items(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".{name}", each) for name, each in value.items())
 
 
-def _of_leaf(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+def _of_leaf(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Misfit]:
     kind = schema["type"]
     if not _is_of(value, kind):
-        yield f"{_where(path)} is {_kind(value)}, expected {kind}"
+        yield Misfit(f"{_where(path)} is {_kind(value)}, expected {kind}")
     elif kind == "enum" and value not in schema["symbols"]:
-        yield f"{_where(path)} is {value[:80]!r}, expected one of {', '.join(schema['symbols'][:20])}"
+        yield Misfit(f"{_where(path)} is {value[:80]!r}, expected one of {', '.join(schema['symbols'][:20])}")
 
 
 def _of_record(
     value: Any, schema: Mapping[str, Any], named: Mapping[str, Any], path: str, depth: int
-) -> Iterator[str]:
+) -> Iterator[Misfit]:
     if not isinstance(value, dict):
-        yield f"{_where(path)} is {_kind(value)}, expected an object for record {schema['name']}"
+        yield Misfit(f"{_where(path)} is {_kind(value)}, expected an object for record {schema['name']}")
         return
     for field in schema["fields"]:
         inner = f"{path}.{field['name']}".lstrip(".")
         if field["name"] in value:
             yield from _misfits(value[field["name"]], field["type"], named, inner, depth - 1)
         elif "default" not in field and not _may_be_null(field["type"]):
-            yield f"the field {inner} is missing"
+            yield Misfit(f"the field {inner} is missing", is_missing=True)
 
 
 def _of_union(
     value: Any, branches: list[Any], named: Mapping[str, Any], path: str, depth: int
-) -> Iterator[str]:
+) -> Iterator[Misfit]:
     if value is None and _may_be_null(branches):
         return
     others = [each for each in branches if each != "null"]
@@ -99,8 +115,8 @@ def _of_union(
                 return
     if len(others) == 1:
         yield from _misfits(value, others[0], named, path, depth - 1)
-    elif all(next(_misfits(value, each, named, path, depth - 1), "") for each in others):
-        yield f"{_where(path)} is {_kind(value)}, which fits no branch of its union"
+    elif all(next(_misfits(value, each, named, path, depth - 1), None) for each in others):
+        yield Misfit(f"{_where(path)} is {_kind(value)}, which fits no branch of its union")
 
 
 def _may_be_null(schema: Any) -> bool:

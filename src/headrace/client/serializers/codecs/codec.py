@@ -16,7 +16,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 
 from headrace.client.serializers.codecs.avro_cost import cost_of
 from headrace.client.serializers.codecs.avro_misfit import misfit
-from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.errors import BadValue, dotted
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, store_json, write_json
 from headrace.client.serializers.codecs.protobuf import ProtobufCodec
 from headrace.registry.formats import Parsed
@@ -177,7 +177,7 @@ class JsonCodec:
         try:
             self._validator.validate(value)
         except jsonschema_rs.ValidationError as error:
-            raise BadValue(f"this does not fit the JSON schema: {error.message}") from None
+            raise BadValue(f"this does not fit the JSON schema: {_why_not_json(error)}") from None
         except ValueError as error:
             raise BadValue(f"the JSON schema cannot be used: {error}") from None
         try:
@@ -191,6 +191,13 @@ class JsonCodec:
             return read_json(data)
         except NotJson as error:
             raise BadValue(f"this is not JSON: {error}") from None
+
+
+def _why_not_json(error: jsonschema_rs.ValidationError) -> str:
+    if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Required):
+        return f"the field {dotted([*error.instance_path, error.kind.property])} is missing"
+    at = f"the field {dotted(error.instance_path)}: " if error.instance_path else ""
+    return f"{at}{error.message}"
 
 
 def plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from google.protobuf import json_format  # type: ignore[import-untyped]
-from google.protobuf.message import DecodeError, EncodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from headrace.client.serializers.codecs.errors import BadValue
@@ -38,10 +38,12 @@ class ProtobufCodec:
             raise BadValue("expected a JSON object for a Protobuf message")
         try:
             message = json_format.ParseDict(value, self._class((0,))(), descriptor_pool=self._schema.pool)
-            data = bytes(message.SerializeToString())
-        except (EncodeError, json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+        except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
             raise BadValue(f"this does not fit the Protobuf schema: {error}") from None
-        return b"\0" + data
+        missing = message.FindInitializationErrors()  # required fields, of proto2
+        if missing:
+            raise BadValue(f"this does not fit the Protobuf schema: the field {missing[0]} is missing")
+        return b"\0" + bytes(message.SerializeToString())
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
         del tagged  # there is no other encoding

@@ -74,6 +74,24 @@ def test_what_does_not_fit_an_avro_schema_is_refused(schema: str, value: Any) ->
         codec(SchemaType.AVRO, schema).encode(value)
 
 
+BASKET = """{"type": "record", "name": "Basket", "fields": [{"name": "orders", "type":
+    {"type": "array", "items":
+        {"type": "record", "name": "Order", "fields": [{"name": "amount", "type": "int"}]}}}]}"""
+BASKET_JSON = '{"properties": {"orders": {"items": {"required": ["amount"]}}}, "required": ["orders"]}'
+BASKET_PROTO = """syntax = "proto2";
+message Basket { repeated Order orders = 1; } message Order { required int32 amount = 1; }"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema"),
+    [(SchemaType.AVRO, BASKET), (SchemaType.JSON, BASKET_JSON), (SchemaType.PROTOBUF, BASKET_PROTO)],
+)
+def test_a_missing_field_is_named_with_its_path(kind: SchemaType, schema: str) -> None:
+    made = codec(kind, schema)
+    with pytest.raises(BadValue, match=r"the field orders\[1\]\.amount is missing$"):
+        made.encode({"orders": [{"amount": 1}, {}]})
+
+
 @given(st.binary(max_size=60))
 def test_bytes_that_no_schema_wrote_are_refused_or_read(data: bytes) -> None:
     for each in (
