@@ -12,6 +12,7 @@ from headrace.controller.runner import Controller
 from headrace.coordinator.errors import CoordinatorNotAvailable
 from headrace.locations import nodes
 from headrace.protocol.errors import ErrorCode
+from headrace.storage.topics import INTERNAL_TOPICS
 
 _REPLICAS: Final = 3  # unless a setting says otherwise or there are fewer nodes
 _CONFIGS: Final = {"cleanup.policy": "compact", "compression.type": "producer"}
@@ -26,6 +27,24 @@ class InternalTopicSettings(NamedTuple):
     replicas: str
     segment_bytes: str
     min_isr: str | None = None
+
+
+class ReplicaWarning:
+    """Warns that internal topics have few replicas: once for each number, not for each topic or request."""
+
+    def __init__(self) -> None:
+        self._warned: set[int] = set()
+
+    def warn(self, replicas: int) -> None:
+        if replicas not in self._warned:
+            self._warned.add(replicas)
+            logger.warning(
+                "internal topics (%s) are created with %d of %d replicas, because there are no more nodes; "
+                "they get the others when brokers join",
+                ", ".join(sorted(INTERNAL_TOPICS)),
+                replicas,
+                _REPLICAS,
+            )
 
 
 class CreateTopic(Protocol):
@@ -45,12 +64,14 @@ class InternalTopic:
         config: Callable[[], BrokerConfig],
         image: ClusterImage,
         create_topic: CreateTopic,
+        few_replicas: ReplicaWarning,
     ) -> None:
         self.name = name
         self._settings = settings
         self._config = config
         self._image = image
         self._create_topic = create_topic
+        self._few_replicas = few_replicas
 
     async def ensure(self) -> None:
         """Create the topic unless it exists; raise CoordinatorNotAvailable if that is not possible now."""
@@ -61,7 +82,7 @@ class InternalTopic:
         if self._settings.replicas not in config.given:
             replicas = min(_REPLICAS, len(nodes(self._image.locations)))
             if replicas < _REPLICAS:
-                logger.warning("%s is created with %d replicas: there are no more nodes", self.name, replicas)
+                self._few_replicas.warn(replicas)
         try:
             await self._create_topic(
                 self.name,

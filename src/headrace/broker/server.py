@@ -34,7 +34,7 @@ from headrace.broker.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS, Groups
 from headrace.broker.housekeeping import Housekeeping, Job
 from headrace.broker.image import ClusterImage, TopicImage
 from headrace.broker.inspections import Inspections, InspectionThreads
-from headrace.broker.internal_topics import InternalTopic
+from headrace.broker.internal_topics import InternalTopic, ReplicaWarning
 from headrace.broker.lease import Lease
 from headrace.broker.meters import Meters
 from headrace.broker.peer import LocalLink, Peer, PeerPool, Peers
@@ -172,6 +172,7 @@ class Broker(BrokerServices):
             OFFSETS_TOPIC: self.groups.runtime,
             TRANSACTIONS_TOPIC: self.transactions.runtime,
         }
+        few_replicas = ReplicaWarning()
         self.internal_topics = {
             name: InternalTopic(
                 name,
@@ -179,6 +180,7 @@ class Broker(BrokerServices):
                 config=lambda: self.config,
                 image=self.image,
                 create_topic=self.controller_client.create_topic,
+                few_replicas=few_replicas,
             )
             for name, settings in (
                 (OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS),
