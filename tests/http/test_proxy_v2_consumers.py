@@ -167,9 +167,22 @@ def test_a_record_in_another_format_is_never_skipped_in_silence(gateway: Asking)
         for _ in range(2):
             status, code, said = gateway.refused("GET", f"{uri}/records?timeout=5000")
             assert (status, code) == (422, 42203)
-            assert f"{topic}-0 at offset 1" in said
+            assert said.startswith(f"{topic}-0 at offset 1: the value is not JSON: ")
         gateway.post(f"{uri}/positions", {"offsets": [{"topic": topic, "partition": 0, "offset": 2}]})
         assert read(gateway, uri, 1) == [2]
+
+
+def test_an_error_says_that_the_key_is_in_another_format(gateway: Asking) -> None:
+    topic = gateway.topic()
+    gateway.write(topic, 1, key="not json", encoding="json")
+    for kind, why in (
+        ("json", "the key is not JSON: "),
+        ("avro", "the key cannot be decoded: it does not begin"),
+    ):
+        with consumer(gateway, f"keys-{kind}", format=kind) as uri:
+            gateway.post(f"{uri}/assignments", places(topic, 0))
+            said = gateway.refused("GET", f"{uri}/records?timeout=5000")[2]
+            assert said.startswith(f"{topic}-0 at offset 0: {why}")
 
 
 def test_records_are_given_in_the_consumers_format_only(gateway: Asking) -> None:

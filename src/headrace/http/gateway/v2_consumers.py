@@ -319,11 +319,20 @@ async def records(
 def _record(decode: Callable[[bytes | None], Any], record: Record) -> dict[str, Any]:
     return {
         "topic": record.topic,
-        "key": decode(record.key),
-        "value": decode(record.value),
+        "key": _part("key", decode, record.key),
+        "value": _part("value", decode, record.value),
         "partition": record.partition,
         "offset": record.offset,
     }
+
+
+def _part(name: Literal["key", "value"], decode: Callable[[bytes | None], Any], data: bytes | None) -> Any:
+    try:
+        return decode(data)
+    except NotJson as error:
+        raise Unreadable(f"the {name} is not JSON: {error}") from None
+    except BadValue as error:
+        raise Unreadable(f"the {name} cannot be decoded: {error}") from None
 
 
 def _binary(data: bytes | None) -> str | None:
@@ -331,17 +340,11 @@ def _binary(data: bytes | None) -> str | None:
 
 
 def _json(data: bytes | None) -> Any:
-    try:
-        return None if data is None else read_json(data)
-    except NotJson as error:
-        raise Unreadable(f"it is not JSON: {error}") from None
+    return None if data is None else read_json(data)
 
 
 def _by_schema(hub: Hub, data: bytes | None) -> Any:
-    try:
-        return hub.schemas.read(data)
-    except BadValue as error:
-        raise Unreadable(str(error)) from None
+    return hub.schemas.read(data)
 
 
 _DECODERS: dict[str, Callable[[bytes | None], Any]] = {"binary": _binary, "json": _json}

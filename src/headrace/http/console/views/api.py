@@ -34,6 +34,7 @@ FIRST: Final = (
 Document = Mapping[str, Any]
 
 
+@router.get("/docs")  # where programmers look for the OpenAPI page of a FastAPI application
 @router.get("/ui/api")
 def api(request: Request) -> Response:
     query = request.query_params.get("q", "").strip()[:LONGEST]
