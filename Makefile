@@ -11,7 +11,7 @@ PYTEST = $(PYTEST_ALL) -m "not long"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long transactions-long schema docs site bench compare attacks background scale spark-compare groups lock audit sbom clean
+.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,8 +83,11 @@ console: install  ## the web console in a real Chromium (which is installed if i
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y chromium >/dev/null 2>&1; } || true
 	$(PYTEST) -n 2 tests/console
 
-cli: install  ## every command, as a process of its own, against a real broker
-	$(PYTEST) -n 4 --dist worksteal tests/cli
+cli: install  ## every command, as a process of its own, against a real broker; README.md and docs/start.md
+	$(PYTEST) -n 4 --dist worksteal tests/cli tests/pages
+
+docs-run: install  ## README.md and docs/start.md, block by block, as a reader would run them (ARGS=--spark: with Spark)
+	PYTHONPATH=tests $(BIN)/python -m pages $(ARGS)
 
 coordination: install  ## the embedded coordinator and Apache ZooKeeper, through kazoo: one suite for both
 	$(PYTEST) -n 2 --ignore=tests/coordination/test_kazoo_suite.py tests/coordination

@@ -27,6 +27,8 @@ LIMITS_S: Final = {
     "cluster": 900,
     "compat": 900,
     "coordination": 900,
+    "frameworks": 900,
+    "pages": 900,
     "simulation": 900,
     "spark": 900,
     "upgrade": 900,

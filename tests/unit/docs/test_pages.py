@@ -31,7 +31,7 @@ NO_SETTINGS = {"up.log", "partition.metadata", "server.properties", "offsets.csv
 def written() -> Iterator[tuple[str, str]]:
     """Each command, with its page: in lines of code, and in the middle of sentences."""
     for page in PAGES:
-        text = page.read_text("utf-8")
+        text = re.sub("<!--.*?-->", "", page.read_text("utf-8"), flags=re.DOTALL)
         blocks = "\n".join(re.findall(r"^```(?:sh|)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE))
         lines = re.findall(r"^ {4,}.*$", text, re.MULTILINE) + blocks.splitlines()
         for line in [*lines, *re.findall(r"(?<!`)`(headrace [^`]*)`(?!`)", text)]:
