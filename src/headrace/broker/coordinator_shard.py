@@ -16,7 +16,8 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from headrace.broker.coordinator_loading import load
 from headrace.broker.errors import LeadershipInterrupted, NotEnoughReplicas, NotEnoughReplicasAfterAppend
-from headrace.broker.partition import Partition, Verification
+from headrace.broker.partition import Partition
+from headrace.broker.pending_verification import Verification
 from headrace.broker.purgatory import Commit
 from headrace.broker.slices import Steps
 from headrace.broker.translate import FAILURES

@@ -1,13 +1,11 @@
 """One replica of a partition: its log, its leader, and its high watermark."""
 
-import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from enum import IntEnum
-from functools import partial
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from headrace.broker.committed_log import CommittedLog
 from headrace.broker.errors import (
     LeadershipInterrupted,
     NotEnoughReplicas,
@@ -16,26 +14,23 @@ from headrace.broker.errors import (
     UnknownLeaderEpoch,
 )
 from headrace.broker.meters import TopicMeter
-from headrace.broker.purgatory import Commit, WaitingAcks, WaitingFetch
+from headrace.broker.pending_verification import Verification
+from headrace.broker.purgatory import Commit
 from headrace.controller.errors import FencedLeaderEpoch, PolicyViolation
 from headrace.coordination.znodes import PartitionState
 from headrace.coordinator.decision import Producer
-from headrace.protocol.batch import BatchHeader, read_header, read_offset_and_size
+from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.compression import Buffer
 from headrace.protocol.control_records import encode_end_txn_batch
-from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.follower import UNKNOWN, EpochEnd, find_divergence
 from headrace.replication.leader import Leader
-from headrace.storage.errors import CorruptLog, InvalidTxnState, OffsetOutOfRange, StorageError
+from headrace.storage.errors import InvalidTxnState, OffsetOutOfRange, StorageError
 from headrace.storage.inspection import PreparedBatch
 from headrace.storage.log import Appended, Log
 from headrace.storage.producer_state import EPOCH_BUMP_VERSION
-from headrace.storage.time_lookup import FoundOffset
-from headrace.storage.txn_index import AbortedTxn
 
 ANY_EPOCH = -1
-Run = Callable[[Callable[[], None]], Awaitable[None]]
 
 logger = logging.getLogger(__name__)
 
@@ -45,60 +40,11 @@ def monotonic_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-class Isolation(IntEnum):
-    READ_UNCOMMITTED = 0
-    READ_COMMITTED = 1
-
-
-class Fetched(NamedTuple):
-    """What a Fetch returns of one partition."""
-
-    data: Buffer
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    aborted: Sequence[AbortedTxn] | None  # None: the reader asked for read_uncommitted
-
-
 class Write(NamedTuple):
     """A batch that is in the leader's log."""
 
     appended: Appended
     commit: Commit | None  # None: it is committed, or the producer asked for acks=1
-
-
-class Verification:
-    """The question to a transaction coordinator whether a producer's transaction includes a partition.
-
-    Batches that arrive before the answer are appended in their order when it is there: `finish` calls what
-    was passed to `when_done`, with the error or None. A future would let a later batch overtake them.
-    """
-
-    __slots__ = ("_error", "_is_done", "_waiting", "epoch", "holds", "leader_epoch")
-
-    def __init__(self, epoch: int, leader_epoch: int) -> None:
-        self.epoch = epoch  # of the producer
-        self.leader_epoch = leader_epoch  # of the partition when the question was asked
-        self.holds = 0  # batches that are neither appended nor refused yet
-        self._waiting: list[Callable[[KafkaError | None], None]] = []
-        self._is_done = False
-        self._error: KafkaError | None = None
-
-    def when_done(self, action: Callable[[KafkaError | None], None]) -> None:
-        if self._is_done:
-            action(self._error)
-        else:
-            self._waiting.append(action)
-
-    def finish(self, error: KafkaError | None) -> None:
-        """Call the actions that wait."""
-        self._is_done, self._error = True, error
-        waiting, self._waiting = self._waiting, []
-        for action in waiting:
-            try:
-                action(error)
-            except Exception:  # the batches after it have nothing to do with it
-                logger.exception("a batch could not be appended after its verification")
 
 
 class SteppedDown(NamedTuple):
@@ -112,16 +58,7 @@ class SteppedDown(NamedTuple):
         return state.controller_epoch > self.controller_epoch or state.version > self.partition_epoch
 
 
-def _next_offset(data: Buffer) -> int:
-    """Return the offset after the last batch in `data`."""
-    position = size = 0
-    while position < len(data):
-        _, size = read_offset_and_size(data, position)
-        position += size
-    return read_header(data, position - size).next_offset
-
-
-class Partition:
+class Partition(CommittedLog):
     """A replica of this broker. Every method is called on the event loop."""
 
     def __init__(
@@ -136,26 +73,18 @@ class Partition:
         moved: "set[Partition] | None" = None,
     ) -> None:
         """The partition adds itself to `moved` when its high watermark has moved."""
+        super().__init__(log, high_watermark, moved)
         self.id = id_
         self.meter = meter or TopicMeter()
         self.topic_id = topic_id
-        self.log = log
-        self.high_watermark = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
-        self._moved: set[Partition] = set() if moved is None else moved
-        self._moved.add(self)
         self.min_insync_replicas = 1
         self.throttled_for_followers = False  # that are not in the ISR
         self.throttled_as_follower = False
         self.replicas: Sequence[int] = ()
-        self.leadership: Leader | None = None  # while this broker leads
         self._broker_id = broker_id
         self._stepped_down: SteppedDown | None = None
         self._state: PartitionState | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self.verifications: dict[int, Verification] = {}  # by producer id, until their first append
-        self._readers: set[WaitingFetch] = set()  # wait for the high watermark
-        self._followers: set[WaitingFetch] = set()  # wait for the log's end
-        self._waiting_acks = WaitingAcks()
 
     # -- roles ---------------------------------------------------------------------------------
 
@@ -299,7 +228,7 @@ class Partition:
     # -- writing -------------------------------------------------------------------------------
 
     def append(
-        self, data: Buffer | PreparedBatch, *, acks_all: bool, verification: "Verification | None" = None
+        self, data: Buffer | PreparedBatch, *, acks_all: bool, verification: Verification | None = None
     ) -> Write:
         """Append a client's batch and complete the fetches that wait for it.
 
@@ -322,7 +251,7 @@ class Partition:
         # A duplicate waits for the first write of its batch, which may be uncommitted.
         return Write(appended, self.commit_of_log_end() if acks_all else None)
 
-    def append_internal(self, data: Buffer, verification: "Verification | None" = None) -> Write:
+    def append_internal(self, data: Buffer, verification: Verification | None = None) -> Write:
         """Append a batch of a coordinator of this broker, with acks=all."""
         self.ensure_leader()
         self.ensure_serving()
@@ -363,7 +292,7 @@ class Partition:
         """Return whether the transaction of the batch has records here, so that its coordinator knows it."""
         return self.log.producers.is_in_transaction(header.producer_id, header.producer_epoch)
 
-    def _ensure_verified(self, header: BatchHeader, verification: "Verification | None") -> None:
+    def _ensure_verified(self, header: BatchHeader, verification: Verification | None) -> None:
         """Raise InvalidTxnState unless the coordinator knows that this partition is in the transaction.
 
         `verification` says so, unless a marker has been appended since. Without it the transaction would
@@ -395,53 +324,6 @@ class Partition:
     @property
     def _required_isr_size(self) -> int:
         return min(self.min_insync_replicas, len(self.replicas))
-
-    def _grown(self, size: int | None) -> None:
-        """Complete the requests that wait for an append of `size` bytes.
-
-        None stands for a marker: the last stable offset may advance by any number of bytes.
-        """
-        for waiting in tuple(self._followers):
-            if size is None:
-                waiting.wake()
-            else:
-                waiting.arrived(size)
-        self._commit(size)
-
-    def _commit(self, size: int | None = None) -> None:
-        """Advance the high watermark as far as the ISR allows, and complete the requests that wait for it.
-
-        `size` is what was just appended: if it is committed at once, consumers can read that many bytes more.
-        """
-        assert self.leadership is not None, "only a leader advances the high watermark"
-        end = self.log.log_end_offset
-        if self.high_watermark >= end:
-            return  # everything is committed, as in every partition without writes
-        committed = self.leadership.high_watermark(end, self.high_watermark)
-        if committed == self.high_watermark:
-            return
-        self.high_watermark = committed
-        self._moved.add(self)
-        for waiting in tuple(self._readers):
-            if size is not None and committed == end:
-                waiting.arrived(size)
-            else:
-                waiting.look_again()
-        self._waiting_acks.complete(committed)
-
-    @property
-    def knows_what_is_committed(self) -> bool:
-        """Whether the high watermark has reached what was committed before this leader epoch."""
-        return self.leadership is None or self.high_watermark >= self.leadership.epoch_start_offset
-
-    def commit_of_log_end(self) -> Commit | None:
-        """Return a future for when everything in the log is committed, or None if it is."""
-        end = self.log.log_end_offset
-        if end <= self.high_watermark:
-            return None
-        if self._loop is None:  # kept, because asyncio.get_running_loop() is a system call
-            self._loop = asyncio.get_running_loop()
-        return self._waiting_acks.add(end, self._loop)
 
     # -- followers -----------------------------------------------------------------------------
 
@@ -499,14 +381,6 @@ class Partition:
         if log_start_offset > self.log.log_start_offset:
             self.log.delete_records_before(min(log_start_offset, self.high_watermark))
 
-    def _follow_watermark(self, high_watermark: int) -> None:
-        reached = max(self.high_watermark, min(high_watermark, self.log.log_end_offset))
-        if reached != self.high_watermark:
-            self.high_watermark = reached
-            self._moved.add(self)
-            for waiting in tuple(self._readers):
-                waiting.look_again()
-
     def truncate_to(self, offset: int) -> None:
         """Truncate the log to where it diverges from the leader's."""
         self.log.truncate_to(offset)
@@ -519,24 +393,6 @@ class Partition:
         self.high_watermark = offset
         self._moved.add(self)
 
-    # -- reading -------------------------------------------------------------------------------
-
-    def read(self, offset: int, max_bytes: int, isolation: Isolation, *, at_least_one: bool) -> Fetched:
-        """Return batches from `offset` to the high watermark, or to the last stable offset."""
-        stable = self.log.last_stable_offset(self.high_watermark)
-        end = stable if isolation is Isolation.READ_COMMITTED else self.high_watermark
-        data = self.log.read(offset, max_bytes, max_offset=end, at_least_one=at_least_one)
-        aborted = None
-        if isolation is Isolation.READ_COMMITTED:
-            aborted = self.log.aborted_transactions(offset, partial(_next_offset, data)) if data else ()
-        return Fetched(data, self.high_watermark, stable, self.log.log_start_offset, aborted)
-
-    def read_as_replica(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Fetched:
-        """Return batches from `offset` to the log end offset."""
-        data = self.log.read(offset, max_bytes, at_least_one=at_least_one)
-        stable = self.log.last_stable_offset(self.high_watermark)
-        return Fetched(data, self.high_watermark, stable, self.log.log_start_offset, None)
-
     def ensure_readable(self, epoch: int) -> None:
         """Raise NotLeader unless clients may read here: from the leader, or from a follower in the ISR."""
         if self.leadership is None and (self.leader == -1 or self._broker_id not in self.isr):
@@ -545,32 +401,6 @@ class Partition:
             )
         if epoch != ANY_EPOCH:
             self._ensure_epoch(epoch)
-
-    def end_offset(self, isolation: Isolation | None) -> int:
-        """Return the offset after the last one that a reader sees; without isolation the log end offset."""
-        if isolation is None:
-            return self.log.log_end_offset
-        if isolation is Isolation.READ_COMMITTED:
-            return self.log.last_stable_offset(self.high_watermark)
-        return self.high_watermark
-
-    async def find(self, timestamp: int | None, run: Run) -> FoundOffset | None:
-        """Return the first record at `timestamp` or later; None finds the maximum. `run` uses a thread."""
-        while True:
-            cuts = self.log.cuts
-            search = self.log.timestamp_search(timestamp)
-            try:
-                while (step := search.next_step()) is not None:
-                    await run(step)
-            except CorruptLog:
-                if self.log.cuts == cuts:  # otherwise segments were deleted during the search
-                    raise
-            except OSError as error:
-                if self.log.cuts == cuts:
-                    raise self.log.failed("search", error) from error
-            else:
-                if search.found is None or search.found.offset >= self.log.log_start_offset:
-                    return search.found
 
     def delete_records_before(self, offset: int) -> int:
         """Advance the log start offset to `offset`, at most to the high watermark, and return it."""
@@ -583,20 +413,6 @@ class Partition:
             raise OffsetOutOfRange(offset, start=self.log.log_start_offset, end=self.high_watermark)
         self.log.delete_records_before(offset)
         return self.log.log_start_offset
-
-    # -- waiting -------------------------------------------------------------------------------
-
-    def add_waiting(self, fetch: WaitingFetch, *, as_replica: bool) -> None:
-        (self._followers if as_replica else self._readers).add(fetch)
-
-    def discard_waiting(self, fetch: WaitingFetch) -> None:
-        self._readers.discard(fetch)
-        self._followers.discard(fetch)
-
-    def wake(self) -> None:
-        """Complete every waiting fetch: something other than new records has changed."""
-        for waiting in (*self._readers, *self._followers):
-            waiting.wake()
 
     def close(self) -> None:
         """Answer every waiting request: this broker no longer has the replica."""

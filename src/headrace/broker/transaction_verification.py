@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from headrace.broker.errors import RefusedByCoordinator, TimedOut
-from headrace.broker.partition import Partition, Verification
+from headrace.broker.partition import Partition
+from headrace.broker.pending_verification import Verification
 from headrace.controller.channel import PeerGone
 from headrace.coordinator.decision import Producer
 from headrace.coordinator.errors import CoordinatorError, CoordinatorNotAvailable

@@ -9,7 +9,7 @@ import pytest
 from headrace.broker.coordinator_shard import timer_at
 from headrace.broker.errors import LeadershipInterrupted
 from headrace.broker.groups import OFFSETS_TOPIC
-from headrace.broker.partition import Verification
+from headrace.broker.pending_verification import Verification
 from headrace.coordinator.decision import Producer
 from headrace.coordinator.errors import (
     CoordinatorLoading,

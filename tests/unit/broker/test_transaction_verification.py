@@ -10,7 +10,8 @@ import pytest
 
 from headrace.broker import transaction_verification
 from headrace.broker.errors import LeadershipInterrupted, RefusedByCoordinator, TimedOut
-from headrace.broker.partition import Partition, Verification
+from headrace.broker.partition import Partition
+from headrace.broker.pending_verification import Verification
 from headrace.broker.transaction_verification import TransactionVerifier, refusal_of
 from headrace.controller.channel import PeerGone
 from headrace.coordinator.decision import Producer

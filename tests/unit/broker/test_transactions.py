@@ -12,7 +12,8 @@ from headrace.broker.config import BrokerConfig
 from headrace.broker.dispatch import load_handlers
 from headrace.broker.image import TopicImage
 from headrace.broker.lease import Lease
-from headrace.broker.partition import Partition, Verification
+from headrace.broker.partition import Partition
+from headrace.broker.pending_verification import Verification
 from headrace.broker.server import Broker
 from headrace.broker.transactions import TRANSACTIONS_TOPIC
 from headrace.coordination.znodes import BrokerRegistration, PartitionState

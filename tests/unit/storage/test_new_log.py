@@ -80,7 +80,7 @@ def test_the_name_of_the_directory_is_durable_with_the_first_flush(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr("headrace.storage.log.sync_directory", synced.append)
+    monkeypatch.setattr("headrace.storage.log_files.sync_directory", synced.append)
     log.append(make_batch([b"first"]), leader_epoch=0)
     log.flush()
     log.append(make_batch([b"second"]), leader_epoch=0)

@@ -24,11 +24,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from headrace.broker.committed_log import Isolation
 from headrace.broker.dispatch import Context, Encoded, free, handles
 from headrace.broker.errors import TooOldForZstd, UnknownTopicId
 from headrace.broker.fetch_sessions import Exists, Plan, SessionPartition
 from headrace.broker.meters import TopicMeter
-from headrace.broker.partition import Isolation, Partition, monotonic_ms
+from headrace.broker.partition import Partition, monotonic_ms
 from headrace.broker.purgatory import WaitingFetch
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Steps, at_once, each, in_slices

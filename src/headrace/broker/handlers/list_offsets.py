@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple
 
+from headrace.broker.committed_log import Isolation
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.partition import Isolation, Partition
+from headrace.broker.partition import Partition
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code

@@ -21,7 +21,8 @@ from typing import Final, NamedTuple, TypeVar
 from headrace.broker.dispatch import Context, HangUp, Reply, handles
 from headrace.broker.errors import NotEnoughReplicas, TimedOut
 from headrace.broker.inspections import Outcome
-from headrace.broker.partition import Partition, Verification
+from headrace.broker.partition import Partition
+from headrace.broker.pending_verification import Verification
 from headrace.broker.purgatory import Commit
 from headrace.broker.requirements import on_topics, on_transactional_ids
 from headrace.broker.slices import STEP, Steps

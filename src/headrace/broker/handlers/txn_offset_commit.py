@@ -15,7 +15,7 @@ from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import LeadershipInterrupted
 from headrace.broker.groups import GroupShard
 from headrace.broker.handlers.offset_commit import WRITTEN_TOGETHER
-from headrace.broker.partition import Verification
+from headrace.broker.pending_verification import Verification
 from headrace.broker.requirements import on_groups, on_topics, on_transactional_ids
 from headrace.broker.slices import Steps, Turns, each, in_slices
 from headrace.broker.transaction_verification import refusal_of
