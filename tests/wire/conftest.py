@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from wire.issuer import Issuer
 from wire.process import BrokerProcess
 from wire.raw import RawClient
 
@@ -29,3 +30,9 @@ def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 def raw(broker: BrokerProcess) -> Iterator[RawClient]:
     with RawClient(broker.bootstrap) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
+    """An issuer of tokens, whose keys are in a file."""
+    return Issuer(tmp_path_factory.mktemp("issuer") / "jwks.json")

@@ -8,7 +8,10 @@ from typing import Any, Final
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
+from wire.secured import LOGIN
+
 ISSUER: Final = "https://login.example"
+AUDIENCES: Final = ("headrace", "kafka")
 
 
 class Issuer:
@@ -28,3 +31,17 @@ class Issuer:
     def token(self, user: str = "alice", **claims: Any) -> str:
         said = {"sub": user, "iss": ISSUER, "aud": "headrace", "exp": int(time.time()) + 600} | claims
         return jwt.encode({"alg": "ES256", "kid": self._key.kid}, said, self._key)
+
+
+def listener_settings(issuer: Issuer) -> dict[str, str]:
+    """Settings of a broker whose clients bring tokens of the issuer; brokers authenticate with a password."""
+    return {
+        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.jaas.config": LOGIN,
+        "listener.name.inside.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.clients.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": issuer.path.as_uri(),
+        "sasl.oauthbearer.expected.audience": ",".join(AUDIENCES),
+        "sasl.oauthbearer.expected.issuer": ISSUER,
+    }

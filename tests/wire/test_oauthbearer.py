@@ -14,31 +14,16 @@ from confluent_kafka import KafkaError, Producer
 from cluster.waiting import until
 from headrace.client.admin.admin import Admin
 from headrace.client.errors import Refused
-from wire.issuer import ISSUER, Issuer
+from wire.issuer import Issuer, listener_settings
 from wire.requests import fresh_name
-from wire.secured import LOGIN, SecuredCluster, secured_cluster
+from wire.secured import SecuredCluster, secured_cluster
 
 TIMEOUT_S: Final = 30
 
 
 @pytest.fixture(scope="module")
-def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
-    return Issuer(tmp_path_factory.mktemp("issuer") / "jwks.json")
-
-
-@pytest.fixture(scope="module")
 def cluster(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
-    settings = {
-        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "sasl.jaas.config": LOGIN,
-        "listener.name.inside.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.clients.sasl.enabled.mechanisms": "OAUTHBEARER",
-        "sasl.oauthbearer.jwks.endpoint.url": issuer.path.as_uri(),
-        "sasl.oauthbearer.expected.audience": "headrace,kafka",
-        "sasl.oauthbearer.expected.issuer": ISSUER,
-    }
-    with secured_cluster(tmp_path_factory.mktemp("oauth"), settings, brokers=1) as made:
+    with secured_cluster(tmp_path_factory.mktemp("oauth"), listener_settings(issuer), brokers=1) as made:
         yield made
 
 

@@ -24,9 +24,9 @@ from headrace.client.wire.security import Security
 from headrace.spark.cluster import Cluster
 from support.certificates import Authority
 from wire.certificate_files import Files
-from wire.issuer import ISSUER, Issuer
+from wire.issuer import Issuer, listener_settings
 from wire.requests import fresh_name
-from wire.secured import LOGIN, SecuredCluster, secured_cluster
+from wire.secured import SecuredCluster, secured_cluster
 
 SECRET: Final = 'wonder"land+\\'
 HANDLER: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
@@ -99,11 +99,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return Files(tmp_path_factory.mktemp("certificates"), Authority("login"))
 
 
-@pytest.fixture(scope="module")
-def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
-    return Issuer(tmp_path_factory.mktemp("issuer") / "jwks.json")
-
-
 @pytest.fixture
 def provider(issuer: Issuer, files: Files) -> Iterator[Provider]:
     oauth._tokens.clear()
@@ -113,17 +108,7 @@ def provider(issuer: Issuer, files: Files) -> Iterator[Provider]:
 
 @pytest.fixture(scope="module")
 def cluster(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
-    settings = {
-        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "sasl.jaas.config": LOGIN,
-        "listener.name.inside.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.clients.sasl.enabled.mechanisms": "OAUTHBEARER",
-        "sasl.oauthbearer.jwks.endpoint.url": issuer.path.as_uri(),
-        "sasl.oauthbearer.expected.audience": "headrace",
-        "sasl.oauthbearer.expected.issuer": ISSUER,
-    }
-    with secured_cluster(tmp_path_factory.mktemp("oauth"), settings, brokers=1) as made:
+    with secured_cluster(tmp_path_factory.mktemp("oauth"), listener_settings(issuer), brokers=1) as made:
         yield made
 
 
