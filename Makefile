@@ -11,7 +11,7 @@ PYTEST = $(PYTEST_ALL) -m "not long"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean
+.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long frameworks transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ compat: install  ## other people's programs: client encoders, Apache Kafka's own
 compat-long: install  ## the same, and what takes long: every case, and Go's registry client, which is compiled first
 	$(PYTEST_ALL) -n 2 --dist loadfile tests/compat
 
+frameworks: install  ## FastStream, Quix Streams, faust-streaming, Bytewax and Celery, each with a small job (needs the network once)
+	$(PYTEST_ALL) tests/frameworks
+
 transactions-long: install  ## Kafka Streams, Kafka Connect, franz-go and kafka-transactions.sh, exactly once while brokers are killed
 	PYTHONPATH=bench $(PYTEST_ALL) tests/transactions
 
@@ -153,10 +156,14 @@ spark-compare: install  ## format("headrace") beside Spark's own connector (ARGS
 groups: install  ## consumer groups in figures (ARGS=--kafka: beside Apache Kafka, ARGS=--quick: shorter)
 	PYTHONPATH=bench:tests $(BIN)/python -m groups $(ARGS)
 
-lock: install  ## resolve requirements/dev.txt anew
+lock: install  ## resolve requirements/dev.txt and requirements/frameworks anew
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-annotate --no-header --group dev pyproject.toml -o requirements/dev.txt
+	for each in requirements/frameworks/*.in; do \
+	    $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	        --no-annotate --no-header $$each -o $${each%.in}.txt || exit 1; \
+	done
 
 # These two need the network: pip-audit asks for known vulnerabilities, and both tools are installed on first use.
 audit: install  ## known vulnerabilities of the locked dependencies (needs the network)

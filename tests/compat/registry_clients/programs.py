@@ -121,9 +121,11 @@ def run_in(command: Sequence[str], directory: Path) -> subprocess.CompletedProce
     )
 
 
-def kept(inputs: Sequence[Path], make: Callable[[Path], None]) -> Path:
-    """The directory that `make` fills, made anew when the inputs change."""
-    digest = hashlib.sha256(b"".join(each.read_bytes() for each in inputs)).hexdigest()[:12]
+def kept(inputs: Sequence[Path], make: Callable[[Path], None], tag: str = "") -> Path:
+    """The directory that `make` fills, made anew when the inputs or the tag change."""
+    digest = hashlib.sha256(b"".join([*(each.read_bytes() for each in inputs), tag.encode()])).hexdigest()[
+        :12
+    ]
     target = CACHE / digest
     with only_one_process(CACHE):
         if not target.is_dir():
