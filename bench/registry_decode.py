@@ -20,8 +20,8 @@ import fastavro
 from google.protobuf.json_format import MessageToDict, ParseDict  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-from headrace.pipeline.registry.batches import Batches, reader_of
-from headrace.pipeline.registry.reader import ResolvedSchema
+from headrace.reader.registry.batches import Batches, reader_of
+from headrace.reader.registry.reader import ResolvedSchema
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.formats.protobuf import ProtobufSchema
 

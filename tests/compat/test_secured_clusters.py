@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from compat.secured_kafka import KEY_PASSWORD, PASSWORD, Files, SecuredKafka
 from compat.secured_settings import MISTAKES, TLS, USER, WAYS, WRONG
-from headrace.client.errors import ClientError
+from headrace.client.errors import ClientError, Refused
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.security import Security
@@ -18,10 +18,10 @@ from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch, keys_and_values
 from headrace.protocol.schema.metadata import MetadataRequest
-from headrace.spark.cluster import CONNECT_S, Cluster
-from headrace.spark.errors import SparkError
-from headrace.spark.fetcher import Fetcher
-from headrace.spark.offsets import EARLIEST, LATEST, Range
+from headrace.reader.cluster import CONNECT_S, Cluster
+from headrace.reader.errors import ReadError
+from headrace.reader.fetcher import Fetcher
+from headrace.reader.offsets import EARLIEST, LATEST, Range
 from headrace.spark.options import SourceOptions
 from headrace.spark.producer import BatchProducer
 
@@ -145,7 +145,7 @@ def test_a_mistake_is_told_in_a_sentence_that_holds_no_secret(
 def test_who_is_refused_is_told_so_at_once(secured_kafka: SecuredKafka, secured_files: Files) -> None:
     settings = f"{USER} sasl.mechanism=PLAIN sasl.password={WRONG}"
     cluster = Cluster(secured_kafka.addresses["USERS"], Security.of(secured_files.settings(settings)))
-    with pytest.raises(SparkError) as raised:
+    with pytest.raises(Refused) as raised:
         cluster.topics()
 
     assert f"for {CONNECT_S:g} s" not in str(raised.value)  # which would tell of other attempts
@@ -154,5 +154,5 @@ def test_who_is_refused_is_told_so_at_once(secured_kafka: SecuredKafka, secured_
 
 def test_who_does_not_say_who_they_are_learns_what_may_be_missing(secured_kafka: SecuredKafka) -> None:
     cluster = Cluster(secured_kafka.addresses["USERS"])
-    with pytest.raises(SparkError, match=r"is security\.protocol=PLAINTEXT right\? \(for 5 s\)"):
+    with pytest.raises(ReadError, match=r"is security\.protocol=PLAINTEXT right\? \(for 5 s\)"):
         cluster.topics()

@@ -15,7 +15,7 @@ from headrace.pipeline import Json, Pipeline, Topic
 from headrace.pipeline.observers import Groups, History
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.pipeline.topics import create, missing_topics
-from headrace.spark.cluster import Cluster
+from headrace.reader.cluster import Cluster
 from headrace.spark.errors import SparkError
 
 WITHOUT: Final[dict[str, str]] = {}

@@ -16,8 +16,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from cluster.waiting import until
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.cluster import NoSuchTopic
-from headrace.spark.errors import DataLoss, InvalidOption
+from headrace.spark.errors import DataLoss, InvalidOption, SparkError
 from headrace.spark.offsets import from_json
 from headrace.spark.source import StreamReader
 from spark.readers import ALL, batch_reader, offsets_of, stream_reader
@@ -100,7 +99,7 @@ def test_a_topic_that_does_not_exist_is_named(broker: BrokerProcess, option: str
     topic = fresh_name("absent")
     value = topic if option == "subscribe" else json.dumps({topic: [0]})
 
-    with pytest.raises(NoSuchTopic, match=topic):
+    with pytest.raises(SparkError, match=f"there is no topic '{topic}'"):
         batch_reader(broker.bootstrap, **{option: value}).partitions()
 
 

@@ -12,8 +12,8 @@ from compat.kafka_tools.server import KafkaServer
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch
+from headrace.reader.cluster import Cluster
 from headrace.spark.batch import Batch
-from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import BatchProducer, EncodedBatch
 from headrace.spark.sink_options import SinkOptions

@@ -19,7 +19,7 @@ from headrace.pipeline.state import State
 from headrace.pipeline.streaming_plans import check_streaming
 from headrace.pipeline.targets import Delta, Iceberg, Parquet, Topic
 from headrace.pipeline.topics import partitions_of
-from headrace.spark.cluster import Cluster
+from headrace.reader.cluster import Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.merge.events import stored_schema
 from headrace.spark.merge.upsert import Upsert

@@ -12,7 +12,7 @@ from headrace.client.wire.connection_settings import Target
 from headrace.client.wire.security import Security
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.pipeline.topics import MAX_REPLICAS
-from headrace.spark.cluster import Cluster
+from headrace.reader.cluster import Cluster
 from headrace.spark.offsets import from_json
 
 _RETENTION_MS: Final = 7 * 24 * 3600 * 1000

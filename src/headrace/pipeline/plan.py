@@ -14,7 +14,8 @@ from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Parquet
 from headrace.pipeline.topics import NewTopic, missing_topics
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.offsets import Offsets, from_json
+from headrace.reader.offsets import Offsets
+from headrace.spark.offsets import from_json
 from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
 

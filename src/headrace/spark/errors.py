@@ -1,6 +1,14 @@
 """Errors of reads and writes with Spark, with sentences that say what to do."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
+
+from headrace.client.errors import ClientError
+from headrace.reader.errors import Loss, OnLoss
+
+logger = logging.getLogger(__name__)
 
 
 class Remedy(NamedTuple):
@@ -27,6 +35,9 @@ UNRECORDED: Final = Remedy(
 )
 
 
+_REMEDIES: Final = {Loss.DELETED: RETENTION, Loss.RECREATED: RECREATED}
+
+
 class SparkError(Exception):
     """A read or write cannot be done; the message says why and what to do."""
 
@@ -44,3 +55,24 @@ class DataLoss(SparkError):
     def __init__(self, what: str, remedy: Remedy = RETENTION) -> None:
         what = what if what.endswith("?") else f"{what}."
         super().__init__(f"{what} {remedy.advice}")
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Raise SparkError instead of an error of clients or of the reader."""
+    try:
+        yield
+    except ClientError as error:
+        raise SparkError(str(error)) from error
+
+
+def lose(what: str, remedy: Remedy, *, fails: bool) -> None:
+    """Raise DataLoss if failOnDataLoss is set; otherwise log what is lost."""
+    if fails:
+        raise DataLoss(what, remedy)
+    logger.warning("%s; failOnDataLoss is false: %s", what, remedy.instead)
+
+
+def on_loss(*, fails: bool) -> OnLoss:
+    """Return what a reader calls for lost records."""
+    return lambda what, loss: lose(what, _REMEDIES[loss], fails=fails)

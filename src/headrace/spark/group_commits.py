@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.background import BackgroundThread
-from headrace.spark.errors import SparkError
-from headrace.spark.offsets import Offsets
+from headrace.client.errors import ClientError
+from headrace.reader.offsets import Offsets
 
 FLUSH_S: Final = 3.0
 
@@ -21,7 +21,7 @@ class GroupCommits:
     """Commits offsets in the background, the newest only: offsets that were not sent yet are replaced."""
 
     def __init__(self, group: str, commit: Callable[[str, Offsets], None]) -> None:
-        """`commit` sends a request and waits for its response; it raises SparkError."""
+        """`commit` sends a request and waits for its response; it raises ClientError."""
         self._group = group
         self._commit = commit
         self._changed = threading.Condition()
@@ -61,7 +61,7 @@ class GroupCommits:
         while (offsets := self._await_offsets()) is not None:
             try:
                 self._commit(self._group, offsets)
-            except SparkError as error:
+            except ClientError as error:
                 logger.warning("group %s: the query's offsets were not committed: %s", self._group, error)
                 self._retry_later(offsets)
             finally:

@@ -9,21 +9,21 @@ from headrace.client.errors import WrongSetting
 from headrace.client.wire.config_providers import resolve
 from headrace.client.wire.security import Security
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.cluster import CLIENT_ID
+from headrace.reader.fetcher import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S
+from headrace.reader.offsets import EARLIEST, LATEST
+from headrace.reader.reading import FetchOptions
 from headrace.spark.durations import parse_duration_s
-from headrace.spark.errors import InvalidOption
+from headrace.spark.errors import InvalidOption, on_loss
 from headrace.spark.kafka_settings import OF_SOURCES, PREFIX, check_names, warn_once
-from headrace.spark.offsets import EARLIEST, LATEST, parse, parse_assignment
+from headrace.spark.offsets import parse, parse_assignment
 from headrace.spark.option_values import FLAG, Options
 from headrace.spark.patterns.pattern import topic_pattern
 from headrace.spark.position import Position
 
+CLIENT_ID: Final = "headrace-spark"
 DEFAULT_MAX_OFFSETS: Final = 2_000_000  # of a micro-batch: a few seconds' work at full speed
 NO_LIMIT: Final = "none"
 _SERVERS: Final = "kafka.bootstrap.servers"
-FETCH_BYTES: Final = 4 * 1024 * 1024  # of one Fetch request
-FETCH_WAIT_MS: Final = 500
-POLL_TIMEOUT_S: Final = 60.0  # for records that a broker does not send
 _POLL_TIMEOUT_MS: Final = int(POLL_TIMEOUT_S * 1000)
 _SELECTIONS: Final = ("subscribe", "subscribePattern", "assign")
 _BOUNDS: Final = tuple(
@@ -132,6 +132,18 @@ class SourceOptions:
     def rack(self) -> str:
         """Return where the tasks run: they read from the replica that is nearest."""
         return self.client.get("client.rack", "")
+
+    @property
+    def fetching(self) -> FetchOptions:
+        """Return how tasks fetch their ranges."""
+        return FetchOptions(
+            read_committed=self.read_committed,
+            max_bytes=self.fetch_bytes,
+            max_wait_ms=self.fetch_wait_ms,
+            timeout_s=self.poll_timeout_s,
+            rack=self.rack,
+            on_loss=on_loss(fails=self.fail_on_data_loss),
+        )
 
     @property
     def client_id(self) -> str:

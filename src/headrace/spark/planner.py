@@ -1,20 +1,20 @@
 """The plan of a query: its options become offsets of partitions, and these become ranges for tasks."""
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.cluster import Cluster, NoSuchTopic
-from headrace.spark.errors import RECREATED, RETENTION, UNRECORDED, DataLoss, InvalidOption, Remedy
-from headrace.spark.offsets import EARLIEST, LATEST, Offsets, Range
+from headrace.reader.cluster import Cluster
+from headrace.reader.errors import no_such_topic
+from headrace.reader.offsets import EARLIEST, LATEST, Offsets, Range
+from headrace.reader.topic_ids import show_topic_id
+from headrace.spark.errors import RECREATED, RETENTION, UNRECORDED, InvalidOption, Remedy, lose
 from headrace.spark.options import Bound, SourceOptions
-from headrace.spark.position import Position, show_topic_id
+from headrace.spark.patterns.pattern import topic_pattern
+from headrace.spark.position import Position
 
 _GROUPS_TIMEOUT_S: Final = 3.0
-
-logger = logging.getLogger(__name__)
 
 
 class Planner:
@@ -38,12 +38,12 @@ class Planner:
         """Return the partitions to read; NoSuchTopic if a named topic does not exist."""
         chosen = self.options.selection
         if chosen.pattern is not None:
-            return _partitions(self.cluster.matching(chosen.pattern))
+            return _partitions(self.cluster.matching(topic_pattern(chosen.pattern).matches))
         names = chosen.topics or tuple(dict.fromkeys(partition.topic for partition in chosen.partitions))
         found = self.cluster.topics(names)
         for name in names:
             if name not in found:
-                raise NoSuchTopic(name)
+                raise no_such_topic(name)
         if not chosen.partitions:
             return _partitions(found)
         for partition in chosen.partitions:
@@ -179,9 +179,7 @@ class Planner:
             self._lose(f"{lost[0]} is gone: it was read up to offset {start[lost[0]]}")
 
     def _lose(self, what: str, remedy: Remedy = RETENTION) -> None:
-        if self.options.fail_on_data_loss:
-            raise DataLoss(what, remedy)
-        logger.warning("%s; failOnDataLoss is false: %s", what, remedy.instead)
+        lose(what, remedy, fails=self.options.fail_on_data_loss)
 
     def whole_batch(self) -> list[Range]:
         """Return the ranges that `spark.read` reads, between the two bounds of the options."""

@@ -6,12 +6,12 @@ source and earlier versions of ours can continue from our checkpoints, and we fr
 """
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headrace.spark.offsets import Offsets, from_json, to_json
+from headrace.reader.offsets import Offsets
+from headrace.spark.offsets import from_json, to_json
 
 _NOTE: Final = "headrace:"  # a topic's name has no colon
 _TOPIC_IDS: Final = "topicIds"
@@ -71,13 +71,3 @@ class Position:
 def is_initial(value: Mapping[str, Any]) -> bool:
     """Whether Spark's JSON is INITIAL."""
     return dict(value) == INITIAL
-
-
-def show_topic_id(topic_id: bytes) -> str | None:
-    """Return a topic id as Kafka's tools print it; None if the broker has none (before Kafka 2.8)."""
-    return urlsafe_b64encode(topic_id).rstrip(b"=").decode() if any(topic_id) else None
-
-
-def parse_topic_id(text: str | None) -> bytes:
-    """Return a topic id that `show_topic_id` has printed; zeros for None."""
-    return bytes(16) if text is None else urlsafe_b64decode(f"{text}==")

@@ -24,7 +24,7 @@ from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.produce import ProduceRequest
-from headrace.spark.cluster import Cluster
+from headrace.reader.cluster import Cluster
 from headrace.spark.errors import SparkError
 
 ACKS_ALL: Final = -1

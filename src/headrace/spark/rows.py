@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
+from headrace.reader.cluster import NEW_TOPIC_S, Cluster
+from headrace.reader.compiled import Bytes, Ints
 from headrace.spark import encode
-from headrace.spark.cluster import NEW_TOPIC_S, Cluster
-from headrace.spark.compiled import Bytes, Ints
 from headrace.spark.errors import SparkError
 
 _UNCHOSEN: Final = -1

@@ -16,7 +16,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from headrace.protocol.compression import compress
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.cluster import Cluster
+from headrace.reader.cluster import Cluster
+from headrace.spark.errors import spark_errors
 from headrace.spark.producer import BatchProducer, EncodedBatch, ProducerId
 from headrace.spark.shared import shared_cluster
 from headrace.spark.sink_options import SinkOptions
@@ -36,6 +37,7 @@ class TaskResult(WriterCommitMessage):
     offsets: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
 
+@spark_errors()
 def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> TaskResult:
     """Write all rows, and return when all are acknowledged; runs on an executor."""
     records = 0

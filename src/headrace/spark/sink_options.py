@@ -9,11 +9,10 @@ from pyspark.sql.types import StructType
 from headrace.client.errors import why_no_topic
 from headrace.client.wire.security import Security
 from headrace.protocol.compression import Compression
-from headrace.spark.cluster import CLIENT_ID
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.kafka_settings import OF_SINKS
 from headrace.spark.option_values import FLAG
-from headrace.spark.options import OF_SESSIONS, client_options, security_of
+from headrace.spark.options import CLIENT_ID, OF_SESSIONS, client_options, security_of
 from headrace.spark.producer import ACKS_ALL
 
 BATCH_BYTES: Final = 256 * 1024

@@ -33,20 +33,21 @@ from pyspark.sql.types import (
 )
 
 from headrace.protocol.ids import TopicPartition
+from headrace.reader.offsets import Offsets, Range, split
+from headrace.reader.reading import read_ranges
+from headrace.reader.tasks import combine, records_per_task
 from headrace.spark import sink, transactional_sink
-from headrace.spark.combined_fetch import fetch_together
-from headrace.spark.errors import InvalidOption, SparkError
-from headrace.spark.fetcher import Fetcher
+from headrace.spark.errors import InvalidOption, SparkError, spark_errors
 from headrace.spark.filters import Narrowing
 from headrace.spark.garbage import freeze_modules
 from headrace.spark.group_commits import GroupCommits
-from headrace.spark.offsets import Offsets, Range, admit, split, to_json
+from headrace.spark.offsets import admit, to_json
 from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
 from headrace.spark.position import INITIAL, Position, is_initial
 from headrace.spark.shared import shared_cluster
 from headrace.spark.sink_options import SinkOptions, check_schema
-from headrace.spark.tasks import Task, combine, records_per_task
+from headrace.spark.tasks import Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,50 +134,17 @@ def read_task(
     if not isinstance(partition, Task):
         return  # Spark creates its own partition for a query with nothing to read
     # numba and pyarrow are imported only on executors: planning does not need them.
-    from headrace.spark.columns import Columns  # noqa: PLC0415
+    from headrace.reader.columns import Columns  # noqa: PLC0415
 
     freeze_modules()
-    gathered = Columns(columns)
-    for fetcher in _fetchers(options, partition):
-        for data, header in fetcher:
-            gathered.add(data, header, fetcher.readable)
-            if gathered.is_full:
-                yield gathered.take()
-    if gathered.rows:
-        yield gathered.take()
-
-
-def _fetchers(options: SourceOptions, task: Task) -> Iterator[Fetcher]:
-    """Yield what fetches the ranges of a task, one after the other."""
-    cluster = shared_cluster(options.bootstrap, options.security, options.client_id)
-    answers: Iterable[tuple[Range, Any]] = ((each, None) for each in task.ranges)
-    # The nearest replica of each partition may be another broker.
-    is_combined = len(task.ranges) > 1 and task.leader is not None and not options.rack
-    if is_combined and task.leader is not None:
-        answers = fetch_together(
-            cluster,
-            task.leader,
-            task.ranges,
-            task.topic_ids,
-            max_bytes=options.fetch_bytes,
-            max_wait_ms=options.fetch_wait_ms,
-            read_committed=options.read_committed,
-        )
-    for wanted, answer in answers:
-        # A leader that did not answer for the ranges together is not asked again.
-        leader = None if is_combined and answer is None else task.leader
-        yield Fetcher(
-            cluster,
-            wanted,
-            topic_id=task.topic_ids.get(wanted.partition.topic),
-            leader=leader,
-            answer=answer,
-            read_committed=options.read_committed,
-            fail_on_data_loss=options.fail_on_data_loss,
-            max_bytes=options.fetch_bytes,
-            max_wait_ms=options.fetch_wait_ms,
-            timeout_s=options.poll_timeout_s,
-            rack=options.rack,
+    with spark_errors():
+        yield from read_ranges(
+            shared_cluster(options.bootstrap, options.security, options.client_id),
+            partition.ranges,
+            Columns(columns),
+            options.fetching,
+            topic_ids=partition.topic_ids,
+            leader=partition.leader,
         )
 
 
@@ -224,6 +192,7 @@ class BatchReader(DataSourceReader):
     def pushFilters(self) -> Any:  # noqa: N802  Spark's name
         return _PushFilters(self)
 
+    @spark_errors()
     def partitions(self) -> list[InputPartition]:
         planner = Planner(self._options)
         try:
@@ -273,6 +242,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         return dict(INITIAL)
 
+    @spark_errors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         is_first = is_initial(start)
         known = self._initial if is_first else Position.from_json(start)
@@ -354,14 +324,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = self._options.max_offsets
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
+    @spark_errors()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         self._target = self._planner.latest(self._planner.partitions())
 
+    @spark_errors()
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  Spark's name
         return to_json(self._latest) if self._latest else None
 
     # -- a batch -------------------------------------------------------------------------------
 
+    @spark_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         ends = Position.from_json(end)
         begins = self._begin_of_batch(start, ends)

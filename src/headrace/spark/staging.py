@@ -14,11 +14,11 @@ from headrace.client.errors import TopicExists
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.compression import Compression
 from headrace.protocol.ids import TopicPartition
+from headrace.reader.cluster import Cluster
+from headrace.reader.fetcher import Fetcher
+from headrace.reader.offsets import Range
 from headrace.spark.batch import BatchMessage
-from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
-from headrace.spark.fetcher import Fetcher
-from headrace.spark.offsets import Range
 from headrace.spark.producer import BatchProducer, EncodedBatch
 
 MESSAGE_BYTES: Final = 256 * 1024  # of each task; the messages of all tasks are in the driver's memory

@@ -24,8 +24,8 @@ from headrace.protocol.schema.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from headrace.reader.cluster import Cluster
 from headrace.spark.batch import Batch
-from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import ProducerId
 

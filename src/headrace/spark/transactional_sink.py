@@ -15,9 +15,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
+from headrace.reader.cluster import Cluster
 from headrace.spark.batch import Batch, batch_of, current_batch
-from headrace.spark.cluster import Cluster
-from headrace.spark.errors import SparkError
+from headrace.spark.errors import SparkError, spark_errors
 from headrace.spark.producer import BatchProducer
 from headrace.spark.shared import shared_cluster
 from headrace.spark.sink import encoded_batches
@@ -89,6 +89,7 @@ def transactional_id(options: SinkOptions, query_id: str) -> str:
     return options.transactional_id or f"headrace-spark-{query_id}"
 
 
+@spark_errors()
 def stage_rows(options: SinkOptions, name: str, batches: "Iterator[pa.RecordBatch]") -> StagedRecords:
     """Encode all rows, and keep them for the driver; runs on an executor."""
     context = TaskContext.get()
@@ -100,6 +101,7 @@ def stage_rows(options: SinkOptions, name: str, batches: "Iterator[pa.RecordBatc
         return stage.finish()
 
 
+@spark_errors()
 def write_transaction(
     options: SinkOptions, name: str, staged: Sequence[StagedRecords], batch: Batch | None
 ) -> bool:
@@ -151,7 +153,7 @@ def _abort(transaction: Transaction, error: BaseException) -> None:
     """Abort after `error`; if that fails, too, the broker aborts at the transaction's timeout."""
     try:
         transaction.end(committed=False)
-    except SparkError as failure:
+    except (ClientError, SparkError) as failure:
         error.add_note(f"the transaction could not be aborted: {failure}")
 
 

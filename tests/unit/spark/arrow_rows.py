@@ -9,7 +9,7 @@ import pyarrow as pa
 from headrace.protocol.batch import build_batch, read_batch
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, decode_batch
-from headrace.spark.cluster import Cluster
+from headrace.reader.cluster import Cluster
 from headrace.spark.rows import RowEncoder
 
 with warnings.catch_warnings():

@@ -9,10 +9,11 @@ from headrace.protocol.batch import read_batch
 from headrace.protocol.compression import Compression
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch
-from headrace.spark import encode, walk
-from headrace.spark.cluster import Cluster
-from headrace.spark.columns import TYPES, Columns
-from headrace.spark.offsets import Range
+from headrace.reader import walk
+from headrace.reader.cluster import Cluster
+from headrace.reader.columns import TYPES, Columns
+from headrace.reader.offsets import Range
+from headrace.spark import encode
 from headrace.spark.rows import RowEncoder
 
 

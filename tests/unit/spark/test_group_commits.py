@@ -2,10 +2,10 @@
 
 import threading
 
+from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.errors import SparkError
+from headrace.reader.offsets import Offsets
 from headrace.spark.group_commits import GroupCommits
-from headrace.spark.offsets import Offsets
 
 ZERO = TopicPartition("orders", 0)
 
@@ -23,7 +23,7 @@ class _Coordinator:
         self.asked.release()
         self.answers.acquire()
         if self.fails:
-            raise SparkError("no coordinator")
+            raise ClientError("no coordinator")
         self.committed.append((group, offsets[ZERO]))
 
 

@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from headrace.protocol.ids import TopicPartition
+from headrace.reader.offsets import EARLIEST, LATEST
 from headrace.spark.errors import InvalidOption
-from headrace.spark.offsets import EARLIEST, LATEST
 from headrace.spark.options import DEFAULT_MAX_OFFSETS, Bound, Selection, SourceOptions
 
 SERVERS: Final = {"kafka.bootstrap.servers": "127.0.0.1:9092"}

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from headrace.client.wire.security import PLAINTEXT, Security
-from headrace.spark.cluster import Cluster
+from headrace.reader.cluster import Cluster
 from headrace.spark.shared import MAX_CLUSTERS, ClusterKey, SharedClusters, shared_cluster
 
 ALICE = Security.of(

@@ -17,8 +17,9 @@ from headrace.cli.process import CommandFailed
 from headrace.client.cluster.cluster import Cluster
 from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.cluster import Cluster as OffsetReader
-from headrace.spark.offsets import LATEST, from_json
+from headrace.reader.cluster import Cluster as OffsetReader
+from headrace.reader.offsets import LATEST
+from headrace.spark.offsets import from_json
 
 BROKERS: Final = 3
 PARTITIONS: Final = 6

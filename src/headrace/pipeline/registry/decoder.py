@@ -1,10 +1,13 @@
 """The decoder of a topic: the reader's schema is looked up on the driver, and determines the columns."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.client.errors import ClientError, Unreachable
@@ -12,10 +15,11 @@ from headrace.client.schemas.registry import Registered, RegistryError
 from headrace.pipeline.decoders import Decoded
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry import Registry
-from headrace.pipeline.registry.batches import ReaderSpec, batch_decoder, reader_of
-from headrace.pipeline.registry.client import Schemas, retry_while_unreachable
-from headrace.pipeline.registry.reader import ResolvedSchema
-from headrace.pipeline.registry.shapes import columns_of, spark_type
+from headrace.reader.errors import ReadError
+from headrace.reader.registry.batches import ReaderSpec, batch_decoder, reader_of
+from headrace.reader.registry.client import NewerSchema, Schemas, retry_while_unreachable
+from headrace.reader.registry.reader import ResolvedSchema
+from headrace.reader.registry.shapes import arrow_type, columns_of
 from headrace.registry.formats import InvalidSchema, Schema, SchemaType
 from headrace.registry.formats.avro import AvroSchema
 from headrace.registry.schema_ids import HEADERS
@@ -47,9 +51,9 @@ class RegistryDecoder:
             return False
         subject, version = self.spec.followed
         schemas = Schemas(self.spec.url)
-        return (
-            retry_while_unreachable(subject, lambda: schemas.latest(subject), self.spec.patience_s) > version
-        )
+        with pipeline_errors():
+            latest = retry_while_unreachable(subject, lambda: schemas.latest(subject), self.spec.patience_s)
+        return latest > version
 
     def framed(self, data: "Column", headers: "Column") -> "Column":
         """Return the data after the schema id of a header, if there is one: both have the same format."""
@@ -73,12 +77,27 @@ class RegistryDecoder:
         )
 
 
+@contextmanager
+def pipeline_errors() -> Iterator[None]:
+    """Raise PipelineError, after which a query is not restarted, instead of the reader's errors.
+
+    NewerSchema stays as it is: the query is restarted, with the newer schema.
+    """
+    try:
+        yield
+    except NewerSchema:
+        raise
+    except ReadError as error:
+        raise PipelineError(str(error)) from error
+
+
 def decoder_function(spec: ReaderSpec, columns: StructType) -> "UserDefinedFunctionLike":
     """Return a function of a column of bytes, whose values are structs of `row` and `reason`."""
     from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415
 
     def decode(values: pa.Array) -> pa.Array:
-        return batch_decoder(spec)(values.to_pylist())
+        with pipeline_errors():
+            return batch_decoder(spec)(values.to_pylist())
 
     outcome = StructType([StructField("row", columns), StructField("reason", StringType())])
     return arrow_udf(decode, outcome)  # type: ignore[call-overload, no-any-return]
@@ -86,7 +105,9 @@ def decoder_function(spec: ReaderSpec, columns: StructType) -> "UserDefinedFunct
 
 def columns_of_schema(schema: ResolvedSchema, message: str | None = None) -> StructType:
     """Return the columns of a schema; PipelineError if it cannot be parsed."""
-    kind = spark_type(columns_of(reader_of(schema, message).shape))
+    with pipeline_errors():
+        shape = columns_of(reader_of(schema, message).shape)
+    kind = from_arrow_type(arrow_type(shape), prefer_timestamp_ntz=True)
     assert isinstance(kind, StructType), kind
     return kind
 

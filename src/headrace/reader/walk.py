@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from headrace.spark.compiled import Bytes, Ints, Longs, compiled, copy
+from headrace.reader.compiled import Bytes, Ints, Longs, compiled, copy
 
 # Indexes into `used`: what has been written so far.
 ROWS: Final = 0

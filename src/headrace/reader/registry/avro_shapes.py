@@ -12,22 +12,32 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
-from pyspark.sql import types as spark
+import pyarrow as pa
 
-from headrace.pipeline.registry.shapes import ANYTHING, Array, Field, Leaf, Map, Shape, Struct, as_json
+from headrace.reader.registry.shapes import (
+    ANYTHING,
+    TIMESTAMP,
+    Array,
+    Field,
+    Leaf,
+    Map,
+    Shape,
+    Struct,
+    as_json,
+)
 from headrace.registry.formats.avro_types import AvroType
 
-MAX_DIGITS: Final = 38  # of a decimal in Spark
+MAX_DIGITS: Final = 38  # of a decimal128
 _EXACT: Final = Context(prec=1000)
-_PRIMITIVES: Final[dict[str, spark.DataType]] = {
-    "boolean": spark.BooleanType(),
-    "int": spark.IntegerType(),
-    "long": spark.LongType(),
-    "float": spark.FloatType(),
-    "double": spark.DoubleType(),
-    "bytes": spark.BinaryType(),
-    "fixed": spark.BinaryType(),
-    "string": spark.StringType(),
+_PRIMITIVES: Final[dict[str, pa.DataType]] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
+    "string": pa.string(),
 }
 _BRANCHES: Final[dict[type, tuple[str, ...]]] = {  # by the type of a value in Python, the best first
     bool: ("boolean",),
@@ -38,8 +48,8 @@ _BRANCHES: Final[dict[type, tuple[str, ...]]] = {  # by the type of a value in P
     list: ("array",),
 }
 _NUMBERS: Final = (
-    ({"int", "long"}, spark.LongType()),
-    ({"int", "long", "float", "double"}, spark.DoubleType()),
+    ({"int", "long"}, pa.int64()),
+    ({"int", "long", "float", "double"}, pa.float64()),
 )
 
 
@@ -51,19 +61,19 @@ def shape_of(type_: AvroType, around: tuple[AvroType, ...] = ()) -> Shape:
         case "array":
             return Array(shape_of(type_.inner, around))
         case "map":
-            return Map(Leaf(spark.StringType()), shape_of(type_.inner, around))
+            return Map(Leaf(pa.string()), shape_of(type_.inner, around))
         case "union":
             return _union(type_, around)
         case "enum":
-            return Leaf(spark.StringType(), untagged)
+            return Leaf(pa.string(), untagged)
         case "null":
             return ANYTHING
     return _logical(type_) or Leaf(_PRIMITIVES[type_.kind], untagged if type_.kind == "fixed" else None)
 
 
 def _record(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
-    if type_ in around or not type_.fields:  # Spark has no recursive or empty structs
-        return Leaf(spark.StringType(), _plain_json)
+    if type_ in around or not type_.fields:  # columns have no recursive or empty structs
+        return Leaf(pa.string(), _plain_json)
     inside = (*around, type_)
     fields = (Field(each.name, itemgetter(each.name), shape_of(each.type, inside)) for each in type_.fields)
     return Struct(tuple(fields), untagged)
@@ -75,7 +85,7 @@ def _union(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
         return shape_of(others[0], around)
     for kinds, wide in _NUMBERS:
         if others and {each.kind for each in others} <= kinds and not any(map(_logical, others)):
-            return Leaf(wide, float if isinstance(wide, spark.DoubleType) else None)
+            return Leaf(wide, float if wide == pa.float64() else None)
     if not others:
         return ANYTHING
     shapes = [shape_of(each, around) for each in others]
@@ -83,22 +93,22 @@ def _union(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
 
 
 def _logical(type_: AvroType) -> Leaf | None:
-    """Return the shape of a logical type that Spark has; others are plain numbers or strings."""
+    """Return the shape of a logical type that columns have; others are plain numbers or strings."""
     match type_.kind, type_.props.get("logicalType"):
         case "int", "date":
-            return Leaf(spark.DateType())
+            return Leaf(pa.date32())
         case "long", "timestamp-millis":
-            return Leaf(spark.TimestampType(), _micros)
+            return Leaf(TIMESTAMP, _micros)
         case "long", "timestamp-micros":
-            return Leaf(spark.TimestampType())
+            return Leaf(TIMESTAMP)
         case "long", "local-timestamp-millis":
-            return Leaf(spark.TimestampNTZType(), _micros)
+            return Leaf(pa.timestamp("us"), _micros)
         case "long", "local-timestamp-micros":
-            return Leaf(spark.TimestampNTZType())
+            return Leaf(pa.timestamp("us"))
         case "bytes" | "fixed", "decimal":
             return _decimal(type_.props.get("precision"), type_.props.get("scale", 0))
         case "fixed", "uuid":
-            return Leaf(spark.StringType(), _uuid)
+            return Leaf(pa.string(), _uuid)
     return None
 
 
@@ -106,8 +116,8 @@ def _decimal(precision: Any, scale: Any) -> Leaf | None:
     if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision:
         return None  # Avro ignores invalid logical types
     if precision > MAX_DIGITS:
-        return Leaf(spark.StringType(), lambda value: str(_number(scale, value)))
-    return Leaf(spark.DecimalType(precision, scale), partial(_number, scale))
+        return Leaf(pa.string(), lambda value: str(_number(scale, value)))
+    return Leaf(pa.decimal128(precision, scale), partial(_number, scale))
 
 
 def _number(scale: int, value: Any) -> Decimal:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from headrace.pipeline.registry.batches import reader_of
-from headrace.pipeline.registry.reader import Unreadable
-from headrace.pipeline.registry.shapes import build_fitting, columns_of
-from unit.pipeline.registry.given import columns, rows, whole
+from headrace.reader.registry.batches import reader_of
+from headrace.reader.registry.reader import Unreadable
+from headrace.reader.registry.shapes import build_fitting, columns_of
+from unit.reader.registry.given import columns, rows, whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CUSTOMER = {"type": "object", "properties": {"name": {"type": "string"}}}

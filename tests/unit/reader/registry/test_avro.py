@@ -9,9 +9,9 @@ from typing import Any
 import fastavro
 import pytest
 
-from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.reader import Unreadable
-from unit.pipeline.registry.given import columns, rows, whole
+from headrace.reader.errors import ReadError
+from headrace.reader.registry.reader import Unreadable
+from unit.reader.registry.given import columns, rows, whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CUSTOMER = {"type": "record", "name": "Customer", "fields": [{"name": "name", "type": "string"}]}
@@ -207,6 +207,6 @@ def test_schemas_that_do_not_go_together_make_no_row() -> None:
         rows(whole("AVRO", '"int"'), whole("JSON", "{}"), b"1")
 
 
-def test_fields_that_spark_would_mix_up_are_refused() -> None:
-    with pytest.raises(PipelineError, match="'id' and 'ID' of the schema are the same column in Spark"):
+def test_fields_that_sql_would_mix_up_are_refused() -> None:
+    with pytest.raises(ReadError, match="'id' and 'ID' of the schema differ only in case"):
         columns(whole("AVRO", record(("id", "int"), ("ID", "int"))))

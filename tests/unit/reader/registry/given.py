@@ -4,9 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from headrace.pipeline.registry.batches import reader_of
-from headrace.pipeline.registry.reader import ResolvedSchema
-from headrace.pipeline.registry.shapes import build, columns_of, spark_type
+from pyspark.sql.pandas.types import from_arrow_type
+
+from headrace.reader.registry.batches import reader_of
+from headrace.reader.registry.reader import ResolvedSchema
+from headrace.reader.registry.shapes import arrow_type, build, columns_of
 from headrace.registry.formats import Reference, Schema, SchemaType
 
 
@@ -25,7 +27,8 @@ def text(schema: Any) -> str:
 
 def columns(schema: ResolvedSchema, message: str | None = None) -> str:
     """In Spark's words."""
-    return spark_type(columns_of(reader_of(schema, message).shape)).simpleString()
+    kind = arrow_type(columns_of(reader_of(schema, message).shape))
+    return str(from_arrow_type(kind, prefer_timestamp_ntz=True).simpleString())
 
 
 def rows(

@@ -6,20 +6,20 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
+import pyarrow as pa
 from google.protobuf import json_format  # type: ignore[import-untyped]
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor  # type: ignore[import-untyped]
-from pyspark.sql import types as spark
 
-from headrace.pipeline.registry.shapes import Array, Field, Leaf, Map, Shape, Struct, as_json
+from headrace.reader.registry.shapes import TIMESTAMP, Array, Field, Leaf, Map, Shape, Struct, as_json
 
-_SCALARS: Final[dict[spark.DataType, str]] = {
-    spark.BooleanType(): "BOOL",
-    spark.IntegerType(): "INT32 SINT32 SFIXED32",
-    spark.LongType(): "INT64 SINT64 SFIXED64 UINT32 FIXED32",
-    spark.FloatType(): "FLOAT",
-    spark.DoubleType(): "DOUBLE",
-    spark.StringType(): "STRING",
-    spark.BinaryType(): "BYTES",
+_SCALARS: Final[dict[pa.DataType, str]] = {
+    pa.bool_(): "BOOL",
+    pa.int32(): "INT32 SINT32 SFIXED32",
+    pa.int64(): "INT64 SINT64 SFIXED64 UINT32 FIXED32",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.binary(): "BYTES",
 }
 _BY_NUMBER: Final = {
     getattr(FieldDescriptor, f"TYPE_{name}"): Leaf(type_)
@@ -27,7 +27,7 @@ _BY_NUMBER: Final = {
     for name in names.split()
 }
 _UNSIGNED: Final = {FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64}
-_UINT64: Final = Leaf(spark.DecimalType(20, 0), Decimal)  # a bigint is signed
+_UINT64: Final = Leaf(pa.decimal128(20, 0), Decimal)  # a bigint is signed
 _WRAPPERS: Final = {
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
@@ -42,7 +42,7 @@ def shape_of(message: Descriptor, around: tuple[str, ...] = ()) -> Shape:
         inner = _single(message.fields_by_name["value"], around)
         assert isinstance(inner, Leaf), name
         return Leaf(inner.type, partial(_unwrapped, inner.convert))
-    if name in around or not message.fields:  # Spark has no recursive or empty structs
+    if name in around or not message.fields:  # columns have no recursive or empty structs
         return _JSON
     inside = (*around, name)
     return Struct(tuple(Field(each.name, _getter(each), _field(each, inside)) for each in message.fields))
@@ -61,7 +61,7 @@ def _single(field: FieldDescriptor, around: tuple[str, ...]) -> Shape:
     if field.message_type is not None:
         return shape_of(field.message_type, around)
     if field.enum_type is not None:
-        return Leaf(spark.StringType(), _named(field.enum_type))
+        return Leaf(pa.string(), _named(field.enum_type))
     return _UINT64 if field.type in _UNSIGNED else _BY_NUMBER[field.type]
 
 
@@ -94,10 +94,10 @@ def _json(message: Any) -> str:
     return as_json(json_format.MessageToDict(message, preserving_proto_field_name=True))
 
 
-_JSON: Final = Leaf(spark.StringType(), _json)
+_JSON: Final = Leaf(pa.string(), _json)
 _KNOWN: Final = {
-    "google.protobuf.Timestamp": Leaf(spark.TimestampType(), _microseconds),
-    "google.protobuf.Duration": Leaf(spark.DayTimeIntervalType(), _duration),
+    "google.protobuf.Timestamp": Leaf(TIMESTAMP, _microseconds),
+    "google.protobuf.Duration": Leaf(pa.duration("us"), _duration),
     "google.protobuf.Struct": _JSON,
     "google.protobuf.Value": _JSON,
     "google.protobuf.ListValue": _JSON,

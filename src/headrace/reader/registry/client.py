@@ -10,8 +10,8 @@ from headrace.client.errors import ClientError, Unreachable
 from headrace.client.schemas.registry import Registered, RegistryError
 from headrace.client.schemas.registry import Registry as Client
 from headrace.client.wire.config_providers import resolve
-from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.reader import ResolvedSchema
+from headrace.reader.errors import ReadError
+from headrace.reader.registry.reader import ResolvedSchema
 from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType
 from headrace.registry.formats.limits import MAX_REFERENCES
 from headrace.registry.schema_ids import SchemaRef, format_ref
@@ -31,8 +31,8 @@ class UnknownSchema(Exception):
     """The registry has no such schema."""
 
 
-class NewerSchema(PipelineError):
-    """The subject has a newer version than that of the columns, and the pipeline follows its versions."""
+class NewerSchema(ReadError):
+    """The subject has a newer version than that of the columns, and the reader follows its versions."""
 
 
 class Schemas:
@@ -95,7 +95,7 @@ def retry_while_unreachable(
     patience_s: float,
     clock: Clock = Clock(),  # noqa: B008
 ) -> Found:
-    """Return the result of `request`, retried with backoff; PipelineError if it fails for `patience_s`.
+    """Return the result of `request`, retried with backoff; ReadError if it fails for `patience_s`.
 
     The batch fails then: no row can be blamed for a registry that is unreachable.
     """
@@ -106,7 +106,7 @@ def retry_while_unreachable(
             return request()
         except ClientError as error:
             if not _is_retriable(error) or clock.now() + backoff_s > deadline:
-                raise PipelineError(f"{what} cannot be fetched: {error}") from error
+                raise ReadError(f"{what} cannot be fetched: {error}") from error
             logger.warning("%s cannot be fetched, retrying in %.1f s: %s", what, backoff_s, error)
         clock.sleep(backoff_s)
         backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)

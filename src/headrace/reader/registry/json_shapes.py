@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime
 from operator import methodcaller
 from typing import Any, Final
 
-from pyspark.sql import types as spark
+import pyarrow as pa
 
-from headrace.pipeline.registry.shapes import ANYTHING, Array, Field, Leaf, Map, Shape, Struct
+from headrace.reader.registry.shapes import ANYTHING, TIMESTAMP, Array, Field, Leaf, Map, Shape, Struct
 from headrace.registry.formats.json_keywords import Node, known
 from headrace.registry.formats.json_schema import JsonSchema
 
@@ -25,13 +25,13 @@ def _moment(text: str) -> datetime:
 
 
 _PLAIN: Final = {
-    "boolean": Leaf(spark.BooleanType()),
-    "integer": Leaf(spark.LongType()),
-    "number": Leaf(spark.DoubleType(), float),
+    "boolean": Leaf(pa.bool_()),
+    "integer": Leaf(pa.int64()),
+    "number": Leaf(pa.float64(), float),
 }
 _STRINGS: Final = {
-    "date": Leaf(spark.DateType(), date.fromisoformat),
-    "date-time": Leaf(spark.TimestampType(), _moment),
+    "date": Leaf(pa.date32(), date.fromisoformat),
+    "date-time": Leaf(TIMESTAMP, _moment),
 }
 
 
@@ -59,7 +59,7 @@ class JsonShapes:
                     return ANYTHING
                 return Array(self._shape(items, inside))
             case ["string"]:
-                return _STRINGS.get(found.get("format", ""), Leaf(spark.StringType()))
+                return _STRINGS.get(found.get("format", ""), Leaf(pa.string()))
             case ["integer", "number"] | ["number", "integer"]:
                 return _PLAIN["number"]
             case [kind] if kind in _PLAIN:
@@ -76,7 +76,7 @@ class JsonShapes:
             return Struct(tuple(fields))
         others = node.get("additionalProperties")
         if isinstance(others, dict) and "patternProperties" not in node:
-            return Map(Leaf(spark.StringType()), self._shape(others, inside))
+            return Map(Leaf(pa.string()), self._shape(others, inside))
         return ANYTHING
 
     def _properties(self, node: dict[str, Any], depth: int = 0) -> Iterator[tuple[str, Node]]:

@@ -8,13 +8,13 @@ import pytest
 
 from headrace.client.errors import Unreachable
 from headrace.client.schemas.registry import RegistryError
-from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry import batches
-from headrace.pipeline.registry.batches import Batches, reader_of
-from headrace.pipeline.registry.client import Clock, UnknownSchema, retry_while_unreachable
-from headrace.pipeline.registry.reader import ResolvedSchema
+from headrace.reader.errors import ReadError
+from headrace.reader.registry import batches
+from headrace.reader.registry.batches import Batches, reader_of
+from headrace.reader.registry.client import Clock, UnknownSchema, retry_while_unreachable
+from headrace.reader.registry.reader import ResolvedSchema
 from headrace.registry.schema_ids import SchemaRef, format_ref
-from unit.pipeline.registry.given import whole
+from unit.reader.registry.given import whole
 
 OLD = whole("JSON", {"type": "object", "properties": {"id": {"type": "integer"}}})
 NEW = whole("JSON", {"type": "object", "properties": {"id": {"type": "integer"}, "item": {"type": "string"}}})
@@ -175,7 +175,7 @@ def test_patience_has_an_end_and_nothing_is_decided_about_a_row() -> None:
         return retry_while_unreachable(f"schema {format_ref(ref)}", ask, 60, shelf.clock)
 
     decoding = Batches(reader_of(NEW), away, shelf.clock)
-    with pytest.raises(PipelineError, match="schema 7 cannot be fetched: no registry answers"):
+    with pytest.raises(ReadError, match="schema 7 cannot be fetched: no registry answers"):
         outcomes(decoding, record(7, id=1))
     assert 50 < shelf.now <= 60
 
@@ -186,6 +186,6 @@ def test_a_password_that_is_wrong_is_not_tried_again() -> None:
     def ask() -> ResolvedSchema:
         raise RegistryError("unauthorized", 40101)
 
-    with pytest.raises(PipelineError, match="schema 7 cannot be fetched: unauthorized"):
+    with pytest.raises(ReadError, match="schema 7 cannot be fetched: unauthorized"):
         retry_while_unreachable("schema 7", ask, 60, shelf.clock)
     assert shelf.now == 0

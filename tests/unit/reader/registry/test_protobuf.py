@@ -9,10 +9,10 @@ import pytest
 from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.reader import Unreadable
+from headrace.reader.errors import ReadError
+from headrace.reader.registry.reader import Unreadable
 from headrace.registry.formats.protobuf import ProtobufSchema
-from unit.pipeline.registry.given import columns, rows, whole
+from unit.reader.registry.given import columns, rows, whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FIRST = b"\0"  # the first message of the file
@@ -154,7 +154,7 @@ def test_the_columns_are_those_of_one_message_and_others_are_refused() -> None:
     with pytest.raises(Unreadable, match=r"it is a shop\.Refund, and the columns are those of shop.Order"):
         rows(schema, schema, b"\x02\x02" + written(schema, {"of": 1}, "shop.Refund"))
     with pytest.raises(
-        PipelineError, match=r"no message 'shop\.Nobody', only shop\.Order, shop\.Refund, shop\.Order"
+        ReadError, match=r"no message 'shop\.Nobody', only shop\.Order, shop\.Refund, shop\.Order"
     ):
         columns(schema, "shop.Nobody")
 

@@ -12,10 +12,10 @@ from headrace.client.wire.connection import Address
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
-from headrace.spark.cluster import Cluster
-from headrace.spark.fetcher import FIRST_VERSION_WITH_IDS, bytes_of
-from headrace.spark.offsets import Range
-from headrace.spark.position import parse_topic_id
+from headrace.reader.cluster import Cluster
+from headrace.reader.fetcher import FIRST_VERSION_WITH_IDS, bytes_of
+from headrace.reader.offsets import Range
+from headrace.reader.topic_ids import parse_topic_id
 
 REQUEST_BYTES: Final = 16 * 1024 * 1024
 _GROWTH: Final = 4

@@ -12,8 +12,8 @@ from headrace.protocol.compression import Buffer, Compression, decompress
 from headrace.protocol.errors import CorruptMessage, InvalidRecord
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import MAX_UNPACKED_BYTES
-from headrace.spark import walk
-from headrace.spark.offsets import Range
+from headrace.reader import walk
+from headrace.reader.offsets import Range
 
 TARGET_ROWS: Final = 50_000
 TARGET_BYTES: Final = 32 * 1024 * 1024

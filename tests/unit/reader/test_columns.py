@@ -20,8 +20,8 @@ from headrace.protocol.compression import Compression
 from headrace.protocol.errors import CorruptMessage, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, decode_batch, encode_batch
-from headrace.spark.columns import TARGET_BYTES, TYPES, Columns
-from headrace.spark.offsets import Range
+from headrace.reader.columns import TARGET_BYTES, TYPES, Columns
+from headrace.reader.offsets import Range
 
 ALL: Final = tuple(TYPES)
 ORDERS: Final = TopicPartition("orders", 3)

@@ -11,19 +11,19 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.avro_reader import AvroReader
-from headrace.pipeline.registry.client import (
+from headrace.reader.errors import ReadError
+from headrace.reader.registry.avro_reader import AvroReader
+from headrace.reader.registry.client import (
     Clock,
     NewerSchema,
     Schemas,
     UnknownSchema,
     retry_while_unreachable,
 )
-from headrace.pipeline.registry.json_reader import JsonReader
-from headrace.pipeline.registry.protobuf_reader import ProtobufReader
-from headrace.pipeline.registry.reader import Reader, ResolvedSchema, Unreadable
-from headrace.pipeline.registry.shapes import Struct, build_fitting, columns_of
+from headrace.reader.registry.json_reader import JsonReader
+from headrace.reader.registry.protobuf_reader import ProtobufReader
+from headrace.reader.registry.reader import Reader, ResolvedSchema, Unreadable
+from headrace.reader.registry.shapes import Struct, build_fitting, columns_of
 from headrace.registry.formats import InvalidSchema
 from headrace.registry.formats.avro import AvroSchema
 from headrace.registry.formats.json_schema import JsonSchema
@@ -50,13 +50,13 @@ class ReaderSpec:
 
 
 def reader_of(schema: ResolvedSchema, message: str | None = None) -> Reader:
-    """Return the reader of a schema; PipelineError if it cannot be parsed."""
+    """Return the reader of a schema; ReadError if it cannot be parsed."""
     try:
         parsed = schema.parsed()
     except InvalidSchema as error:
-        raise PipelineError(f"the schema cannot be parsed: {error}") from error
+        raise ReadError(f"the schema cannot be parsed: {error}") from error
     if message is not None and not isinstance(parsed, ProtobufSchema):
-        raise PipelineError(f"the schema is {parsed.type}: only a Protobuf schema has several messages")
+        raise ReadError(f"the schema is {parsed.type}: only a Protobuf schema has several messages")
     match parsed:
         case AvroSchema():
             return AvroReader(parsed)
@@ -88,7 +88,7 @@ class Batches:
     def __init__(
         self, reader: Reader, fetch: Callable[[SchemaRef], ResolvedSchema], clock: Clock | None = None
     ) -> None:
-        """`fetch` requests a schema: it raises as `Schemas.get` does, or PipelineError to fail the batch."""
+        """`fetch` requests a schema: it raises as `Schemas.get` does, or ReadError to fail the batch."""
         self._reader = reader
         self._fetch = fetch
         self._clock = clock or Clock()

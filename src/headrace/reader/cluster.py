@@ -1,13 +1,12 @@
-"""The cluster as Spark reads and writes it: topics, leaders and offsets, with retries."""
+"""A cluster as readers see it, and Spark's sinks: topics, leaders and offsets, with retries."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from headrace.client.admin.topics import TopicAdmin
-from headrace.client.errors import ClientError, Retriable, Unreachable, raise_for
+from headrace.client.errors import Retriable, Unreachable, raise_for
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import NEWEST, Address, Connection
 from headrace.client.wire.connection_settings import ConnectionSettings
@@ -26,10 +25,9 @@ from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import MetadataResponse
-from headrace.spark.errors import SparkError
-from headrace.spark.patterns.pattern import topic_pattern
+from headrace.reader.errors import ReadError, no_such_topic
 
-CLIENT_ID: Final = "headrace-spark"
+CLIENT_ID: Final = "headrace-reader"
 CONNECT_S: Final = 5.0  # for the first answer of a cluster
 NEW_TOPIC_S: Final = 5.0  # for a new topic to be known to all brokers
 RETRY_S: Final = 60.0  # for retries with a cluster that has answered before
@@ -38,26 +36,6 @@ _THREADS: Final = 32
 
 Answer = TypeVar("Answer")
 Asked = TypeVar("Asked")
-
-
-class NoSuchTopic(SparkError):
-    """There is no topic of this name."""
-
-    def __init__(self, topic: str) -> None:
-        super().__init__(
-            f"there is no topic {topic!r}: create it (headrace topic create {topic}), or correct the name"
-        )
-
-
-@contextmanager
-def spark_errors() -> Iterator[None]:
-    """Raise SparkError instead of a ClientError, unless that is Unreachable: a retry may succeed then."""
-    try:
-        yield
-    except Unreachable:
-        raise
-    except ClientError as error:
-        raise SparkError(str(error)) from error
 
 
 class Cluster:
@@ -98,7 +76,7 @@ class Cluster:
         backoff = Backoff(timeout_s)
         while not (found := self.topics([topic]).get(topic)):
             if not backoff.rest():
-                raise NoSuchTopic(topic)
+                raise no_such_topic(topic)
         return len(found)
 
     @property
@@ -106,8 +84,8 @@ class Cluster:
         """Creates and deletes topics; raises ClientError."""
         return TopicAdmin(self._brokers)
 
-    def matching(self, pattern: str) -> dict[str, list[int]]:
-        """Return the topics whose whole name matches Java's regular expression, except internal topics."""
+    def matching(self, matches: Callable[[str], bool]) -> dict[str, list[int]]:
+        """Return the topics whose name matches, except internal topics."""
 
         def ask() -> dict[str, list[int]]:
             found = self._metadata(None)
@@ -115,7 +93,7 @@ class Cluster:
             return {
                 name: partitions
                 for name, partitions in _partitions(found).items()
-                if name not in internal and topic_pattern(pattern).matches(name)
+                if name not in internal and matches(name)
             }
 
         return self.retry(ask)
@@ -156,16 +134,14 @@ class Cluster:
 
     def connect(self, address: Address) -> Connection:
         """Return a connection for a caller with several requests in flight, who releases or closes it."""
-        with spark_errors():
-            return self._brokers.lease(address)
+        return self._brokers.lease(address)
 
     def release(self, connection: Connection) -> None:
         """Keep a connection for the next caller; it is open, and no request is in flight."""
         self._brokers.release(connection)
 
     def any(self, request: Any) -> Any:
-        with spark_errors():
-            return self._brokers.any(request)
+        return self._brokers.any(request)
 
     def at_coordinator(
         self, kind: CoordinatorType, key: str, request: Any, *, max_version: int = NEWEST
@@ -177,14 +153,17 @@ class Cluster:
         return self._brokers.at(Address(at.host, at.port), request, max_version=max_version)
 
     def retry(self, attempt: Callable[[], Answer]) -> Answer:
-        """Return what `attempt` returns, repeated while it raises Unreachable; SparkError after a while."""
+        """Return what `attempt` returns, repeated while it raises Unreachable; ReadError after a while.
+
+        Other errors of clients are raised as they are.
+        """
         try:
             if not self._brokers.has_answered:
                 connect = metadata_request()
                 retry(lambda: self._brokers.any(connect), Backoff(CONNECT_S), on=Unreachable)
             return retry(attempt, Backoff(self._timeout_s), on=Unreachable)
-        except ClientError as error:
-            raise SparkError(str(error)) from error
+        except Unreachable as error:  # callers repeat what is unreachable: this was repeated for long enough
+            raise ReadError(str(error)) from error
 
     # -- offsets -------------------------------------------------------------------------------
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from headrace.pipeline.registry.json_shapes import JsonShapes
-from headrace.pipeline.registry.reader import ResolvedSchema, Unreadable, parse_writer
-from headrace.pipeline.registry.shapes import Shape, one_line
+from headrace.reader.registry.json_shapes import JsonShapes
+from headrace.reader.registry.reader import ResolvedSchema, Unreadable, parse_writer
+from headrace.reader.registry.shapes import Shape, one_line
 from headrace.registry.formats.json_schema import JsonSchema
 from headrace.registry.formats.json_text import load, refuse_constant
 

@@ -8,10 +8,10 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor  # type: igno
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.protobuf_shapes import shape_of
-from headrace.pipeline.registry.reader import ResolvedSchema, Unreadable, parse_writer
-from headrace.pipeline.registry.shapes import Shape, one_line
+from headrace.reader.errors import ReadError
+from headrace.reader.registry.protobuf_shapes import shape_of
+from headrace.reader.registry.reader import ResolvedSchema, Unreadable, parse_writer
+from headrace.reader.registry.shapes import Shape, one_line
 from headrace.registry.formats.protobuf import ProtobufSchema
 from headrace.registry.formats.protobuf_compatibility import SCALARS, STRINGS
 from headrace.registry.schema_ids import NoSchemaId, read_message_path
@@ -68,9 +68,9 @@ class ProtobufReader:
 def _message(schema: ProtobufSchema, name: str | None) -> Descriptor:
     messages = _messages(schema)
     if not messages:
-        raise PipelineError("the Protobuf schema has no message, and so no fields that could be columns")
+        raise ReadError("the Protobuf schema has no message, and so no fields that could be columns")
     if name is not None and name not in messages:
-        raise PipelineError(f"the Protobuf schema has no message {name!r}, only {', '.join(messages)}")
+        raise ReadError(f"the Protobuf schema has no message {name!r}, only {', '.join(messages)}")
     return messages[name] if name is not None else next(iter(messages.values()))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from headrace.pipeline.registry.shapes import Shape
+from headrace.reader.registry.shapes import Shape
 from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, parse
 
 Kind = TypeVar("Kind", bound=Parsed)

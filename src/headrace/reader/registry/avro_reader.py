@@ -8,9 +8,9 @@ from typing import Any, Final
 import fastavro
 from fastavro.read import LOGICAL_READERS
 
-from headrace.pipeline.registry.avro_shapes import shape_of
-from headrace.pipeline.registry.reader import ResolvedSchema, Unreadable, parse_writer
-from headrace.pipeline.registry.shapes import UNFIT, Shape, one_line
+from headrace.reader.registry.avro_shapes import shape_of
+from headrace.reader.registry.reader import ResolvedSchema, Unreadable, parse_writer
+from headrace.reader.registry.shapes import UNFIT, Shape, one_line
 from headrace.registry.formats.avro import AvroSchema
 from headrace.registry.formats.avro_types import AvroType
 from headrace.registry.formats.avro_writer import Writer

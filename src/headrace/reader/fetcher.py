@@ -21,11 +21,14 @@ from headrace.protocol.control_records import ControlRecordType, decode_control_
 from headrace.protocol.errors import CorruptMessage, ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.records import keys_and_values
-from headrace.spark.cluster import Cluster, spark_errors
-from headrace.spark.errors import RECREATED, RETENTION, DataLoss, Remedy, SparkError
-from headrace.spark.offsets import Range
-from headrace.spark.options import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S
-from headrace.spark.position import parse_topic_id, show_topic_id
+from headrace.reader.cluster import Cluster
+from headrace.reader.errors import Loss, OnLoss, ReadError, fail_on_loss
+from headrace.reader.offsets import Range
+from headrace.reader.topic_ids import parse_topic_id, show_topic_id
+
+FETCH_BYTES: Final = 4 * 1024 * 1024  # of one Fetch request
+FETCH_WAIT_MS: Final = 500
+POLL_TIMEOUT_S: Final = 60.0  # for records that a broker does not send
 
 FIRST_VERSION_WITH_IDS: Final = 13  # of Fetch; older ones have names, and do not notice a recreated topic
 _RECORD_BYTES: Final = 1024  # expected of a record, until some are there
@@ -68,7 +71,7 @@ class Fetcher:
         leader: Address | None = None,
         answer: Any = None,
         read_committed: bool = False,
-        fail_on_data_loss: bool = True,
+        on_loss: OnLoss = fail_on_loss,
         max_bytes: int = FETCH_BYTES,
         max_wait_ms: int = FETCH_WAIT_MS,
         timeout_s: float = POLL_TIMEOUT_S,
@@ -87,7 +90,7 @@ class Fetcher:
         self._other_id_since_s: float | None = None
         self._no_topic_since_s: float | None = None
         self._read_committed = read_committed
-        self._fail_on_data_loss = fail_on_data_loss
+        self._on_loss = on_loss
         self._max_bytes = max_bytes
         self._max_wait_ms = max_wait_ms
         self._timeout_s = timeout_s
@@ -117,15 +120,15 @@ class Fetcher:
             try:
                 piece = self._next_piece()
             except _AnotherTopic as error:
-                self._lose(str(error), RECREATED)
+                self._on_loss(str(error), Loss.RECREATED)
                 return
             except _NoTopic as error:
-                self._lose(str(error))
+                self._on_loss(str(error), Loss.DELETED)
                 return
             except Unreachable as error:
                 self._disconnect(error)
                 if not backoff.rest():
-                    raise SparkError(f"{self._wanted}: {error} (for {self._timeout_s:g} s)") from error
+                    raise ReadError(f"{self._wanted}: {error} (for {self._timeout_s:g} s)") from error
                 continue
             if piece.next_offset == self._offset:
                 if backoff.left_s < 0:
@@ -247,8 +250,7 @@ class Fetcher:
             self._replica = replica
 
     def _raise_for(self, code: int) -> None:
-        with spark_errors():
-            raise_for(code, None, str(self._wanted.partition))
+        raise_for(code, None, str(self._wanted.partition))
 
     def _check_topic_id(self) -> None:
         """Raise Retriable, and after _STALE_S _AnotherTopic, if the name belongs to another topic now."""
@@ -275,27 +277,22 @@ class Fetcher:
         if earliest <= self._offset:
             what = f"{self._wanted} are wanted, and {partition} ends before that: it is another topic by now"
             earliest = self._wanted.last
-        self._lose(what)
+        self._on_loss(what, Loss.DELETED)
         # The first batch of the log may begin with deleted records.
         self.readable = self.readable._replace(first=min(earliest, self._wanted.last))
         return _Piece(memoryview(b""), (), self.readable.first)
 
     def _skip_missing(self) -> int:
-        """Return where to continue if the log ends before the range; SparkError if it does not."""
+        """Return where to continue if the log ends before the range; ReadError if it does not."""
         partition, last = self._wanted.partition, self._wanted.last
         end = self._cluster.offsets({partition: LATEST}, read_committed=self._read_committed)[partition]
         if end > self._offset:
-            raise SparkError(
+            raise ReadError(
                 f"{partition}: no records at offset {self._offset} of {last} for {self._timeout_s:g} s"
             )
         what = f"{self._wanted} are wanted, and {partition} ends at {end}: was an unclean leader elected?"
-        self._lose(what)
+        self._on_loss(what, Loss.DELETED)
         return last
-
-    def _lose(self, what: str, remedy: Remedy = RETENTION) -> None:
-        if self._fail_on_data_loss:
-            raise DataLoss(what, remedy)
-        logger.warning("%s; failOnDataLoss is false: %s", what, remedy.instead)
 
     def _close(self) -> None:
         self._asked = None
@@ -322,7 +319,7 @@ class Fetcher:
                 header = read_batch(data)
             except CorruptMessage as error:
                 why = f"{self._wanted.partition}: the batch at offset {offset}: {error}"
-                raise SparkError(why) from error
+                raise ReadError(why) from error
             if header.last_offset >= first and not self._is_hidden(data, header):
                 yield Batch(data, header)
 
@@ -358,7 +355,7 @@ def _next_offset(records: memoryview) -> int:
     try:
         last = deque(whole_batches(records), maxlen=1)
     except ValueError as error:
-        raise SparkError(str(error)) from error
+        raise ReadError(str(error)) from error
     return read_header(last[0]).next_offset if last else -1
 
 

@@ -9,11 +9,11 @@ import fastavro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.pipeline.registry.batches import Batches, reader_of
-from headrace.pipeline.registry.client import Clock, UnknownSchema
-from headrace.pipeline.registry.reader import ResolvedSchema
+from headrace.reader.registry.batches import Batches, reader_of
+from headrace.reader.registry.client import Clock, UnknownSchema
+from headrace.reader.registry.reader import ResolvedSchema
 from headrace.registry.schema_ids import SchemaRef
-from unit.pipeline.registry.given import whole
+from unit.reader.registry.given import whole
 
 EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "1")) * 100
 AVRO = {

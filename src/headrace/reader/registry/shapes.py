@@ -1,4 +1,4 @@
-"""The shapes of columns: their types in Spark, and the conversion of values to Arrow arrays.
+"""The shapes of columns: their Arrow types, and the conversion of values to Arrow arrays.
 
 Every format maps its schemas to these four classes. `get` and `convert` are called with the format's own
 values, such as a dictionary or a Protobuf message; arrays are built column by column.
@@ -12,11 +12,10 @@ from itertools import accumulate, chain
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
-from headrace.pipeline.errors import PipelineError
+from headrace.reader.errors import ReadError
 
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 Values: TypeAlias = Sequence[Any]
 """One value for each row, or None."""
 
@@ -25,7 +24,7 @@ Values: TypeAlias = Sequence[Any]
 class Leaf:
     """A value without parts; `convert` returns a value that Arrow accepts for the type."""
 
-    type: DataType
+    type: pa.DataType
     convert: Callable[[Any], Any] | None = None
 
 
@@ -74,26 +73,26 @@ UNFIT: Final = (
 Report: TypeAlias = Callable[[int, str], None]
 
 as_json: Final = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=str)
-ANYTHING: Final = Leaf(StringType(), as_json)
-"""Values that Spark has no type for are strings of JSON."""
+ANYTHING: Final = Leaf(pa.string(), as_json)
+"""Values that no column type fits are strings of JSON."""
 
 
-def spark_type(shape: Shape) -> DataType:
+def arrow_type(shape: Shape) -> pa.DataType:
     """Return the type of a column of this shape. All parts are nullable."""
     match shape:
         case Leaf():
             return shape.type
         case Struct():
-            return StructType([StructField(each.name, spark_type(each.shape)) for each in shape.fields])
+            return pa.struct([(each.name, arrow_type(each.shape)) for each in shape.fields])
         case Array():
-            return ArrayType(spark_type(shape.items))
+            return pa.list_(pa.field("element", arrow_type(shape.items)))  # Parquet's and Spark's name
         case Map():
-            return MapType(spark_type(shape.keys), spark_type(shape.values))
+            return pa.map_(arrow_type(shape.keys), arrow_type(shape.values))
 
 
 def build(shape: Shape, values: Values) -> pa.Array:
     """Return the values as an array; one of UNFIT is raised if a value does not fit."""
-    kind = to_arrow_type(spark_type(shape), timezone="UTC")
+    kind = arrow_type(shape)
     match shape:
         case Leaf():
             return pa.array(_each(shape.convert, values), kind)
@@ -145,7 +144,7 @@ def one_line(error: BaseException) -> str:
 def columns_of(shape: Shape) -> Struct:
     """Return the columns of a shape: those of a struct, or one called `value`.
 
-    PipelineError is raised for names that differ only in case, which Spark does not distinguish.
+    ReadError is raised for names that differ only in case, which SQL does not distinguish.
     """
     if not isinstance(shape, Struct):
         return Struct((Field("value", lambda value: value, shape),))
@@ -153,8 +152,9 @@ def columns_of(shape: Shape) -> Struct:
     for field in shape.fields:
         other = seen.setdefault(field.name.lower(), field.name)
         if other != field.name:
-            raise PipelineError(
-                f"the fields {other!r} and {field.name!r} of the schema are the same column in Spark"
+            raise ReadError(
+                f"the fields {other!r} and {field.name!r} of the schema differ only in case: "
+                "they are the same column in SQL"
             )
     return shape
 
