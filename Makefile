@@ -11,7 +11,7 @@ PYTEST = $(PYTEST_ALL) -m "not long"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long frameworks transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean
+.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long frameworks transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean arrow
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: n
 
 # Long suites come first, and those that mostly wait (for timeouts, elections, a browser) between those that work.
 # The last two take about as long as each other, so that no core is left without work.
-SUITES := lint spark unit kazoo compat cluster wire console cli http coordination
+SUITES := lint spark unit kazoo compat cluster wire console cli http arrow coordination
 # How many of them run at a time: with two, a third of two cores is idle. JOBS=1 shows the progress of each.
 JOBS ?= 3
 
@@ -107,6 +107,9 @@ cluster-matrix: install  ## every such story, with the embedded coordinator and 
 # One process: a second one would start, and warm up, another Spark session and the processes that belong to it.
 spark: install  ## a real Spark session: format("headrace") beside Spark's own Kafka connector
 	$(PYTEST) tests/spark
+
+arrow: install  ## topics as tables without Spark: Arrow, Polars, DuckDB and `headrace sql`, beside a plain consumer
+	$(PYTEST) tests/arrow
 
 spark-long: install  ## the same, and what takes long: clusters of Spark's, triggered runs, every table
 	$(PYTEST_ALL) tests/spark tests/cli/test_pipeline_run.py

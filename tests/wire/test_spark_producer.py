@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from cluster.waiting import until
+from headrace.client.errors import ClientError
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import ErrorCode
@@ -260,7 +261,7 @@ def test_who_may_not_have_a_producer_id_is_told() -> None:
     codes = [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
     with (
         ScriptedBrokers(introductions=codes) as brokers,
-        pytest.raises(SparkError, match="no producer id: CLUSTER_AUTHORIZATION_FAILED"),
+        pytest.raises(ClientError, match="no producer id: CLUSTER_AUTHORIZATION_FAILED"),
         producing(brokers.bootstrap),
     ):
         pass

@@ -25,6 +25,7 @@ _SECTIONS: Final = {
     "Records": {
         "produce": "Write records to a topic.",
         "consume": "Print the records of topics, alone or as a member of a group.",
+        "sql": "Query topics with SQL.",
         "pipeline": "Run pipelines on Spark: from topics into topics and tables.",
         "table": "Show and maintain Delta and Iceberg tables.",
     },

@@ -61,10 +61,11 @@ class _Binary:
 class Columns:
     """The columns `names` of the records of ranges, one range after the other."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], target_rows: int = TARGET_ROWS) -> None:
+        self._target_rows = target_rows
         self._schema = pa.schema([(name, TYPES[name]) for name in names])
         self._wanted = sum(_WANT.get(name, 0) for name in names)
-        self._rows = TARGET_ROWS
+        self._rows = target_rows
         self._sizes = [1 << 20] * 4  # bytes of keys, values, header keys and header values
         self._begin()
 
@@ -94,7 +95,7 @@ class Columns:
         used = self._used
         size = used[walk.KEY_BYTES] + used[walk.VALUE_BYTES]
         size += used[walk.HEADER_KEY_BYTES] + used[walk.HEADER_VALUE_BYTES]
-        return bool(used[walk.ROWS] >= TARGET_ROWS or size >= TARGET_BYTES)
+        return bool(used[walk.ROWS] >= self._target_rows or size >= TARGET_BYTES)
 
     def add(self, batch: Buffer, header: BatchHeader, wanted: Range) -> None:
         """Add the wanted records of a batch. `header` is its header, with a checksum that was checked."""

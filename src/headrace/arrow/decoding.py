@@ -1,0 +1,234 @@
+"""Keys and values, decoded: by the schemas of a registry, as JSON of a given schema, or as text."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeAlias
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.client.errors import BadSetting
+from headrace.client.schemas.registry import RegistryError
+from headrace.reader.errors import ReadError
+from headrace.reader.registry.batches import ReaderSpec, batch_decoder, decode_rows, reader_of
+from headrace.reader.registry.client import Schemas
+from headrace.reader.registry.json_rows import decode_json, json_shape
+from headrace.reader.registry.reader import ResolvedSchema, Unreadable
+from headrace.reader.registry.shapes import Leaf, Shape, Struct, arrow_type, columns_of
+from headrace.registry.formats import InvalidSchema
+from headrace.registry.schema_ids import HEADERS
+
+REGISTRY: Final = "registry"
+TEXT: Final = "text"
+PARTS: Final = ("key", "value")
+POLICIES: Final = ("fail", "null", "skip")
+PATIENCE_S: Final = 30.0  # for a registry that is unreachable
+_NO_SUBJECT: Final = 40401
+
+Values: TypeAlias = Sequence[bytes | None]
+
+
+def _url() -> str:
+    return os.environ.get("HEADRACE_REGISTRY") or "http://127.0.0.1:8080"
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """A schema registry: Registry("http://127.0.0.1:8080"), by default HEADRACE_REGISTRY or `headrace up`.
+
+    The columns are those of `version` of the subject TOPIC-value, or of `subject`. Every record is decoded
+    with the schema that it was written with, and becomes a row of that version.
+    """
+
+    url: str = field(default_factory=_url, repr=False)  # may contain a password
+    subject: str | None = None
+    version: int | str = "latest"
+    message: str | None = None  # Protobuf: the full name of the message that the columns are of
+
+    @property
+    def address(self) -> str:
+        """The address without a password."""
+        parts = urlsplit(self.url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+Schema: TypeAlias = str | pa.Schema | pa.StructType | Registry | None
+"""How values are decoded: "registry" or its URL, "text", or the Arrow schema of JSON."""
+
+
+class Decoder(Protocol):
+    """Decodes one part of records: their keys or their values."""
+
+    @property
+    def type(self) -> pa.DataType: ...
+
+    def decode(self, values: Values) -> tuple[pa.Array, list[str | None]]:
+        """Return a column, and for each row why it cannot be decoded, or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Shaped:
+    """Rows of a shape, with a function that returns rows and reasons."""
+
+    shape: Shape
+    rows: Callable[[Values], pa.StructArray]
+
+    @property
+    def type(self) -> pa.DataType:
+        return arrow_type(self.shape)
+
+    def decode(self, values: Values) -> tuple[pa.Array, list[str | None]]:
+        found = self.rows(values)
+        row = found.field("row")
+        if not isinstance(self.shape, Struct):
+            row = row.field(0)
+        return row, found.field("reason").to_pylist()
+
+
+def decoders(schema: Schema, topics: Sequence[str]) -> dict[str, Decoder]:
+    """Return the decoders of "key" and "value", those that `schema` asks for; BadSetting if it is invalid."""
+    match schema:
+        case None:
+            return {}
+        case "text":
+            return {part: _text() for part in PARTS}
+        case pa.Schema() | pa.StructType():
+            return {"value": _json(pa.struct(list(schema)))}
+        case Registry():
+            return _of_registry(schema, topics)
+        case str() if schema == REGISTRY or schema.startswith(("http://", "https://")):
+            return _of_registry(Registry() if schema == REGISTRY else Registry(schema), topics)
+    raise BadSetting(
+        f'schema is "registry", the URL of a registry, "text" or a pyarrow schema, not {schema!r:.80}'
+    )
+
+
+def _text() -> Decoder:
+    shape = Leaf(pa.string())
+    return _Shaped(shape, lambda values: decode_rows(columns_of(shape), _utf8, values))
+
+
+def _utf8(payload: bytes) -> str:
+    try:
+        return payload.decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"it is not UTF-8: {error}") from error
+
+
+def _json(kind: pa.StructType) -> Decoder:
+    if not kind.num_fields:
+        raise BadSetting("the schema has no fields")
+    shape = json_shape(kind)
+    return _Shaped(shape, lambda values: decode_rows(columns_of(shape), decode_json, values))
+
+
+def _of_registry(registry: Registry, topics: Sequence[str]) -> dict[str, Decoder]:
+    """Return the decoder of values and, if their subject has a schema, of keys."""
+    if len(topics) != 1 and registry.subject is None:
+        raise BadSetting(
+            f"{', '.join(topics)} are several topics, and the columns are those of one schema: read them one "
+            'by one, or name the subject, Registry(subject="...")'
+        )
+    subject = registry.subject or f"{topics[0]}-value"
+    found = {"value": _by_schema(registry, _schema(registry, subject), registry.message)}
+    if len(topics) == 1:
+        try:
+            keys = _schema(registry, f"{topics[0]}-key", version="latest")
+        except NoSubject:
+            return found
+        found["key"] = _by_schema(registry, keys, None)
+    return found
+
+
+class Undecodable(ReadError):
+    """The key or value of a record does not fit its schema, and `on_error` is "fail"."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f'{what} (on_error="null" or "skip" would continue)')
+        self.what = what
+
+
+class NoSubject(ReadError):
+    """The registry has no schema of this topic."""
+
+
+def _schema(registry: Registry, subject: str, version: int | str | None = None) -> ResolvedSchema:
+    try:
+        return Schemas(registry.url).version(subject, version or registry.version)[1]
+    except RegistryError as error:
+        if error.code == _NO_SUBJECT:
+            raise NoSubject(
+                f"the registry at {registry.address} has no subject {subject}: register its schema, "
+                f'`headrace schema register {subject} FILE`, or name another one, Registry(subject="...")'
+            ) from error
+        raise ReadError(
+            f"the registry at {registry.address} returns no schema of {subject}: {error}"
+        ) from error
+    except InvalidSchema as error:
+        raise ReadError(f"the schema of {subject} cannot be parsed: {error}") from error
+
+
+def _by_schema(registry: Registry, schema: ResolvedSchema, message: str | None) -> Decoder:
+    spec = ReaderSpec(registry.url, schema, message, PATIENCE_S)
+    return _Shaped(reader_of(schema, message).shape, batch_decoder(spec))
+
+
+# -- batches -----------------------------------------------------------------------------------
+
+
+class BatchDecoder:
+    """Decodes keys and values of batches; rows that cannot be decoded are subject to a policy."""
+
+    def __init__(self, decoders: dict[str, Decoder], policy: str) -> None:
+        self._decoders = decoders
+        self._policy = policy
+
+    def needed(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns that have to be read for these: a schema id may be in a header."""
+        others = [] if not self._decoded(columns) else ["headers", "topic", "partition", "offset"]
+        return list(dict.fromkeys([*columns, *others]))
+
+    def _decoded(self, columns: Sequence[str]) -> list[str]:
+        return [each for each in columns if each in self._decoders]
+
+    def decode(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        """Return `columns` of the batch, decoded."""
+        arrays = {name: batch.column(name) for name in columns}
+        bad: set[int] = set()
+        for part in self._decoded(columns):
+            values = _framed(part, batch)
+            arrays[part], reasons = self._decoders[part].decode(values)
+            wrong = [row for row, reason in enumerate(reasons) if reason is not None]
+            if wrong and self._policy == "fail":
+                raise Undecodable(_sentence(batch, wrong[0], part, reasons[wrong[0]]))
+            bad |= set(wrong)
+        found = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+        if bad and self._policy == "skip":
+            found = found.filter(pa.array([row not in bad for row in range(batch.num_rows)], pa.bool_()))
+        return found
+
+
+def _framed(part: str, batch: pa.RecordBatch) -> list[bytes | None]:
+    """Return what to decode: data after the schema id of a header, if there is one, have the same format."""
+    values: list[bytes | None] = batch.column(part).to_pylist()
+    headers = batch.column("headers")
+    if headers.null_count == len(headers):
+        return values
+    name = HEADERS[part].decode()
+    named = pc.list_flatten(headers).field("key")
+    if not pc.any(pc.equal(named, name)).as_py():
+        return values
+    for row, found in enumerate(headers.to_pylist()):
+        ids = [each["value"] for each in found or () if each["key"] == name and each["value"] is not None]
+        data = values[row]
+        if ids and data is not None:
+            values[row] = ids[0] + data
+    return values
+
+
+def _sentence(batch: pa.RecordBatch, row: int, part: str, reason: Any) -> str:
+    topic, partition, offset = (batch.column(name)[row].as_py() for name in ("topic", "partition", "offset"))
+    return f"the {part} of {topic}-{partition} offset {offset} cannot be decoded: {reason}"

@@ -1,0 +1,98 @@
+"""`headrace sql`: a query over topics, as tables of DuckDB."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import click
+
+from headrace.cli.output import bar, count, draw
+from headrace.cli.schema import store_registry
+from headrace.cli.session import REGISTRY, Session, options
+
+SHOWN: Final = 1_000  # rows of a table, unless --limit says otherwise
+_SUFFIXES: Final = (".parquet", ".csv", ".json")
+
+
+@click.command()
+@click.argument("query")
+@click.option(
+    "--limit", type=click.IntRange(1), help=f"Print so many rows. Default: all, in a table {SHOWN:,}."
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the rows to a file that ends in .parquet, .csv or .json (one object per line).",
+)
+@click.option(
+    "--decode",
+    type=click.Choice(["auto", "registry", "text", "bytes"]),
+    default="auto",
+    help="What keys and values are. auto: by the registry if it has a schema of the topic, otherwise text.",
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["fail", "null", "skip"]),
+    default="fail",
+    help="What to do with records that cannot be decoded.",
+)
+@click.option(
+    "--registry",
+    metavar="URL",
+    expose_value=False,
+    callback=store_registry,
+    help=f"The address of the registry. Default: HEADRACE_REGISTRY, or {REGISTRY}.",
+)
+@options
+def sql(
+    session: Session,
+    *,
+    query: str,
+    limit: int | None,
+    as_csv: bool,
+    output: Path | None,
+    decode: str,
+    on_error: str,
+) -> None:
+    r"""Query topics with SQL:  headrace sql "select partition, count(*) from orders group by all"
+
+    A topic is a table with the columns key, value, topic, partition, offset, timestamp, timestampType and
+    headers; with a schema in the registry the value is a struct. Only topics that the query names are read.
+    Conditions on partition, offset and timestamp are applied before records are fetched. Tables may also be
+    files, as in DuckDB. It needs the extra `sql`:  pip install 'headrace[sql]'
+
+      headrace sql "select value.item, sum(value.price) from orders where timestamp > now() - interval 1 hour
+      group by all"
+
+      headrace sql "select * from \"my-topic\" where partition = 0 and \"offset\" >= 1000" -o rows.parquet
+    """
+    if sum((session.as_json, as_csv, output is not None)) > 1:
+        raise click.UsageError("Give one of --json, --csv and --output.")
+    if output is not None and output.suffix not in _SUFFIXES:
+        raise click.UsageError(f"--output {output}: expected a file that ends in {', '.join(_SUFFIXES)}.")
+    try:
+        from headrace.cli import sql_output  # noqa: PLC0415  slow to import
+        from headrace.cli.sql_tables import Topics, connect  # noqa: PLC0415
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error
+    topics = Topics(session.connection, session.registry, decode=decode, on_error=on_error)
+    with closing(connect()) as connection, bar("reading", 1.0) as advance:
+        topics.advance = advance
+        with topics.errors():
+            rows = topics.query(connection, query)
+            if limit is not None:
+                rows = rows.limit(limit)
+            if output is not None:
+                written = sql_output.write(rows, output)
+            elif as_csv or session.as_json:
+                sql_output.print_lines(rows, as_csv=as_csv)
+            else:
+                table = rows.limit(limit or SHOWN + 1).to_arrow_table()
+    if output is not None:
+        click.echo(f"{count(written, 'row')} in {output}", err=True)
+    elif not as_csv and not session.as_json:
+        draw(sql_output.drawn(table.slice(0, limit or SHOWN)))
+        if table.num_rows > (limit or SHOWN):
+            click.echo(f"these are the first {SHOWN:,} rows; --limit N prints more", err=True)

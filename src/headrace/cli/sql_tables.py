@@ -1,0 +1,143 @@
+"""The tables of `headrace sql`: topics that a query names, in a connection of DuckDB."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import click
+
+from headrace.cli.output import Advance
+
+try:
+    import duckdb
+except ImportError as missing:
+    raise ImportError("headrace sql needs DuckDB: pip install 'headrace[sql]'", name="duckdb") from missing
+
+from headrace.arrow.decoding import REGISTRY, TEXT, NoSubject, Registry, Undecodable
+from headrace.arrow.scan import CLIENT_ID, Scan
+from headrace.client.errors import Unreachable, why_no_topic
+from headrace.client.wire.connection_settings import ConnectionSettings
+from headrace.duckdb import TopicDataset
+from headrace.reader.cluster import Cluster
+
+_MAX_TABLES: Final = 100  # of a query
+_QUERIES: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+_PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
+
+
+def connect() -> "duckdb.DuckDBPyConnection":
+    """Return a connection in which names of tables are never variables of this program."""
+    connection = duckdb.connect()
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+class Topics:
+    """The topics of a cluster; those that a query names become tables."""
+
+    def __init__(
+        self, connection: ConnectionSettings, registry: str, *, decode: str = "auto", on_error: str = "fail"
+    ) -> None:
+        self._connection = connection
+        self._registry = registry
+        self._decode = decode
+        self._on_error = on_error
+        self._failure: Exception | None = None
+        self._others: list[str] = []  # tables of the query that are not topics
+        self._shares: dict[str, float] = {}  # of each topic that is read
+        self.advance: Advance = lambda _done, _label=None: None
+
+    def query(self, connection: "duckdb.DuckDBPyConnection", query: str) -> "duckdb.DuckDBPyRelation":
+        """Return the rows of a query, which are not read yet."""
+        statements = connection.extract_statements(query)
+        if len(statements) != 1:
+            raise click.UsageError("Expected one query.")
+        if statements[0].type not in _QUERIES:
+            raise click.UsageError("Expected a query, which changes nothing.")
+        names = connection.get_table_names(query, qualified=True)
+        if len(names) > _MAX_TABLES:
+            raise click.UsageError(f"The query has more than {_MAX_TABLES} tables.")
+        self._add(connection, [parts_of(each) for each in sorted(names)])
+        found = connection.sql(query)
+        if found is None:
+            raise click.UsageError("Expected a query that returns rows.")
+        return found
+
+    def _add(self, connection: "duckdb.DuckDBPyConnection", names: list[tuple[str, ...]]) -> None:
+        """Add a table for each name that is a topic; DuckDB knows others, such as files, or refuses them."""
+        wanted = {name: ".".join(name) for name in names}
+        valid = [topic for topic in wanted.values() if not why_no_topic(topic)]
+        cluster = Cluster(self._connection.bootstrap, self._connection.security, client_id=CLIENT_ID)
+        try:
+            existing = cluster.topics(valid) if valid else {}
+        finally:
+            cluster.close()
+        tables = {name: topic for name, topic in wanted.items() if topic in existing and len(name) <= 2}
+        self._others = [topic for name, topic in wanted.items() if name not in tables]
+        for number, (name, topic) in enumerate(tables.items()):
+            progress = partial(self._progress, topic, len(tables))
+            source = f"headrace_topic_{number}"
+            connection.register(source, TopicDataset(self._scan(topic), progress, self._fail))
+            if len(name) == 2:
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(name[0])}")
+            view = ".".join(map(_quoted, name))
+            connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {source}")  # noqa: S608  both are quoted
+
+    def _scan(self, topic: str) -> Scan:
+        scan = partial(Scan, self._connection, (topic,), on_error=self._on_error)
+        if self._decode in {"text", "bytes"}:
+            return scan(schema=TEXT if self._decode == "text" else None)
+        by_registry = scan(schema=Registry(self._registry))
+        try:
+            by_registry.arrow_schema  # noqa: B018  asks the registry
+        except (NoSubject, Unreachable):
+            if self._decode == REGISTRY:
+                raise
+            return scan(schema=TEXT)
+        return by_registry
+
+    def _progress(self, topic: str, tables: int, done: int, total: int) -> None:
+        share = done / total / tables if total else 0.0
+        before, self._shares[topic] = self._shares.get(topic, 0.0), share
+        self.advance(share - before, f"reading {topic}")
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = self._failure or error
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raise our own error instead of DuckDB's about it, and a sentence instead of DuckDB's own errors."""
+        try:
+            yield
+        except duckdb.InterruptException:  # by Ctrl-C
+            raise KeyboardInterrupt from None
+        except duckdb.Error as error:
+            if isinstance(self._failure, Undecodable):
+                hint = "--decode bytes, --on-error null or --on-error skip would continue"
+                raise click.ClickException(f"{self._failure.what}; {hint}") from error
+            if self._failure is not None:
+                raise self._failure from None
+            raise click.ClickException(self._sentence(error)) from error
+
+    def _sentence(self, error: Exception) -> str:
+        first = " ".join(str(error).split("\n\nLINE")[0].split())
+        if not self._others or not isinstance(error, duckdb.CatalogException):
+            return first
+        return (
+            f"{first} (There is no topic {', '.join(self._others)}; `headrace topic list` lists the topics.)"
+        )
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Return the parts of a qualified name: `a."b.c"` is a and b.c."""
+    return tuple(
+        quoted.replace('""', '"') if quoted or not plain else plain for quoted, plain in _PART.findall(name)
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,104 @@
+"""Topics as DuckDB relations: `headrace.duckdb.relation("orders")`. It needs `pip install 'headrace[sql]'`.
+
+    headrace.duckdb.relation("orders").filter("partition = 0").aggregate("count(*)").fetchall()
+
+DuckDB asks for the columns that a query uses, and passes its filters: those on topic, partition, offset and
+timestamp make the read shorter.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+try:
+    import duckdb
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+except ImportError as missing:
+    raise ImportError(
+        f"headrace.duckdb needs {missing.name}: pip install 'headrace[sql]'", name=missing.name
+    ) from missing
+
+from headrace.arrow.bounds import Bound
+from headrace.arrow.decoding import Schema
+from headrace.arrow.reading import topics_of
+from headrace.arrow.scan import Progress, Scan, connection_of
+from headrace.client.settings import Bootstrap
+from headrace.reader.columns import TARGET_ROWS
+
+__all__ = ["TopicDataset", "relation"]
+
+
+class TopicDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
+    """A scan of topics as the kind of object that DuckDB pushes columns and filters into.
+
+    Every query reads the topics anew.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        progress: Progress | None = None,
+        on_failure: Callable[[Exception], None] = lambda _: None,
+    ) -> None:
+        """`on_failure` gets the errors of reads, of which DuckDB raises only a text with a traceback."""
+        super().__init__(pa.Table.from_batches([], scan.arrow_schema))
+        self._scan = scan
+        self._progress = progress
+        self._on_failure = on_failure
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002  pyarrow's name
+        **_options: Any,
+    ) -> ds.Scanner:
+        """Return what reads `columns` of the rows for which the filter holds."""
+        names = self.schema.names if columns is None else list(columns)
+        try:
+            found = self._scan.batches(names, filter, progress=self._progress)
+        except Exception as error:
+            self._on_failure(error)
+            raise
+        reader = pa.RecordBatchReader.from_batches(self._scan.projected(names), self._watched(found))
+        return ds.Scanner.from_batches(reader)
+
+    def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except Exception as error:
+            self._on_failure(error)
+            raise
+
+
+def relation(
+    topic: str | Sequence[str],
+    bootstrap: Bootstrap = None,
+    *,
+    connection: "duckdb.DuckDBPyConnection | None" = None,
+    start: Bound = "earliest",
+    end: Bound = "latest",
+    schema: Schema = None,
+    on_error: str = "fail",
+    isolation: str = "read_committed",
+    data_loss: str = "fail",
+    batch_rows: int = TARGET_ROWS,
+    readers: int | None = None,
+) -> "duckdb.DuckDBPyRelation":
+    """Return a topic, or several, as a relation of a connection, by default DuckDB's own.
+
+    The other arguments are those of `headrace.arrow.read`.
+    """
+    found = Scan(
+        connection_of(bootstrap),
+        topics_of(topic),
+        start=start,
+        end=end,
+        schema=schema,
+        isolation=isolation,
+        on_error=on_error,
+        data_loss=data_loss,
+        batch_rows=batch_rows,
+        readers=readers,
+    )
+    return (connection or duckdb.default_connection()).from_arrow(TopicDataset(found))
