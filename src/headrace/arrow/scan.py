@@ -23,7 +23,6 @@ from headrace.protocol.ids import TopicPartition
 from headrace.reader.cluster import Cluster
 from headrace.reader.columns import TARGET_ROWS, TYPES, Columns
 from headrace.reader.errors import DataLoss, Loss, OnLoss, ReadError, no_such_topic
-from headrace.reader.narrowing import Narrowing
 from headrace.reader.offsets import EARLIEST, LATEST, Range
 from headrace.reader.reading import FetchOptions, read_ranges
 from headrace.reader.tasks import combine
@@ -112,6 +111,8 @@ class Scan:
         return _ISOLATION[self.isolation]
 
     def open(self) -> Cluster:
+        """Return the cluster; Unreachable if no broker answers, Refused if one does not let us in."""
+        self.connection.check()
         return Cluster(self.connection.bootstrap, self.connection.security, client_id=CLIENT_ID)
 
     def ranges(self, cluster: Cluster, filter_: pc.Expression | None) -> list[Range]:
@@ -132,6 +133,8 @@ class Scan:
         found = [each for each in found if each.size > 0]
         if filter_ is None:
             return found
+        from headrace.reader.narrowing import Narrowing  # noqa: PLC0415  pyarrow.dataset imports pandas
+
         return Narrowing(filter_, self.arrow_schema).narrow(found, cluster.offsets)
 
     @property

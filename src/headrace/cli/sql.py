@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from headrace.cli.output import bar, count, draw
+from headrace.cli.output import table as drawn
 from headrace.cli.schema import store_registry
 from headrace.cli.session import REGISTRY, Session, options
 
@@ -73,26 +74,27 @@ def sql(
     if output is not None and output.suffix not in _SUFFIXES:
         raise click.UsageError(f"--output {output}: expected a file that ends in {', '.join(_SUFFIXES)}.")
     try:
-        from headrace.cli import sql_output  # noqa: PLC0415  slow to import
-        from headrace.cli.sql_tables import Topics, connect  # noqa: PLC0415
+        from headrace.sql import output as rows_output  # noqa: PLC0415  slow to import
+        from headrace.sql.tables import Topics, connect  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(str(error)) from error
-    topics = Topics(session.connection, session.registry, decode=decode, on_error=on_error)
     with closing(connect()) as connection, bar("reading", 1.0) as advance:
-        topics.advance = advance
+        topics = Topics(
+            session.connection, session.registry, decode=decode, on_error=on_error, progress=advance
+        )
         with topics.errors():
             rows = topics.query(connection, query)
             if limit is not None:
                 rows = rows.limit(limit)
             if output is not None:
-                written = sql_output.write(rows, output)
+                written = rows_output.write(rows, output)
             elif as_csv or session.as_json:
-                sql_output.print_lines(rows, as_csv=as_csv)
+                rows_output.print_lines(rows, as_csv=as_csv)
             else:
                 table = rows.limit(limit or SHOWN + 1).to_arrow_table()
     if output is not None:
         click.echo(f"{count(written, 'row')} in {output}", err=True)
     elif not as_csv and not session.as_json:
-        draw(sql_output.drawn(table.slice(0, limit or SHOWN)))
+        draw(drawn(table.schema.names, rows_output.shown(table.slice(0, limit or SHOWN))))
         if table.num_rows > (limit or SHOWN):
             click.echo(f"these are the first {SHOWN:,} rows; --limit N prints more", err=True)

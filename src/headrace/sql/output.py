@@ -17,9 +17,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.cli.output import UNKNOWN, Drawable
-from headrace.cli.output import table as drawn_table
-
 BATCH_ROWS: Final = 10_000
 _LONGEST: Final = 200  # characters of a cell of a table
 
@@ -96,13 +93,12 @@ def _csv(rows: list[Any]) -> bytes:
     return text.getvalue().encode()
 
 
-def drawn(table: pa.Table) -> Drawable:
-    """Return the rows as a table for people; long cells are cut."""
-    return drawn_table(table.schema.names, ([_short(cell) for cell in row] for row in _cells(table)))
+def shown(table: pa.Table) -> list[list[str | None]]:
+    """Return the rows for people: as text, of which long ones are cut, and None for null."""
+    return [[None if cell is None else _short(_text(cell)) for cell in row] for row in _cells(table)]
 
 
-def _short(cell: Any) -> str:
-    text = UNKNOWN if cell is None else _text(cell)
+def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

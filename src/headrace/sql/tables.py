@@ -1,14 +1,10 @@
-"""The tables of `headrace sql`: topics that a query names, in a connection of DuckDB."""
+"""The tables of a query: topics that a query names, in a connection of DuckDB."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
-
-import click
-
-from headrace.cli.output import Advance
 
 try:
     import duckdb
@@ -17,14 +13,22 @@ except ImportError as missing:
 
 from headrace.arrow.decoding import REGISTRY, TEXT, NoSubject, Registry, Undecodable
 from headrace.arrow.scan import CLIENT_ID, Scan
-from headrace.client.errors import Unreachable, why_no_topic
+from headrace.client.errors import ClientError, Unreachable, why_no_topic
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.duckdb import TopicDataset
 from headrace.reader.cluster import Cluster
 
 _MAX_TABLES: Final = 100  # of a query
 _QUERIES: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
-_PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
+_PART: Final = re.compile(r'(?:"((?:[^"]|"")*)"|([^\s."]+))(\.)?')
+
+
+Progress = Callable[[float, str], None]
+"""Called with the share of all work that was done since the last call, and a label."""
+
+
+class QueryRefused(ClientError):
+    """A query that cannot be run; the message says why."""
 
 
 def connect() -> "duckdb.DuckDBPyConnection":
@@ -40,31 +44,32 @@ class Topics:
     """The topics of a cluster; those that a query names become tables."""
 
     def __init__(
-        self, connection: ConnectionSettings, registry: str, *, decode: str = "auto", on_error: str = "fail"
+        self, connection: ConnectionSettings, registry: str, *, decode: str, on_error: str, progress: Progress
     ) -> None:
+        """`decode` is "auto", "registry", "text" or "bytes"."""
         self._connection = connection
         self._registry = registry
         self._decode = decode
         self._on_error = on_error
+        self._on_progress = progress
         self._failure: Exception | None = None
         self._others: list[str] = []  # tables of the query that are not topics
         self._shares: dict[str, float] = {}  # of each topic that is read
-        self.advance: Advance = lambda _done, _label=None: None
 
     def query(self, connection: "duckdb.DuckDBPyConnection", query: str) -> "duckdb.DuckDBPyRelation":
         """Return the rows of a query, which are not read yet."""
         statements = connection.extract_statements(query)
         if len(statements) != 1:
-            raise click.UsageError("Expected one query.")
+            raise QueryRefused("Expected one query.")
         if statements[0].type not in _QUERIES:
-            raise click.UsageError("Expected a query, which changes nothing.")
+            raise QueryRefused("Expected a query, which changes nothing.")
         names = connection.get_table_names(query, qualified=True)
         if len(names) > _MAX_TABLES:
-            raise click.UsageError(f"The query has more than {_MAX_TABLES} tables.")
+            raise QueryRefused(f"The query has more than {_MAX_TABLES} tables.")
         self._add(connection, [parts_of(each) for each in sorted(names)])
         found = connection.sql(query)
         if found is None:
-            raise click.UsageError("Expected a query that returns rows.")
+            raise QueryRefused("Expected a query that returns rows.")
         return found
 
     def _add(self, connection: "duckdb.DuckDBPyConnection", names: list[tuple[str, ...]]) -> None:
@@ -103,7 +108,7 @@ class Topics:
     def _progress(self, topic: str, tables: int, done: int, total: int) -> None:
         share = done / total / tables if total else 0.0
         before, self._shares[topic] = self._shares.get(topic, 0.0), share
-        self.advance(share - before, f"reading {topic}")
+        self._on_progress(share - before, f"reading {topic}")
 
     def _fail(self, error: Exception) -> None:
         self._failure = self._failure or error
@@ -118,10 +123,10 @@ class Topics:
         except duckdb.Error as error:
             if isinstance(self._failure, Undecodable):
                 hint = "--decode bytes, --on-error null or --on-error skip would continue"
-                raise click.ClickException(f"{self._failure.what}; {hint}") from error
+                raise QueryRefused(f"{self._failure.what}; {hint}") from error
             if self._failure is not None:
                 raise self._failure from None
-            raise click.ClickException(self._sentence(error)) from error
+            raise QueryRefused(self._sentence(error)) from error
 
     def _sentence(self, error: Exception) -> str:
         first = " ".join(str(error).split("\n\nLINE")[0].split())
@@ -133,10 +138,16 @@ class Topics:
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the parts of a qualified name: `a."b.c"` is a and b.c."""
-    return tuple(
-        quoted.replace('""', '"') if quoted or not plain else plain for quoted, plain in _PART.findall(name)
-    )
+    """Return the parts of a name as DuckDB lists it: of `a."b.c" AS d` they are a and b.c."""
+    parts: list[str] = []
+    at = 0
+    while found := _PART.match(name, at):
+        quoted, plain, dot = found.groups()
+        parts.append(plain or quoted.replace('""', '"'))
+        at = found.end()
+        if not dot:
+            break
+    return tuple(parts)
 
 
 def _quoted(name: str) -> str:

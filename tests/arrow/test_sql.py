@@ -1,0 +1,204 @@
+"""`headrace sql` as a process: topics as tables, decoded by the registry, in every output format."""
+
+import json
+import signal
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from cli.command import Command
+from compat.kafka_tools.samples import Sample
+from headrace import ConnectionSettings
+from headrace.sql.tables import QueryRefused, Topics, connect
+from headrace.testing.process import UpProcess
+from spark.topics import SIZES, plain, write
+from support.plain_rows import consumed
+from wire.confluent import make_topic
+from wire.requests import fresh_name
+
+COUNTS = "select partition, count(*) as rows from skewed group by all order by all"
+SCHEMA = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "item", "type": "string"}, {"name": "price", "type": "double"}],
+}
+
+
+@pytest.fixture
+def headrace(up: UpProcess) -> Command:
+    return Command(up.bootstrap)
+
+
+def test_a_table_is_printed(headrace: Command) -> None:
+    result = headrace("sql", COUNTS)
+
+    assert (result.status, result.err) == (0, "")
+    assert result.text.splitlines() == [
+        "partition  rows",
+        "        0  2000",
+        "        1    30",
+        "        3     7",
+    ]
+
+
+def test_json_and_csv_have_a_line_for_each_row(headrace: Command) -> None:
+    query = (
+        'select key, value, "offset", headers, timestamp from shapes where partition = 2 order by "offset"'
+    )
+    rows = [row for row in consumed(headrace.bootstrap, "shapes") if row.partition == 2]
+
+    found = [json.loads(line) for line in headrace("sql", query, "--json").out.splitlines()]
+    lines = headrace("sql", f"select partition, key from ({COUNTS}), (select 'a,b' as key)", "--csv")
+
+    assert [each["offset"] for each in found] == [row.offset for row in rows]
+    assert [each["value"] for each in found] == [
+        None if row.value is None else row.value.decode() for row in rows
+    ]
+    assert [each["timestamp"] for each in found] == [row.timestamp.isoformat() for row in rows]
+    assert found[0]["headers"] == [
+        {"key": "n", "value": "0"},
+        {"key": "empty", "value": ""},
+        {"key": "null", "value": None},
+    ]
+    assert lines.text.splitlines() == ["partition,key", '0,"a,b"', '1,"a,b"', '3,"a,b"']
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "json"])
+def test_rows_are_written_to_a_file(headrace: Command, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    result = headrace("sql", 'select "offset" from skewed where partition = 1', "-o", str(path))
+
+    assert (result.status, result.text, result.err) == (0, "", f"30 rows in {path}\n")
+    assert list(tmp_path.iterdir()) == [path]
+    if suffix == "parquet":
+        assert sorted(pq.read_table(path)["offset"].to_pylist()) == list(range(30))
+    else:
+        assert len(path.read_text().splitlines()) == 30 + (suffix == "csv")
+
+
+def test_values_are_decoded_by_the_registry(headrace: Command, up: UpProcess, tmp_path: Path) -> None:
+    topic = fresh_name("my-orders.eu")
+    make_topic(up.bootstrap, topic)
+    schema = tmp_path / "order.avsc"
+    schema.write_text(json.dumps(SCHEMA))
+    registry = ("--registry", up.http)
+    assert headrace("schema", "register", f"{topic}-value", str(schema), *registry).status == 0
+    (number,) = (
+        each["id"] for each in headrace("schema", "list", *registry, "--json").json
+        if each["subject"] == f"{topic}-value"
+    )  # fmt: skip
+    record = b"\0" + number.to_bytes(4) + b"\x06tea" + b"\0\0\0\0\0\0\xf8\x3f"
+    samples = [Sample(key=b"k", value=record, timestamp_ms=1)]
+    write(up.bootstrap, topic, samples)
+
+    result = headrace(
+        "sql", f'select value.item, value.price * 2 as double from "{topic}"', *registry, "--json"
+    )
+    assert result.json == {"item": "tea", "double": 3.0}
+    raw = headrace("sql", f'select octet_length(value) as size from "{topic}"', "--decode", "bytes", "--json")
+    assert raw.json == {"size": len(record)}
+
+
+def test_a_name_with_a_dot_need_not_be_quoted(bootstrap: str) -> None:
+    name = fresh_name("a.b").replace("-", "_")
+    make_topic(bootstrap, name)
+    write(bootstrap, name, plain(3))
+
+    with closing(connect()) as connection:
+        assert run(bootstrap, connection, f"select count(*) as n from {name} x") == [(3,)]
+
+
+def test_a_limit_ends_the_output(headrace: Command) -> None:
+    shown = headrace("sql", "select partition from skewed")
+    assert len(shown.text.splitlines()) == 1001
+    assert shown.err == "these are the first 1,000 rows; --limit N prints more\n"
+    everything = headrace("sql", "select partition from skewed", "--limit", "5000")
+    assert (len(everything.text.splitlines()), everything.err) == (1 + sum(SIZES), "")
+
+
+def test_topics_are_joined_with_each_other_and_with_files(bootstrap: str, tmp_path: Path) -> None:
+    file = tmp_path / "names.csv"
+    file.write_text("number,name\n1,one\n3,three\n")
+    query = f"""with counts as ({COUNTS}) select name, rows, (select count(*) from shapes) as shapes
+        from counts join '{file}' on partition = number order by number"""
+
+    shapes = len(consumed(bootstrap, "shapes"))
+    with closing(connect()) as connection:
+        assert run(bootstrap, connection, query) == [("one", 30, shapes), ("three", 7, shapes)]
+
+
+MISTAKES = {
+    "select * from nowhere": "There is no topic nowhere; `headrace topic list` lists the topics.",
+    "select wrong from skewed": 'Referenced column "wrong" not found',
+    "selec": "syntax error at or near",
+    "select 1; select 2": "Expected one query.",
+    "create table x (a int)": "Expected a query, which changes nothing.",
+    "select * from session": "There is no topic session;",  # nor a variable of the program
+}
+
+
+@pytest.mark.parametrize(("query", "sentence"), MISTAKES.items())
+def test_mistakes_are_named(bootstrap: str, query: str, sentence: str) -> None:
+    session = "a variable of the program, which is not a table"
+    with closing(connect()) as connection, pytest.raises(QueryRefused) as refusal:
+        run(bootstrap, connection, query)
+    assert sentence in str(refusal.value), session
+
+
+def run(bootstrap: str, connection: "duckdb.DuckDBPyConnection", query: str) -> list[Any]:
+    topics = Topics(
+        ConnectionSettings(bootstrap),
+        "http://127.0.0.1:1",
+        decode="auto",
+        on_error="fail",
+        progress=lambda _done, _label: None,
+    )
+    with topics.errors():
+        return topics.query(connection, query).fetchall()
+
+
+def test_a_mistake_is_one_line(headrace: Command) -> None:
+    complaint = headrace("sql", "select * from nowhere").complaint
+    assert complaint.endswith("(There is no topic nowhere; `headrace topic list` lists the topics.)")
+
+
+def test_a_topic_has_an_alias_and_may_be_named_twice(bootstrap: str) -> None:
+    query = 'select count(*) from skewed a join skewed as b using (partition, "offset")'
+    with closing(connect()) as connection:
+        assert run(bootstrap, connection, query) == [(sum(SIZES),)]
+
+
+def test_values_that_are_not_text_are_named(headrace: Command) -> None:
+    topic = fresh_name("bytes")
+    make_topic(headrace.bootstrap, topic)
+    write(headrace.bootstrap, topic, [Sample(key=None, value=b"\xff", timestamp_ms=1)])
+
+    complaint = headrace("sql", f'select value from "{topic}"').complaint
+    assert complaint.startswith(f"the value of {topic}-0 offset 0 cannot be decoded: it is not UTF-8")
+    assert complaint.endswith("--decode bytes, --on-error null or --on-error skip would continue")
+    assert headrace("sql", f'select value from "{topic}"', "--on-error", "null", "--json").json == {
+        "value": None
+    }
+    raw = headrace("sql", f'select value from "{topic}"', "--decode", "bytes", "--json")
+    assert raw.json == {"value": {"base64": "/w=="}}
+
+
+def test_ctrl_c_ends_a_long_query(headrace: Command) -> None:
+    forever = "select count(*) from skewed a, skewed b, skewed c, skewed d where a.value != d.value"
+    process = subprocess.Popen(
+        headrace.arguments("sql", "--csv", f"select 1 as one union all ({forever})"),
+        env=headrace.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"one\n"  # the query is planned, and runs
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+
+    assert (process.returncode, said.strip()) == (130, b"")
