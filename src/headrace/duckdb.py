@@ -83,7 +83,7 @@ def relation(
     isolation: str = "read_committed",
     data_loss: str = "fail",
     batch_rows: int = TARGET_ROWS,
-    readers: int | None = None,
+    readers: int = 1,
 ) -> "duckdb.DuckDBPyRelation":
     """Return a topic, or several, as a relation of a connection, by default DuckDB's own.
 

@@ -51,7 +51,7 @@ def scan(
     isolation: str = "read_committed",
     data_loss: str = "fail",
     batch_rows: int = TARGET_ROWS,
-    readers: int | None = None,
+    readers: int = 1,
 ) -> pl.LazyFrame:
     """Return a topic, or several, as a LazyFrame; each `collect` reads it anew. See `headrace.arrow.read`."""
     found = Scan(

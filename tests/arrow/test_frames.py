@@ -71,7 +71,7 @@ PREDICATES: list[Any] = [
 def test_polars_finds_the_rows_of_its_own_filter(
     bootstrap: str, fetched: Fetched, predicate: pl.Expr, ranges: dict[int, tuple[int, int]]
 ) -> None:
-    whole = pl.from_arrow(headrace.arrow.read("skewed", bootstrap).read_all())
+    whole = pl.DataFrame(headrace.arrow.read("skewed", bootstrap).read_all())
     fetched.clear()
 
     found = headrace.polars.scan("skewed", bootstrap).filter(predicate).collect()

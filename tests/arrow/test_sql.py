@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from cli.command import Command
 from compat.kafka_tools.samples import Sample
 from headrace import ConnectionSettings
-from headrace.sql.tables import QueryRefused, Topics, connect
+from headrace.sql.tables import QueryRefused, Topics, connected
 from headrace.testing.process import UpProcess
 from spark.topics import SIZES, plain, write
 from support.plain_rows import consumed
@@ -109,7 +108,7 @@ def test_a_name_with_a_dot_need_not_be_quoted(bootstrap: str) -> None:
     make_topic(bootstrap, name)
     write(bootstrap, name, plain(3))
 
-    with closing(connect()) as connection:
+    with connected() as connection:
         assert run(bootstrap, connection, f"select count(*) as n from {name} x") == [(3,)]
 
 
@@ -128,7 +127,7 @@ def test_topics_are_joined_with_each_other_and_with_files(bootstrap: str, tmp_pa
         from counts join '{file}' on partition = number order by number"""
 
     shapes = len(consumed(bootstrap, "shapes"))
-    with closing(connect()) as connection:
+    with connected() as connection:
         assert run(bootstrap, connection, query) == [("one", 30, shapes), ("three", 7, shapes)]
 
 
@@ -137,7 +136,7 @@ MISTAKES = {
     "select wrong from skewed": 'Referenced column "wrong" not found',
     "selec": "syntax error at or near",
     "select 1; select 2": "Expected one query.",
-    "create table x (a int)": "Expected a query, which changes nothing.",
+    "create table x (a int)": "Expected a query that changes nothing.",
     "select * from session": "There is no topic session;",  # nor a variable of the program
 }
 
@@ -145,7 +144,7 @@ MISTAKES = {
 @pytest.mark.parametrize(("query", "sentence"), MISTAKES.items())
 def test_mistakes_are_named(bootstrap: str, query: str, sentence: str) -> None:
     session = "a variable of the program, which is not a table"
-    with closing(connect()) as connection, pytest.raises(QueryRefused) as refusal:
+    with connected() as connection, pytest.raises(QueryRefused) as refusal:
         run(bootstrap, connection, query)
     assert sentence in str(refusal.value), session
 
@@ -169,7 +168,7 @@ def test_a_mistake_is_one_line(headrace: Command) -> None:
 
 def test_a_topic_has_an_alias_and_may_be_named_twice(bootstrap: str) -> None:
     query = 'select count(*) from skewed a join skewed as b using (partition, "offset")'
-    with closing(connect()) as connection:
+    with connected() as connection:
         assert run(bootstrap, connection, query) == [(sum(SIZES),)]
 
 
@@ -190,15 +189,14 @@ def test_values_that_are_not_text_are_named(headrace: Command) -> None:
 
 def test_ctrl_c_ends_a_long_query(headrace: Command) -> None:
     forever = "select count(*) from skewed a, skewed b, skewed c, skewed d where a.value != d.value"
-    process = subprocess.Popen(
-        headrace.arguments("sql", "--csv", f"select 1 as one union all ({forever})"),
-        env=headrace.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"one\n"  # the query is planned, and runs
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    arguments = headrace.arguments("sql", "--csv", f"select 1 as one union all ({forever})")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(arguments, env=headrace.environment, **pipes) as process:  # type: ignore[call-overload]
+        try:
+            assert process.stdout.readline() == b"one\n"  # the query is planned, and runs
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
 
     assert (process.returncode, said.strip()) == (130, b"")

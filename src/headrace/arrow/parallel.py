@@ -30,7 +30,12 @@ def in_parallel(works: Sequence[Work[Item]], threads: int) -> Iterator[Item]:
     if threads <= 1:
         for work in works:
             yield from work()
-        return
+    else:
+        yield from in_threads(works, threads)
+
+
+def in_threads(works: Sequence[Work[Item]], threads: int) -> Iterator[Item]:
+    """As `in_parallel`, and always in threads: the caller's thread can be interrupted while it waits."""
     waiting = deque(works)
     found: queue.Queue[Item | _Failed | _Done] = queue.Queue(_WAITING * threads)
     stopped = threading.Event()

@@ -46,7 +46,7 @@ def read(
     isolation: str = "read_committed",
     data_loss: str = "fail",
     batch_rows: int = TARGET_ROWS,
-    readers: int | None = None,
+    readers: int = 1,
 ) -> pa.RecordBatchReader:
     """Return the records between two bounds as a reader of Arrow batches, which fetches while it is read.
 
@@ -59,7 +59,7 @@ def read(
     `schema` decodes: "registry", the URL of a registry or Registry(...) both keys and values, a pyarrow
     schema JSON values, "text" UTF-8. Rows that cannot be decoded are subject to `on_error`: "fail", "null" or
     "skip". `data_loss` says what to do if records at `start` do not exist any more: "fail" or "skip".
-    `readers` threads read at a time.
+    With more `readers`, threads read several partitions at a time: that is faster if brokers are far away.
     """
     scan = Scan(
         connection_of(bootstrap),
@@ -87,7 +87,7 @@ def stream(
     isolation: str = "read_committed",
     data_loss: str = "fail",
     batch_rows: int = TARGET_ROWS,
-    readers: int | None = None,
+    readers: int = 1,
     idle_s: float | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records from a bound on, and new ones as they arrive, as Arrow batches.

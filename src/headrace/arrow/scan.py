@@ -30,10 +30,10 @@ from headrace.reader.topic_ids import show_topic_id
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
 CLIENT_ID: Final = "headrace-arrow"
-MAX_READERS: Final = 4  # by default: more threads of Python hardly read faster
 _ISOLATION: Final = {"read_committed": True, "read_uncommitted": False}
 _DATA_LOSS: Final = ("fail", "skip")
 _MOST_ROWS: Final = 10_000_000  # of a batch
+_MOST_READERS: Final = 64
 
 Progress = Callable[[int, int], None]
 """Called with the number of offsets that were read and of those to read."""
@@ -62,7 +62,7 @@ class Scan:
     on_error: str = "fail"
     data_loss: str = "fail"
     batch_rows: int = TARGET_ROWS
-    readers: int | None = None
+    readers: int = 1
 
     def __post_init__(self) -> None:
         if not self.topics:
@@ -76,8 +76,7 @@ class Scan:
         _check_choice("on_error", self.on_error, POLICIES)
         _check_choice("data_loss", self.data_loss, _DATA_LOSS)
         _check_number("batch_rows", self.batch_rows, _MOST_ROWS)
-        if self.readers is not None:
-            _check_number("readers", self.readers, 64)
+        _check_number("readers", self.readers, _MOST_READERS)
 
     # -- columns -------------------------------------------------------------------------------
 
@@ -178,7 +177,6 @@ class Scan:
         known = {topic: each for topic, each in topic_ids.items() if each is not None}
         leaders = {each.partition: cluster.known_leader(each.partition) for each in ranges}
         options = FetchOptions(read_committed=self.read_committed, on_loss=self.on_loss)
-        threads = self.readers or min(MAX_READERS, os.cpu_count() or 1)
         led = {partition: leader for partition, leader in leaders.items() if leader is not None}
 
         def work(group: Sequence[Range]) -> Iterator[pa.RecordBatch]:
@@ -191,9 +189,9 @@ class Scan:
                 leader=led.get(group[0].partition),
             )
 
-        groups = combine(ranges, led, at_least=threads)
+        groups = combine(ranges, led, at_least=self.readers)
         done, total = 0, sum(each.size for each in ranges)
-        for batch in in_parallel([partial(work, each) for each in groups], threads):
+        for batch in in_parallel([partial(work, each) for each in groups], self.readers):
             done += batch.num_rows
             if progress is not None:
                 progress(done, total)

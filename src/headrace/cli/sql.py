@@ -1,6 +1,8 @@
 """`headrace sql`: a query over topics, as tables of DuckDB."""
 
-from contextlib import closing
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +11,7 @@ import click
 from headrace.cli.output import bar, count, draw
 from headrace.cli.output import table as drawn
 from headrace.cli.schema import store_registry
-from headrace.cli.session import REGISTRY, Session, options
+from headrace.cli.session import INTERRUPTED, REGISTRY, Session, options
 
 SHOWN: Final = 1_000  # rows of a table, unless --limit says otherwise
 _SUFFIXES: Final = (".parquet", ".csv", ".json")
@@ -75,10 +77,10 @@ def sql(
         raise click.UsageError(f"--output {output}: expected a file that ends in {', '.join(_SUFFIXES)}.")
     try:
         from headrace.sql import output as rows_output  # noqa: PLC0415  slow to import
-        from headrace.sql.tables import Topics, connect  # noqa: PLC0415
+        from headrace.sql.tables import Topics, connected  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(str(error)) from error
-    with closing(connect()) as connection, bar("reading", 1.0) as advance:
+    with connected() as connection, _ended_by_ctrl_c(), bar("reading", 1.0) as advance:
         topics = Topics(
             session.connection, session.registry, decode=decode, on_error=on_error, progress=advance
         )
@@ -91,10 +93,19 @@ def sql(
             elif as_csv or session.as_json:
                 rows_output.print_lines(rows, as_csv=as_csv)
             else:
-                table = rows.limit(limit or SHOWN + 1).to_arrow_table()
+                table = rows_output.load(rows.limit(limit or SHOWN + 1))
     if output is not None:
         click.echo(f"{count(written, 'row')} in {output}", err=True)
     elif not as_csv and not session.as_json:
         draw(drawn(table.schema.names, rows_output.shown(table.slice(0, limit or SHOWN))))
         if table.num_rows > (limit or SHOWN):
             click.echo(f"these are the first {SHOWN:,} rows; --limit N prints more", err=True)
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """End the process at Ctrl-C: threads of DuckDB may be far from the end of the query."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        os._exit(INTERRUPTED)

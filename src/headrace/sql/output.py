@@ -17,6 +17,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.arrow.parallel import in_threads
+
 BATCH_ROWS: Final = 10_000
 _LONGEST: Final = 200  # characters of a cell of a table
 
@@ -43,7 +45,7 @@ def _write_parquet(rows: "duckdb.DuckDBPyRelation", file: IO[bytes]) -> int:
     reader = rows.to_arrow_reader(BATCH_ROWS)
     written = 0
     with pq.ParquetWriter(file, reader.schema, compression="zstd") as writer:
-        for batch in reader:
+        for batch in _batches(reader):
             writer.write_batch(batch)
             written += batch.num_rows
     return written
@@ -71,7 +73,7 @@ def _lines(rows: "duckdb.DuckDBPyRelation", *, as_csv: bool) -> Iterator[tuple[i
     names = reader.schema.names
     if as_csv:
         yield 0, _csv([names])
-    for batch in reader:
+    for batch in _batches(reader):
         cells = _cells(batch)
         if as_csv:
             yield batch.num_rows, _csv([[_text(cell) for cell in row] for row in cells])
@@ -81,6 +83,17 @@ def _lines(rows: "duckdb.DuckDBPyRelation", *, as_csv: bool) -> Iterator[tuple[i
                 for row in cells
             )
             yield batch.num_rows, "".join(f"{line}\n" for line in lines).encode()
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a reader, which waits in a thread: pyarrow would not notice Ctrl-C."""
+    return in_threads([lambda: iter(reader)], 1)
+
+
+def load(rows: "duckdb.DuckDBPyRelation") -> pa.Table:
+    """Return all rows."""
+    reader = rows.to_arrow_reader(BATCH_ROWS)
+    return pa.Table.from_batches(list(_batches(reader)), reader.schema)
 
 
 def _cells(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[Any, ...]]:

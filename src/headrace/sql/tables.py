@@ -1,10 +1,12 @@
 """The tables of a query: topics that a query names, in a connection of DuckDB."""
 
-import re
+import json
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
-from typing import Final
+from types import FrameType
+from typing import Any, Final
 
 try:
     import duckdb
@@ -19,8 +21,6 @@ from headrace.duckdb import TopicDataset
 from headrace.reader.cluster import Cluster
 
 _MAX_TABLES: Final = 100  # of a query
-_QUERIES: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
-_PART: Final = re.compile(r'(?:"((?:[^"]|"")*)"|([^\s."]+))(\.)?')
 
 
 Progress = Callable[[float, str], None]
@@ -31,13 +31,15 @@ class QueryRefused(ClientError):
     """A query that cannot be run; the message says why."""
 
 
-def connect() -> "duckdb.DuckDBPyConnection":
-    """Return a connection in which names of tables are never variables of this program."""
+@contextmanager
+def connected() -> Iterator["duckdb.DuckDBPyConnection"]:
+    """Yield a connection in which names of tables are never variables of this program."""
     connection = duckdb.connect()
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET TimeZone = 'UTC'")
-    return connection
+    with closing(connection):
+        yield connection
 
 
 class Topics:
@@ -61,12 +63,13 @@ class Topics:
         statements = connection.extract_statements(query)
         if len(statements) != 1:
             raise QueryRefused("Expected one query.")
-        if statements[0].type not in _QUERIES:
-            raise QueryRefused("Expected a query, which changes nothing.")
-        names = connection.get_table_names(query, qualified=True)
+        if statements[0].type != duckdb.StatementType.SELECT:
+            raise QueryRefused("Expected a query that changes nothing.")
+        (parsed,) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()
+        names = tables_of(json.loads(parsed[0]))
         if len(names) > _MAX_TABLES:
             raise QueryRefused(f"The query has more than {_MAX_TABLES} tables.")
-        self._add(connection, [parts_of(each) for each in sorted(names)])
+        self._add(connection, names)
         found = connection.sql(query)
         if found is None:
             raise QueryRefused("Expected a query that returns rows.")
@@ -115,18 +118,34 @@ class Topics:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Raise our own error instead of DuckDB's about it, and a sentence instead of DuckDB's own errors."""
+        """Raise our own error instead of DuckDB's about it, and a sentence instead of DuckDB's own errors.
+
+        DuckDB may raise an error of its own instead of the KeyboardInterrupt of Ctrl-C.
+        """
+        pressed = False
+
+        def press(number: int, frame: FrameType | None) -> None:
+            nonlocal pressed
+            pressed = True
+            signal.default_int_handler(number, frame)
+
+        before = signal.getsignal(signal.SIGINT)
+        if before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, press)
         try:
             yield
-        except duckdb.InterruptException:  # by Ctrl-C
-            raise KeyboardInterrupt from None
         except duckdb.Error as error:
+            if pressed:
+                raise KeyboardInterrupt from None
             if isinstance(self._failure, Undecodable):
                 hint = "--decode bytes, --on-error null or --on-error skip would continue"
                 raise QueryRefused(f"{self._failure.what}; {hint}") from error
             if self._failure is not None:
                 raise self._failure from None
             raise QueryRefused(self._sentence(error)) from error
+        finally:
+            if before is signal.default_int_handler:
+                signal.signal(signal.SIGINT, before)
 
     def _sentence(self, error: Exception) -> str:
         first = " ".join(str(error).split("\n\nLINE")[0].split())
@@ -137,17 +156,26 @@ class Topics:
         )
 
 
-def parts_of(name: str) -> tuple[str, ...]:
-    """Return the parts of a name as DuckDB lists it: of `a."b.c" AS d` they are a and b.c."""
-    parts: list[str] = []
-    at = 0
-    while found := _PART.match(name, at):
-        quoted, plain, dot = found.groups()
-        parts.append(plain or quoted.replace('""', '"'))
-        at = found.end()
-        if not dot:
-            break
-    return tuple(parts)
+def tables_of(parsed: Any) -> list[tuple[str, ...]]:
+    """Return the tables of a query, as json_serialize_sql returns it: `a."b.c"` is a and b.c.
+
+    Names that the query itself defines, with WITH, are not among them.
+    """
+    found: dict[tuple[str, ...], None] = {}
+    defined: set[tuple[str, ...]] = set()
+    waiting = [parsed]
+    while waiting:
+        match waiting.pop():
+            case {"type": "BASE_TABLE", "table_name": name, **rest}:
+                parts = (rest.get("catalog_name"), rest.get("schema_name"), name)
+                found[tuple(str(part) for part in parts if part)] = None
+                waiting += rest.values()
+            case dict() as node:
+                defined |= {(each["key"],) for each in node.get("cte_map", {}).get("map", ())}
+                waiting += node.values()
+            case list() as nodes:
+                waiting += nodes
+    return sorted(found.keys() - defined)
 
 
 def _quoted(name: str) -> str:
