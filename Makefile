@@ -162,7 +162,7 @@ groups: install  ## consumer groups in figures (ARGS=--kafka: beside Apache Kafk
 lock: install  ## resolve requirements/dev.txt and requirements/frameworks anew
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	    --no-annotate --no-header --group dev pyproject.toml -o requirements/dev.txt
+	    --no-annotate --no-header --extra all --group dev pyproject.toml -o requirements/dev.txt
 	for each in requirements/frameworks/*.in; do \
 	    $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	        --no-annotate --no-header $$each -o $${each%.in}.txt || exit 1; \

@@ -14,6 +14,7 @@ from headrace.broker.settings import InvalidSetting, show
 from headrace.broker.token_keys import SETTING as JWKS_URL
 from headrace.broker.token_keys import TokenKeys
 from headrace.broker.token_store import TokenStore
+from headrace.extras import SECURITY, is_installed
 from headrace.security.listeners import Listener
 from headrace.security.sasl.exchange import (
     OAUTHBEARER,
@@ -117,6 +118,8 @@ class Authentication:
         url = text("jwks.endpoint.url")
         if url is None:
             raise InvalidSetting(f"{JWKS_URL} is missing: OAUTHBEARER needs the keys that sign tokens")
+        if not is_installed(SECURITY):
+            raise InvalidSetting(f"{JWKS_URL}={url} needs {SECURITY.brings}: {SECURITY.command}")
         keys = self._token_keys.get(url)
         if keys is None:
             keys = self._token_keys[url] = TokenKeys(url, int(text("jwks.endpoint.refresh.ms") or 0) / 1000)

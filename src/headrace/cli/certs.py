@@ -16,11 +16,11 @@ from headrace.security.certificates import (
     AUTHORITY_DAYS,
     LEAF_DAYS,
     Facts,
-    InvalidCertificate,
     Issued,
     Usage,
     read_certificates,
 )
+from headrace.security.pem import InvalidCertificate
 from headrace.security.private_files import open_to_others
 
 LONGEST_DAYS: Final = 36_500

@@ -3,21 +3,24 @@
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
+
+from headrace.extras import Extra, MissingExtra, is_installed
 
 COMMANDS: Final = "Commands"
 
 
 class Lazy(NamedTuple):
-    """Where a command is defined, its line in the list of commands, and the heading of that list."""
+    """Where a command is defined, its line in the list of commands, the heading of that list, its extra."""
 
     module: str
     attribute: str
     help: str
     section: str = COMMANDS
+    needs: Extra | None = None
 
 
 class LazyGroup(click.Group):
@@ -38,6 +41,10 @@ class LazyGroup(click.Group):
         lazy = self._table.get(cmd_name)
         if lazy is None:
             return super().get_command(ctx, cmd_name)
+        if lazy.needs is not None and not is_installed(lazy.needs):
+            return _unavailable(
+                cmd_name, lazy.help, MissingExtra(f"{ctx.command_path} {cmd_name}", lazy.needs)
+            )
         command = getattr(import_module(lazy.module), lazy.attribute)
         assert isinstance(command, click.Command), lazy
         return command
@@ -76,3 +83,18 @@ class LazyGroup(click.Group):
                 yield name, self._table[name].help
             else:
                 yield name, f"{(self.commands[name].help or '').partition(':  ')[0].rstrip('.')}."
+
+
+def _unavailable(name: str, line: str, missing: MissingExtra) -> click.Command:
+    """Return a command that takes any arguments, and reports what is not installed; its --help does, too."""
+
+    def fail(arguments: tuple[str, ...]) -> NoReturn:  # noqa: ARG001
+        raise missing
+
+    return click.Command(
+        name,
+        callback=fail,
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        help=f"{line}\n\n{missing}",
+        context_settings={"ignore_unknown_options": True},
+    )

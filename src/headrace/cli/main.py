@@ -13,6 +13,7 @@ import click
 from headrace import __version__
 from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import INTERRUPTED, PartlyDone, Session, root_options
+from headrace.extras import HTTP, SECURITY, SPARK, MissingExtra
 
 _SECTIONS: Final = {
     "Run": {
@@ -52,8 +53,9 @@ _SECTIONS: Final = {
         "doctor": "Check the machine and a cluster, and advise what to do.",
     },
 }
+_NEEDS: Final = {"certs": SECURITY, "demo": SPARK, "gateway": HTTP, "table": SPARK}
 COMMANDS: Final = {
-    name: Lazy(f"headrace.cli.{name}", name, line, section)
+    name: Lazy(f"headrace.cli.{name}", name, line, section, _NEEDS.get(name))
     for section, lines in _SECTIONS.items()
     for name, line in lines.items()
 }
@@ -95,6 +97,9 @@ def main() -> NoReturn:
     except click.ClickException as error:
         done = error.done if isinstance(error, PartlyDone) else {}
         _fail(session, error.format_message(), error.exit_code, done)
+    except MissingExtra as error:
+        session.as_json |= "--json" in sys.argv  # a command that is not there parses nothing
+        _fail(session, str(error), 1)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except Exception as error:
@@ -119,7 +124,7 @@ def known_errors() -> tuple[type[Exception], ...]:
     from headrace.coordination.errors import CoordinationError  # noqa: PLC0415
     from headrace.ports import PortsTaken  # noqa: PLC0415
     from headrace.protocol.errors import KafkaError  # noqa: PLC0415
-    from headrace.security.certificates import InvalidCertificate  # noqa: PLC0415
+    from headrace.security.pem import InvalidCertificate  # noqa: PLC0415
     from headrace.spark.errors import SparkError  # noqa: PLC0415
     from headrace.storage.errors import StorageError  # noqa: PLC0415
 

@@ -1,36 +1,48 @@
 """How results look: JSON for programs, tables and sentences for people, a progress bar on a terminal."""
 
 import json
+import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
-from io import StringIO
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Protocol, TypeAlias
 
 import click
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.progress import ProgressColumn
+from headrace.cli.progress import Progress, size
+from headrace.cli.tables import UNKNOWN, Table, folded
 
-Drawable: TypeAlias = "RenderableType"  # a table, or text; rich is slow to import
-UNKNOWN: Final = "-"  # the cell of a value that does not exist or is not known
-_UNBOUNDED: Final = 10_000  # columns: lines that are not for a terminal are never wrapped
+__all__ = [
+    "UNKNOWN",
+    "Advance",
+    "Drawable",
+    "bar",
+    "count",
+    "draw",
+    "grouped",
+    "lines",
+    "size",
+    "table",
+    "to_json",
+    "together",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Parts one below the other, with an empty line between them."""
+
+    parts: "Sequence[Drawable]"
+
+
+Drawable: TypeAlias = str | Table | Stack
 
 
 def count(number: int, noun: str) -> str:
     """Return `1 record`, `2 records`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def size(number: float) -> str:
-    """Return `812 B`, `4.2 KiB`, `1.0 GiB`."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(number) < 1024:
-            return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TiB"
 
 
 def to_json(result: object) -> str:
@@ -46,19 +58,7 @@ def _plain(value: object) -> object:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> Drawable:
     """Return rows under headings: columns of numbers are aligned right, None is shown as `-`."""
-    from rich.console import Group  # noqa: PLC0415  slow to import, and --json does without
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    cells = [[_cell(value) for value in row] for row in rows]
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for number, column in enumerate(columns):
-        known = [row[number] for row in cells if row[number] not in {"", UNKNOWN}]
-        numeric = bool(cells) and all(cell.lstrip("-").isdigit() for cell in known)
-        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in cells:
-        drawn.add_row(*(Text(cell) for cell in row))
-    return drawn if title is None else Group(Text(title, style="bold"), Text(), drawn)
+    return Table(columns, [[_cell(value) for value in row] for row in rows], title)
 
 
 def _cell(value: object) -> str:
@@ -77,26 +77,29 @@ def grouped(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
 
 def together(parts: Iterable[Drawable]) -> Drawable:
     """Return the parts one below the other, with an empty line between them."""
-    from rich.console import Group  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    return Stack(list(parts))
 
-    drawn: list[Drawable] = []
-    for part in parts:
-        drawn += [Text(), Text(part) if isinstance(part, str) else part]
-    return Group(*drawn[1:])
+
+def lines(what: Drawable, width: int | None, *, styled: bool = False) -> Iterator[str]:
+    """Yield the lines of tables and texts; with `width`, they are folded to fit it."""
+    match what:
+        case str():
+            yield from what.split("\n") if width is None else folded(what, width)
+        case Table():
+            yield from what.lines(width, styled=styled)
+        case Stack(parts):
+            for number, part in enumerate(parts):
+                if number:
+                    yield ""
+                yield from lines(part, width, styled=styled)
 
 
 def draw(what: Drawable) -> None:
-    """Print a table or text; where stdout is not a terminal, lines are neither wrapped nor padded."""
-    from rich.console import Console  # noqa: PLC0415
-
-    if sys.stdout.isatty():
-        Console().print(what)
-        return
-    drawn = StringIO()
-    Console(file=drawn, width=_UNBOUNDED).print(what)
-    for line in drawn.getvalue().splitlines():
-        click.echo(line.rstrip())
+    """Print a table or text; where stdout is not a terminal, lines are not folded."""
+    on_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if on_terminal else None
+    for line in lines(what, width, styled=on_terminal):
+        click.echo(line)
 
 
 class Advance(Protocol):
@@ -114,18 +117,20 @@ def bar(label: str, total: float, *, unit: str = "") -> Iterator[Advance]:
     if not sys.stderr.isatty():
         yield lambda _done, _label=None: None
         return
-    from rich.console import Console  # noqa: PLC0415  slow to import, and for terminals only
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    progress = Progress(label, total, unit, began_s=time.monotonic())
 
-    columns = [TextColumn("{task.description}"), BarColumn(), *_figures(unit), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
-        task = drawn.add_task(label, total=total)
-        yield lambda done, label=None: drawn.update(task, advance=done, description=label)
+    def advance(done: float, label: str | None = None) -> None:
+        now_s = time.monotonic()
+        if progress.advance(done, label, now_s):
+            _overwrite(progress.line(now_s, shutil.get_terminal_size().columns))
+
+    advance(0)
+    try:
+        yield advance
+    finally:
+        _overwrite("")
 
 
-def _figures(unit: str) -> "list[ProgressColumn]":
-    from rich.progress import DownloadColumn, MofNCompleteColumn, TaskProgressColumn, TextColumn  # noqa: PLC0415
-
-    if unit == "bytes":
-        return [DownloadColumn(binary_units=True)]
-    return [MofNCompleteColumn(), TextColumn(unit)] if unit else [TaskProgressColumn()]
+def _overwrite(line: str) -> None:
+    """Replace the last line on stderr."""
+    click.echo(f"\r\033[K{line}", nl=False, err=True)

@@ -10,6 +10,7 @@ import click
 from headrace.cli.interrupts import ctrl_c_waits
 from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import Session
+from headrace.extras import SPARK
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.paths import local_directory
 from headrace.pipeline.state import DIRECTORY, State
@@ -22,17 +23,19 @@ if TYPE_CHECKING:
 
 SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 COMMANDS: Final = {
-    "check": Lazy("headrace.cli.pipeline_plan", "check", "Check whether a pipeline would run."),
-    "explain": Lazy("headrace.cli.pipeline_plan", "explain", "Show what a pipeline would do."),
-    "graph": Lazy("headrace.cli.pipeline_graph", "graph", "Draw the steps of a pipeline."),
+    "check": Lazy("headrace.cli.pipeline_plan", "check", "Check whether a pipeline would run.", needs=SPARK),
+    "explain": Lazy("headrace.cli.pipeline_plan", "explain", "Show what a pipeline would do.", needs=SPARK),
+    "graph": Lazy("headrace.cli.pipeline_graph", "graph", "Draw the steps of a pipeline.", needs=SPARK),
     "init": Lazy("headrace.cli.pipeline_init", "init", "Create a pipeline to start from."),
-    "pack": Lazy("headrace.cli.pipeline_pack", "pack", "Build the environment that executors need."),
+    "pack": Lazy(
+        "headrace.cli.pipeline_pack", "pack", "Build the environment that executors need.", needs=SPARK
+    ),
     "replay": Lazy("headrace.cli.pipeline_state", "replay", "Read the records since a time again."),
     "reset": Lazy("headrace.cli.pipeline_state", "reset", "Delete the checkpoints of a pipeline."),
-    "run": Lazy("headrace.cli.pipeline_run", "run", "Run a pipeline, and show its progress."),
+    "run": Lazy("headrace.cli.pipeline_run", "run", "Run a pipeline, and show its progress.", needs=SPARK),
     "status": Lazy("headrace.cli.pipeline_state", "status", "Show the state of pipelines."),
     "stop": Lazy("headrace.cli.pipeline_state", "stop", "Stop a pipeline after its current batches."),
-    "test": Lazy("headrace.cli.pipeline_test", "test", "Run a pipeline on records from files."),
+    "test": Lazy("headrace.cli.pipeline_test", "test", "Run a pipeline on records from files.", needs=SPARK),
 }
 
 

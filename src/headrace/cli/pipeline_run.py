@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from headrace.cli.interrupts import STOPPING, ctrl_c_waits
-from headrace.cli.output import UNKNOWN, Drawable, count, size, table, together
+from headrace.cli.output import UNKNOWN, Drawable, count, lines, size, table, together
 from headrace.cli.pipeline import (
     OpenedPipeline,
     file_argument,
@@ -241,14 +241,18 @@ def _print(line: str | bytes) -> None:
 
 @contextmanager
 def _live(figures: QueryFigures, head: str, names: list[str]) -> Iterator[None]:
-    from rich.live import Live  # noqa: PLC0415  slow to import
+    from rich.console import Console  # noqa: PLC0415  slow to import
+    from rich.live import Live  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     began = time.monotonic()
+    console = Console()
 
-    def draw() -> Drawable:
-        return draw_queries(head, figures.all(), names, time.monotonic() - began)
+    def draw() -> Text:
+        drawn = draw_queries(head, figures.all(), names, time.monotonic() - began)
+        return Text.from_ansi("\n".join(lines(drawn, console.width, styled=True)))
 
-    with Live(get_renderable=draw, refresh_per_second=_REFRESHES_PER_S, transient=True):
+    with Live(console=console, get_renderable=draw, refresh_per_second=_REFRESHES_PER_S, transient=True):
         yield
 
 

@@ -16,6 +16,7 @@ from headrace.cli.machine.layout import EMBEDDED, Layout
 from headrace.cli.machine.secure import SecureCluster, check_not_secured, client_address
 from headrace.cli.session import Session, data_option, host_option, json_option, pairs, port_option
 from headrace.coordination.credentials import ensure_file
+from headrace.extras import HTTP, SECURITY, MissingExtra, is_installed, require
 from headrace.ports import reserved
 
 
@@ -76,13 +77,15 @@ def up(
 
     A cluster that only its users may enter:  headrace up --secure --data DIR
     """
+    if secure:
+        require(SECURITY, "headrace up --secure")
     directory = DataDirectory(data_dir.absolute())
     layout = Layout(
         directory=directory,
         brokers=brokers,
         host=host,
         port=port,
-        http=not no_http,
+        http=not no_http and _can_serve_http(http_port),
         http_port=0 if http_port is None and port == 0 else http_port,
         zookeeper=zookeeper,
         racks=_names(racks, brokers),
@@ -103,6 +106,16 @@ def up(
             from headrace.cli.machine.cluster import Cluster  # noqa: PLC0415  not for one broker
 
             process.run(_renewing(layout, Cluster(layout, hold, ready).serve()))
+
+
+def _can_serve_http(port: int | None) -> bool:
+    """Return whether the gateway is installed. If not, say so; MissingExtra if a port was given for it."""
+    if is_installed(HTTP):
+        return True
+    if port is not None:
+        raise MissingExtra("headrace up --http-port", HTTP)
+    click.echo(f"console, schema registry and gateway are not installed: {HTTP.command}", err=True)
+    return False
 
 
 def _names(racks: str | None, brokers: int) -> list[str]:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from headrace.extras import SPARK, MissingExtra, importing
 from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import PipelineError
 
@@ -24,8 +25,9 @@ def load(path: Path) -> Pipeline:
     sys.modules[spec.name] = module
     sys.path.append(str(path.parent.absolute()))  # modules beside the file can be imported
     try:
-        spec.loader.exec_module(module)
-    except PipelineError:
+        with importing(SPARK, f"the pipeline {path.name}"):
+            spec.loader.exec_module(module)
+    except (PipelineError, MissingExtra):
         raise
     except Exception as error:
         raise PipelineError(f"{path}: {type(error).__name__}: {error}") from error

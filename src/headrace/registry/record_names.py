@@ -7,6 +7,7 @@ names one by a path of indexes: (1, 0) is the first message within the second on
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headrace.extras import MissingExtra
 from headrace.registry.formats import InvalidSchema, Reference, Resolve, Schema, SchemaType, parse
 from headrace.registry.formats.avro_types import PRIMITIVES
 from headrace.registry.formats.json_text import load
@@ -68,7 +69,7 @@ def names_of(value: SchemaValue, references: Mapping[Reference, Schema]) -> Reco
 
     try:
         return record_names(value.schema, resolve)
-    except InvalidSchema as error:
+    except (InvalidSchema, MissingExtra) as error:
         return str(error)
 
 

@@ -9,6 +9,7 @@ configuration have to be able to connect to each other.
 import ssl
 from typing import Final
 
+from headrace.security.certificate_fields import alternative_names
 from headrace.security.distinguished_names import subject_name
 from headrace.security.pem import InvalidTlsSetting
 
@@ -29,7 +30,7 @@ def check_subject(old_chain: str, new_chain: str) -> None:
 
 def check_alternative_names(old_chain: str, new_chain: str) -> None:
     """Raise InvalidTlsSetting if the new certificate lacks a subject alternative name of the old one."""
-    missing = _alternative_names(old_chain) - _alternative_names(new_chain)
+    missing = alternative_names(_first(old_chain)) - alternative_names(_first(new_chain))
     if missing:
         raise InvalidTlsSetting(
             _KEYSTORE,
@@ -67,18 +68,3 @@ def _advance(side: ssl.SSLObject) -> bool:
 def _first(chain: str) -> bytes:
     end = "-----END CERTIFICATE-----"
     return ssl.PEM_cert_to_DER_cert(chain[: chain.index(end)] + end)
-
-
-def _alternative_names(chain: str) -> set[str]:
-    from cryptography.x509 import (  # noqa: PLC0415  takes 50 ms
-        ExtensionNotFound,
-        SubjectAlternativeName,
-        load_der_x509_certificate,
-    )
-
-    certificate = load_der_x509_certificate(_first(chain))
-    try:
-        names = certificate.extensions.get_extension_for_class(SubjectAlternativeName).value
-    except ExtensionNotFound:
-        return set()
-    return {f"{type(each).__name__}:{each.value}" for each in names}

@@ -14,7 +14,6 @@ from headrace.security.certificates import (
     AUTHORITY_DAYS,
     LEAF_DAYS,
     Facts,
-    InvalidCertificate,
     Issued,
     Usage,
     issue,
@@ -23,6 +22,7 @@ from headrace.security.certificates import (
     renew,
     server_hosts,
 )
+from headrace.security.pem import InvalidCertificate
 from headrace.security.private_files import PUBLIC, make_private_directory, write_private
 
 RENEW_BEFORE: Final = timedelta(days=30)

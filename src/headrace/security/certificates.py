@@ -22,6 +22,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from headrace.security.pem import InvalidCertificate
+
 AUTHORITY_DAYS: Final = 3650
 LEAF_DAYS: Final = 397  # browsers accept no certificate of a server that is valid for longer
 SKEW: Final = timedelta(hours=1)  # clocks of other machines may be behind
@@ -30,10 +32,6 @@ NAME_LENGTH: Final = 64  # of a common name, by X.509
 
 
 PrivateKey: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
-
-
-class InvalidCertificate(Exception):
-    """A certificate cannot be made or read; the message says why."""
 
 
 class Usage(Enum):

@@ -7,6 +7,7 @@ name in RFC 2253 is written with its object identifier and its value in hexadeci
 
 from typing import Final
 
+from headrace.security.certificate_fields import subject_of
 from headrace.security.der import (
     OBJECT_IDENTIFIER,
     SEQUENCE,
@@ -39,19 +40,11 @@ _STRING_TAGS: Final = frozenset(
     }
 )
 _ESCAPED: Final = {ord(each): f"\\{each}" for each in ',=+<>#;"\\'} | {0: "\\00"}
-_VERSION_TAG: Final = 0xA0
-_SUBJECT: Final = 4  # after serial number, signature algorithm, issuer and validity
 
 
 def subject_name(certificate: bytes) -> str:
     """Return the name of a certificate's subject; Malformed if the bytes are no certificate in DER."""
-    signed = read_sequence(memoryview(certificate))
-    fields = read_sequence(signed[0].encoded) if signed else []
-    if fields and fields[0].tag == _VERSION_TAG:
-        del fields[0]
-    if len(fields) <= _SUBJECT:
-        raise Malformed("a certificate without a subject")
-    return distinguished_name(bytes(fields[_SUBJECT].encoded))
+    return distinguished_name(subject_of(certificate))
 
 
 def distinguished_name(name: bytes) -> str:

@@ -1,4 +1,4 @@
-"""PEM in settings and in files, and the error of all TLS settings."""
+"""PEM in settings and in files, and the errors of TLS settings and certificates."""
 
 import os
 import re
@@ -25,6 +25,10 @@ class InvalidTlsSetting(Exception):
     def __init__(self, setting: str, why: str) -> None:
         super().__init__(f"{setting} {why}")
         self.setting, self.why = setting, why
+
+
+class InvalidCertificate(Exception):
+    """A certificate cannot be made or read; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

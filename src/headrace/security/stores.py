@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from headrace.extras import CRYPTOGRAPHY, is_installed
 from headrace.security.der import INTEGER, SEQUENCE, Malformed, read
 from headrace.security.distinguished_names import subject_name
 from headrace.security.jks import MAGIC, DamagedJks, Jks, WrongJksPassword, parse_jks
@@ -293,6 +294,12 @@ def _parse_jks(source: Source, data: bytes, password: str | None, password_setti
 def _load_pkcs12(
     source: Source, data: bytes, password: str | None, password_setting: str
 ) -> "PKCS12KeyAndCertificates":
+    if not is_installed(CRYPTOGRAPHY):
+        raise InvalidTlsSetting(
+            source.setting,
+            f"is {source.path}, a PKCS12 store, which needs {CRYPTOGRAPHY.brings}: {CRYPTOGRAPHY.command}, "
+            "or convert it to PEM",
+        )
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415  takes 50 ms
     from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415  as above
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from signal import Signals
 from typing import IO, Final, Self
 
+from headrace.extras import HTTP, is_installed
 from headrace.ports import reserved
 
 START_TIMEOUT_S: Final = 90.0
@@ -174,7 +175,8 @@ class UpProcess(ServerProcess):
         if self.arguments == ["up"]:
             host, brokers = self._option("--host", "127.0.0.1"), int(self._option("--brokers", "1"))
             first, *_ = self._ports.enter_context(reserved(host, 0, brokers))
-            self.arguments = ["up", f"--data={self.data}", f"--port={first}", "--http-port=0", *self._options]
+            http = ["--http-port=0"] if is_installed(HTTP) else []
+            self.arguments = ["up", f"--data={self.data}", f"--port={first}", *http, *self._options]
         super().launch()
 
     def __exit__(self, *_error: object) -> None:

@@ -1,20 +1,16 @@
 """How a cluster looks on a terminal of 80 columns."""
 
 from dataclasses import replace
-from io import StringIO
 
-from rich.console import Console, RenderableType
-
+from headrace.cli import output
 from headrace.cli.cluster import draw_elections, draw_moves, draw_status
 from headrace.client.cluster.cluster import Election
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.status import SILENT, UP, Broker, PartitionState, cluster_status
 
 
-def lines(drawn: RenderableType) -> list[str]:
-    out = StringIO()
-    Console(file=out, width=80).print(drawn)
-    return [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
+def lines(drawn: output.Drawable) -> list[str]:
+    return [line for line in output.lines(drawn, 80) if line]
 
 
 def partition(

@@ -1,11 +1,10 @@
 """Groups as they are printed."""
 
 from dataclasses import replace
-from io import StringIO
 
 import pytest
-from rich.console import Console, RenderableType
 
+from headrace.cli import output
 from headrace.cli.group import (
     assignment,
     draw_group,
@@ -146,7 +145,5 @@ def described(members: list[Member], partitions: list[Progress]) -> Group:
     )
 
 
-def printed(what: RenderableType) -> list[str]:
-    out = StringIO()
-    Console(file=out, width=80).print(what)
-    return [line.rstrip() for line in out.getvalue().splitlines()]
+def printed(what: output.Drawable) -> list[str]:
+    return list(output.lines(what, 80))

@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from headrace.cli.demo.trucks import Fleet
-from headrace.cli.output import Drawable
+from headrace.cli.output import lines
 from headrace.cli.pipeline_run import QueryFigures, draw_queries
 
 _LINE_EVERY_S: Final = 3.0  # where stdout is not a terminal
@@ -59,6 +59,7 @@ class Figures(QueryFigures):
     def _head(self) -> str:
         return f"{self._fleet.acknowledged:,} of {self._fleet.sent:,} positions acknowledged"
 
-    def _draw(self) -> Drawable:
+    def _draw(self) -> Text:
         head = "; ".join(filter(None, (self._head(), self.brokers)))
-        return draw_queries(head, self.all(), (), time.monotonic() - self._began)
+        drawn = draw_queries(head, self.all(), (), time.monotonic() - self._began)
+        return Text.from_ansi("\n".join(lines(drawn, self._console.width, styled=True)))

@@ -17,6 +17,7 @@ from headrace.broker.config import BrokerConfig
 from headrace.cli.machine.process import ProcessEnded, Service
 from headrace.cli.machine.supervisor import Backoff
 from headrace.cli.process import CommandFailed
+from headrace.extras import HTTP, require
 from headrace.http.exposure import ALLOW_PLAINTEXT, ALLOW_UNAUTHENTICATED, Exposed, check_exposure
 from headrace.http.sockets import bound, url_of
 from headrace.properties import InvalidProperties, parse_properties
@@ -82,6 +83,7 @@ def http_socket(config: BrokerConfig) -> contextlib.AbstractContextManager[socke
     address = config.text("http.listener")
     if not address:
         return contextlib.nullcontext()
+    require(HTTP, f"http.listener={address}")
     host, port = endpoint(address, "http.listener")
     GatewayOptions.of(config).check(host)
     return listening(host, port)

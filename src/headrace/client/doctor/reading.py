@@ -36,6 +36,7 @@ from headrace.client.wire.requests import (
     nodes_of,
 )
 from headrace.protocol.schema.metadata import MetadataResponse
+from headrace.security.certificate_fields import not_valid_after
 
 MOST_GROUPS: Final = 500  # that are checked
 REACH_S: Final = 2.0
@@ -142,15 +143,13 @@ def _certificates(target: Target, nodes: Iterable[Node]) -> dict[str, datetime]:
     """Return when the certificates of brokers expire, on the listener that we are connected to."""
     if settings_for(target).security.tls is None:
         return {}
-    from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415  takes 50 ms
-
     found = {}
     for node in nodes:
         try:
             text = ssl.get_server_certificate((node.host, node.port), timeout=REACH_S)
         except OSError:  # a broker that does not answer is another finding
             continue
-        found[f"{node.host}:{node.port}"] = load_pem_x509_certificate(text.encode()).not_valid_after_utc
+        found[f"{node.host}:{node.port}"] = not_valid_after(ssl.PEM_cert_to_DER_cert(text))
     return found
 
 

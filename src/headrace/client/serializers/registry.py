@@ -24,6 +24,7 @@ from headrace.client.serializers.unfit_values import (
     unfit_for_json_schema,
     unfit_for_protobuf,
 )
+from headrace.extras import SERIALIZERS, require
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -81,6 +82,7 @@ class RegistryFormat(ABC, Generic[T]):
     blocking: Final = True  # it may send a request to the registry: not in an event loop
 
     def __init__(self, registry: object = None, settings: Mapping[str, Any] | None = None) -> None:
+        require(SERIALIZERS, type(self).__name__)
         self._registry = registry
         self._made: SchemaRegistryClient | None = None  # created for an address, and closed by us
         self._lock = Lock()  # so that two threads do not create two clients

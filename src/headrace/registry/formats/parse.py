@@ -3,6 +3,9 @@
 The module of a format is imported with its first schema: each needs a library, and few users need all three.
 """
 
+from collections.abc import Callable, Sequence
+
+from headrace.extras import HTTP, importing
 from headrace.registry.formats.limits import MAX_REFERENCES, MAX_TEXT_BYTES, MAX_TOTAL_BYTES
 from headrace.registry.formats.schema import InvalidSchema, Parsed, Reference, Resolve, Schema, SchemaType
 
@@ -17,21 +20,27 @@ def parse(schema: Schema, resolve: Resolve) -> Parsed:
     references = _References(schema.type, resolve)
     references.follow(schema)
     try:
-        match schema.type:
+        return _parser(schema.type)(schema, references.found)
+    except RecursionError as error:
+        raise InvalidSchema("The schema, with everything that it refers to, is nested too deeply.") from error
+
+
+def _parser(type_: SchemaType) -> Callable[[Schema, Sequence[tuple[str, Schema]]], Parsed]:
+    """Return `parse` of the format's module; MissingExtra if its library is not installed."""
+    with importing(HTTP, f"a schema in {type_}"):
+        match type_:
             case SchemaType.AVRO:
                 from headrace.registry.formats import avro  # noqa: PLC0415
 
-                return avro.parse(schema, references.found)
+                return avro.parse
             case SchemaType.JSON:
                 from headrace.registry.formats import json_schema  # noqa: PLC0415
 
-                return json_schema.parse(schema, references.found)
+                return json_schema.parse
             case SchemaType.PROTOBUF:
                 from headrace.registry.formats import protobuf  # noqa: PLC0415
 
-                return protobuf.parse(schema, references.found)
-    except RecursionError as error:
-        raise InvalidSchema("The schema, with everything that it refers to, is nested too deeply.") from error
+                return protobuf.parse
 
 
 class _References:

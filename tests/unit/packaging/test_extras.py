@@ -1,0 +1,138 @@
+"""What `pip install headrace` brings is enough for brokers, command line and SDK; the rest is an extra."""
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from headrace.extras import EXTRAS, HTTP, SECURITY, Extra, MissingExtra, importing, is_installed, require
+from support.base_install import PROJECT, environment, hidden_packages
+
+ABSENT = Extra("absent", "a package that nobody has", ("nobody.has.this",))
+
+# Packages of extras, and what only their users import.
+NOT_IN_BASE = (
+    "headrace.cli.certs",
+    "headrace.cli.demo",
+    "headrace.http",
+    "headrace.pipeline",
+    "headrace.registry.formats",
+    "headrace.security.certificate_directory",
+    "headrace.security.certificates",
+    "headrace.spark",
+    "headrace.testing.plugin",
+)
+IMPORT_ALL = f"""
+import importlib, pkgutil, headrace
+for found in pkgutil.walk_packages(headrace.__path__, "headrace."):
+    if not found.name.startswith({NOT_IN_BASE!r}) and not found.name.endswith("__main__"):
+        importlib.import_module(found.name)
+for name in headrace.__all__:
+    getattr(headrace, name)
+"""
+
+
+def in_base_install(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=False
+    )
+
+
+def test_every_module_of_broker_cli_and_sdk_is_imported_without_any_extra() -> None:
+    ended = in_base_install(IMPORT_ALL)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_packages_of_extras_are_hidden_in_that_test() -> None:
+    assert {"fastapi", "pyspark", "cryptography", "fastavro", "rich"} <= hidden_packages()
+    assert "confluent_kafka" not in hidden_packages()
+    assert in_base_install("import fastapi").returncode == 1
+
+
+def test_a_serializer_without_its_packages_says_what_to_install() -> None:
+    ended = in_base_install("import headrace; headrace.Avro('string')")
+    assert ended.stderr.endswith(
+        "MissingExtra: Avro needs the packages of schema formats: pip install 'headrace[http]'\n"
+    )
+
+
+def test_a_pkcs12_store_without_cryptography_says_what_to_install() -> None:
+    ended = in_base_install(
+        "import pathlib, tempfile\n"
+        "from headrace.security.stores import Keystore\n"
+        "path = pathlib.Path(tempfile.mkdtemp(), 'store.p12')\n"
+        "path.write_bytes(bytes.fromhex('3003020103'))\n"
+        "Keystore.of({'ssl.keystore.location': str(path), 'ssl.keystore.password': 'x'}).identity()\n"
+    )
+    assert "a PKCS12 store, which needs cryptography: pip install 'headrace[security]'" in ended.stderr
+
+
+def test_a_protobuf_schema_without_its_packages_has_no_names_and_the_reason_is_given() -> None:
+    ended = in_base_install(
+        "from headrace.registry.formats import Schema, SchemaType\n"
+        "from headrace.registry.formats.parse import parse\n"
+        "parse(Schema(text='syntax = \"proto3\";', type=SchemaType.PROTOBUF), None)\n"
+    )
+    assert "MissingExtra: a schema in PROTOBUF needs" in ended.stderr
+
+
+def test_a_missing_extra_is_one_sentence_with_the_command() -> None:
+    assert not is_installed(ABSENT)
+    with pytest.raises(
+        MissingExtra, match=r"^x needs a package that nobody has: pip install 'headrace\[absent\]'$"
+    ):
+        require(ABSENT, "x")
+    with pytest.raises(MissingExtra), importing(ABSENT, "x"):
+        import nobody  # type: ignore[import-not-found] # noqa: F401, PLC0415
+
+
+def test_an_import_that_fails_for_another_reason_keeps_its_error() -> None:
+    with pytest.raises(ModuleNotFoundError, match="nobody") as raised, importing(HTTP, "x"):
+        import nobody  # noqa: F401, PLC0415
+    assert not isinstance(raised.value, MissingExtra)
+
+
+@pytest.mark.parametrize("extra", EXTRAS.values(), ids=EXTRAS.keys())
+def test_an_extra_brings_every_package_that_its_commands_look_for(extra: Extra) -> None:
+    assert is_installed(extra)
+    provided = metadata.packages_distributions()
+    brought = closure([f"headrace[{extra.name}]"])
+    for module in extra.modules:
+        names = provided[module.partition(".")[0]]
+        assert any(canonicalize_name(each) in brought for each in names), module
+
+
+def test_all_brings_every_extra() -> None:
+    (line,) = PROJECT["optional-dependencies"]["all"]
+    assert Requirement(line).extras == set(PROJECT["optional-dependencies"]) - {"all"}
+    assert set(EXTRAS) <= Requirement(line).extras
+
+
+def test_security_is_part_of_http() -> None:
+    assert set(SECURITY.modules) <= set(HTTP.modules)
+
+
+def closure(requirements: Iterable[str]) -> set[str]:
+    """Return the distributions that an installation has, by pyproject.toml and installed metadata."""
+    waiting = list(map(Requirement, requirements))
+    done: set[tuple[str, str]] = set()
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        for extra in {"", *requirement.extras} - {extra for known, extra in done if known == name}:
+            done.add((name, extra))
+            if name == "headrace":
+                lines = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
+                waiting += map(Requirement, lines)
+                continue
+            needed = map(Requirement, metadata.distribution(name).requires or ())
+            waiting += [
+                each
+                for each in needed
+                if (not extra if each.marker is None else each.marker.evaluate({"extra": extra}))
+            ]
+    return {name for name, _ in done}
