@@ -11,7 +11,7 @@ PYTEST = $(PYTEST_ALL) -m "not long"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long frameworks transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean arrow
+.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long frameworks transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean arrow dist screenshots
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -168,7 +168,7 @@ lock: install  ## resolve requirements/dev.txt and requirements/frameworks anew
 	        --no-annotate --no-header $$each -o $${each%.in}.txt || exit 1; \
 	done
 
-# These two need the network: pip-audit asks for known vulnerabilities, and both tools are installed on first use.
+# These need the network: pip-audit asks for known vulnerabilities, and the tools are installed on first use.
 audit: install  ## known vulnerabilities of the locked dependencies (needs the network)
 	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit cyclonedx-bom; }
 	$(BIN)/python tools/audit.py .venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements/dev.txt
@@ -179,5 +179,12 @@ sbom: install  ## build/sbom.json: the installed packages in CycloneDX form (nee
 	.venv-audit/bin/cyclonedx-py environment --pyproject pyproject.toml --output-format JSON -o build/sbom.json .venv
 	@echo "build/sbom.json"
 
+dist: install  ## dist/: wheel and sdist, checked, and used in an empty environment for each Python and extra (ARGS="--extra http")
+	test -x .venv-dist/bin/twine || { $(PYTHON) -m venv .venv-dist && .venv-dist/bin/python -m pip install --quiet build hatch-fancy-pypi-readme hatchling twine uv; }
+	PYTHONPATH=tools $(BIN)/python -m distribution --tools .venv-dist/bin $(ARGS)
+
+screenshots: install  ## docs/assets/*.png anew: the console and the demo, of what really runs (needs Chromium)
+	$(BIN)/python tools/screenshots.py $(ARGS)
+
 clean:  ## remove what the targets above made
-	rm -rf .venv .venv-audit .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-audit .venv-dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -10,7 +10,7 @@ broker depend on its clients.
 from importlib import import_module
 from typing import Any, Final
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _FROM: Final = {
     "admin.admin": ("Admin",),

@@ -1,0 +1,116 @@
+"""The command: python -m distribution --tools .venv-dist/bin [--python 3.12] [--extra http] [--jobs 2]."""
+
+import argparse
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from distribution.contents import (
+    readme_problems,
+    sdist_names,
+    sdist_problems,
+    wheel_metadata,
+    wheel_names,
+    wheel_problems,
+)
+from distribution.environments import PLAIN, Outcome, examine
+from distribution.interpreters import VERSIONS, find_all
+
+REPOSITORY: Final = Path(__file__).parents[2]
+DIST: Final = REPOSITORY / "dist"
+ROW: Final = "{:<8} {:<10} {:>6}  {:>8}  {}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _options(arguments)
+    wheel, sdist = build(options.tools)
+    problems = check(options.tools, wheel, sdist)
+    for each in problems:
+        print(f"dist: {each}")
+    if problems:
+        return 1
+    print(f"dist: {wheel.relative_to(REPOSITORY)} and {sdist.name} are in order")
+    return try_out(options, wheel)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("make dist")
+    parser.add_argument(
+        "--tools", type=Path, required=True, help="the bin directory with build, twine and uv"
+    )
+    parser.add_argument(
+        "--python", action="append", choices=VERSIONS, help="default: every one that is installed"
+    )
+    parser.add_argument("--extra", action="append", help="`plain`, or an extra; default: every one")
+    parser.add_argument("--jobs", type=int, default=2, help="environments at a time")
+    return parser.parse_args(arguments)
+
+
+def build(tools: Path) -> tuple[Path, Path]:
+    """Build the sdist from the checkout, and the wheel from the sdist; return both files."""
+    for old in DIST.glob("headrace-*"):
+        old.unlink()
+    command = [tools / "python", "-m", "build", "--no-isolation", "--outdir", DIST, REPOSITORY]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+    (wheel,), (sdist,) = DIST.glob("headrace-*.whl"), DIST.glob("headrace-*.tar.gz")
+    return wheel, sdist
+
+
+def check(tools: Path, wheel: Path, sdist: Path) -> list[str]:
+    """Return what is wrong with the two files."""
+    listed = subprocess.run(
+        ["git", "ls-files", "src"],  # noqa: S607
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    sources = [each.removeprefix("src/") for each in listed.stdout.splitlines()]
+    problems = [*wheel_problems(wheel_names(wheel), sources), *sdist_problems(sdist_names(sdist), sources)]
+    problems += readme_problems(wheel_metadata(wheel))
+    command = [tools / "python", "-m", "twine", "check", "--strict", wheel, sdist]
+    twine = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    return [*problems, *([twine.stdout.strip()] if twine.returncode else [])]
+
+
+def try_out(options: argparse.Namespace, wheel: Path) -> int:
+    """Install the wheel into an environment for each Python and each extra, and print a table."""
+    pythons = {
+        name: path for name, path in find_all().items() if not options.python or name in options.python
+    }
+    extras = [PLAIN if each == "plain" else each for each in options.extra or ["plain", *extras_of_project()]]
+    missing = [each for each in options.python or VERSIONS if each not in pythons]
+    print(ROW.format("Python", "extra", "MB", "seconds", "up, produce, consume"))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        waiting = [
+            pool.submit(examine, options.tools / "uv", name, path, wheel, extra)
+            for name, path in pythons.items()
+            for extra in extras
+        ]
+        outcomes = [_printed(each.result()) for each in waiting]
+    for each in missing:
+        print(ROW.format(each, "", "", "", "not installed on this machine: not tried"))
+    return 1 if any(each.failure for each in outcomes) or not outcomes else 0
+
+
+def extras_of_project() -> list[str]:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+    return sorted(project["optional-dependencies"])
+
+
+def _printed(outcome: Outcome) -> Outcome:
+    result = outcome.failure or "ok"
+    size = "" if outcome.failure else outcome.megabytes
+    print(
+        ROW.format(outcome.python, outcome.extra or "plain", size, f"{outcome.seconds:.0f}", result),
+        flush=True,
+    )
+    return outcome
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
