@@ -27,9 +27,15 @@ def test_a_broker_is_described_with_what_it_sets_itself(headrace: Command) -> No
     assert "logs in " in headrace.ok("broker", "describe", "1").text
 
 
+def test_a_broker_with_all_replicas_in_sync_is_ready(headrace: Command) -> None:
+    assert headrace.ok("broker", "ready", "1").text.startswith("broker 1 is ready: ")
+    assert headrace.ok("broker", "ready", "1", "--json").json["ready"] == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
+        ("broker ready 7", 1, "broker 7 is not ready: it is not registered"),
         ("broker describe 7", 1, "there is no broker 7, only 1"),
         ("broker unregister 1 --yes", 1, "broker 1 is running: stop it first"),
         ("broker describe one", 2, "'one' is not a valid integer"),

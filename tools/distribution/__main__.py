@@ -54,7 +54,15 @@ def build(tools: Path) -> tuple[Path, Path]:
     """Build the sdist from the checkout, and the wheel from the sdist; return both files."""
     for old in DIST.glob("headrace-*"):
         old.unlink()
-    command = [tools / "python", "-m", "build", "--no-isolation", "--outdir", DIST, REPOSITORY]
+    command: list[str | Path] = [
+        tools / "python",
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        DIST,
+        REPOSITORY,
+    ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
     (wheel,), (sdist,) = DIST.glob("headrace-*.whl"), DIST.glob("headrace-*.tar.gz")
     return wheel, sdist
@@ -72,7 +80,7 @@ def check(tools: Path, wheel: Path, sdist: Path) -> list[str]:
     sources = [each.removeprefix("src/") for each in listed.stdout.splitlines()]
     problems = [*wheel_problems(wheel_names(wheel), sources), *sdist_problems(sdist_names(sdist), sources)]
     problems += readme_problems(wheel_metadata(wheel))
-    command = [tools / "python", "-m", "twine", "check", "--strict", wheel, sdist]
+    command: list[str | Path] = [tools / "python", "-m", "twine", "check", "--strict", wheel, sdist]
     twine = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return [*problems, *([twine.stdout.strip()] if twine.returncode else [])]
 

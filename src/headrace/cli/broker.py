@@ -1,4 +1,4 @@
-"""`headrace broker`: run one broker; list, describe and unregister are in broker_show."""
+"""`headrace broker`: run one broker; list, describe, ready and unregister are in broker_show."""
 
 import asyncio
 import logging
@@ -40,6 +40,7 @@ _SECTION: Final = "Or, for the brokers of a running cluster"
 COMMANDS: Final = {
     "list": Lazy("headrace.cli.broker_show", "list_", "List the brokers of a cluster.", _SECTION),
     "describe": Lazy("headrace.cli.broker_show", "describe", "Show a broker and its settings.", _SECTION),
+    "ready": Lazy("headrace.cli.broker_show", "ready", "Succeed if a broker is up and in sync.", _SECTION),
     "unregister": Lazy("headrace.cli.broker_show", "unregister", "Remove a broker for good.", _SECTION),
 }
 

@@ -1,4 +1,4 @@
-"""`headrace broker list`, `describe` and `unregister`: the brokers of a running cluster."""
+"""`headrace broker list`, `describe`, `ready` and `unregister`: the brokers of a running cluster."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,12 +8,12 @@ import click
 from headrace.cli import completion
 from headrace.cli.cluster import address, locations, state
 from headrace.cli.config import settings_table
-from headrace.cli.output import UNKNOWN, Drawable, size, table, together
+from headrace.cli.output import UNKNOWN, Drawable, count, size, table, together
 from headrace.cli.session import Session, confirm, options, yes_option
 from headrace.client.admin.topics import Config
 from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
 from headrace.client.cluster.reading import SILENCE_S
-from headrace.client.cluster.status import UP, Broker
+from headrace.client.cluster.status import UP, Broker, not_ready
 from headrace.client.errors import ClientError
 from headrace.client.wire.brokers import Brokers
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
@@ -46,6 +46,22 @@ def describe(session: Session, broker_id: int, *, everything: bool) -> None:
     log_dirs = _disks(session).get(broker_id, ())
     result = asdict(found) | {"log_dirs": log_dirs, "settings": shown}
     session.show(result, lambda: _described(found, log_dirs, shown))
+
+
+@click.command()
+@_id
+@options
+def ready(session: Session, broker_id: int) -> None:
+    """Succeed if a broker is up, with all its replicas in sync:  headrace broker ready 1
+
+    For readiness probes and rolling restarts: the next broker may be stopped when this succeeds.
+    """
+    status = session.cluster.status()
+    if (why := not_ready(status, broker_id)) is not None:
+        raise ClientError(f"broker {broker_id} is not ready: {why}")
+    replicas = next(each.leads + each.follows for each in status.brokers if each.id == broker_id)
+    text = f"broker {broker_id} is ready: {count(replicas, 'replica')} in sync"
+    session.show({"ready": broker_id, "replicas": replicas}, text)
 
 
 @click.command()

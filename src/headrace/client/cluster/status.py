@@ -121,6 +121,18 @@ def cluster_status(
     )
 
 
+def not_ready(status: ClusterStatus, broker_id: int) -> str | None:
+    """Return why another broker should not be stopped yet after a restart of this one; None if it may be."""
+    state = next((each.state for each in status.brokers if each.id == broker_id), None)
+    if state != UP:
+        return "it is not registered" if state is None else f"it is {state}"
+    behind = [each for each in status.under_replicated if broker_id in each.lacks]
+    if behind:
+        first = f"{behind[0].topic}-{behind[0].partition}"
+        return f"{len(behind)} of its replicas are not in sync, the first is {first}"
+    return None
+
+
 def locations_of(brokers: Iterable[Broker]) -> Locations:
     """Return the racks and nodes of the brokers that are registered."""
     return {each.id: Location(each.rack, each.node) for each in brokers if each.state != DOWN}

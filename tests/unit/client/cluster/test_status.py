@@ -1,7 +1,15 @@
 """What state a cluster is in, by what its brokers have answered."""
 
 from headrace.client.cluster.moves import Reassignment
-from headrace.client.cluster.status import SILENT, UP, Broker, ClusterStatus, PartitionState, cluster_status
+from headrace.client.cluster.status import (
+    SILENT,
+    UP,
+    Broker,
+    ClusterStatus,
+    PartitionState,
+    cluster_status,
+    not_ready,
+)
 from headrace.protocol.ids import TopicPartition
 
 
@@ -113,3 +121,17 @@ def test_replicas_share_a_node_if_another_node_has_none() -> None:
     assert sharing(*two) == [0]
     assert sharing(*two, on(21, None)) == [0, 2, 4], "a broker without a node is one of its own"
     assert sharing(on(1, None), on(2, None), on(11, None)) == []
+
+
+def test_a_broker_is_ready_when_its_own_replicas_are_in_sync() -> None:
+    status = cluster_status(
+        cluster_id="X1",
+        controller=1,
+        nodes=[node(1), node(2), node(3, answers=False)],
+        partitions=[partition(0, 1, (1, 2), (1,)), partition(1, 1, (1, 4), (1,))],
+    )
+    assert not_ready(status, 1) is None
+    assert not_ready(status, 2) == "1 of its replicas are not in sync, the first is orders-0"
+    assert not_ready(status, 3) == "it is silent"
+    assert not_ready(status, 4) == "it is down"
+    assert not_ready(status, 5) == "it is not registered"
