@@ -1,5 +1,7 @@
 """What is wrong with a cluster, in sentences, the worst first."""
 
+from dataclasses import replace
+
 from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState
 from headrace.http.console.views.cluster import needing_care, troubles
 
@@ -43,6 +45,29 @@ def test_the_worst_is_said_first() -> None:
         ("bad", "no broker is the controller"),
         ("bad", "1 partition below min.insync.replicas"),
         ("warn", "2 partitions under-replicated"),
+    ]
+
+
+def test_the_worst_partition_is_the_first_and_internal_topics_are_last_of_their_kind() -> None:
+    def lacking(topic: str, leader: int | None = 1, least: int = 1) -> PartitionState:
+        return PartitionState(
+            topic=topic, partition=0, leader=leader, replicas=(1, 2), in_sync=(1,), min_in_sync=least
+        )
+
+    lazy, gone = [lacking("_a"), lacking("z")], [lacking("__offsets", None), lacking("orders", None)]
+    status = replace(
+        STATUS,
+        offline=tuple(gone),
+        under_min_isr=(lacking("refused", least=2),),
+        under_replicated=(*lazy, lacking("refused", least=2), *gone),
+    )
+
+    assert [each.partition.topic for each in needing_care(status)] == [
+        "orders",
+        "__offsets",
+        "refused",
+        "z",
+        "_a",
     ]
 
 

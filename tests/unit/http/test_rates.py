@@ -1,5 +1,7 @@
 """Rates: the difference of two samples."""
 
+from dataclasses import replace
+
 from headrace.http.metrics.rates import Rate, Sample, between
 
 
@@ -38,3 +40,24 @@ def test_a_broker_that_was_not_there_has_no_rate_yet() -> None:
 
 def test_a_topic_that_is_new_counts_from_nothing() -> None:
     assert between(sample(0, b1=0), sample(1, b1=2, b1_new=2), at_ms=0).topics == {"new": Rate(2, 20, 0)}
+
+
+def test_a_broker_that_was_not_there_adds_nothing_to_the_rate_of_a_topic() -> None:
+    point = between(sample(0, b1=1), sample(1, b1=1, b2=900, b2_orders=900), at_ms=0)
+
+    assert point.topics == {}
+
+
+def test_the_rate_of_a_topic_is_not_known_while_a_broker_does_not_answer() -> None:
+    died = between(sample(0, b1=1, b2=1), sample(1, b1=2), at_ms=0)
+    silent = between(sample(0, b1=1), replace(sample(1, b1=2), registered=frozenset({1, 2})), at_ms=0)
+
+    assert died.as_json("orders")["topic"] is None
+    assert silent.as_json("orders")["topic"] is None
+    assert list(silent.as_json("orders")["brokers"]) == ["1"]
+
+
+def test_a_topic_without_traffic_has_a_rate_of_zero_if_all_brokers_answer() -> None:
+    point = between(sample(0, b1=1), replace(sample(1, b1=1), registered=frozenset({1})), at_ms=0)
+
+    assert point.as_json("orders")["topic"] == {"messages_in": 0.0, "bytes_in": 0.0, "bytes_out": 0.0}

@@ -51,20 +51,14 @@ def read_status(target: Target) -> ClusterStatus:
         except NoController:
             controller, reassignments = None, []
         partitions = read_partitions(found)
-        topics = {each.topic for each in partitions}
-        min_in_sync = {topic: int(value) for topic, _, value in read_configs(brokers, topics, [MIN_IN_SYNC])}
+        partitions = with_min_isr(brokers, partitions, {each.topic for each in partitions})
         eligible = _eligible(brokers, {each.topic for each in partitions if each.leader is None})
         return cluster_status(
             cluster_id=found.cluster_id,
             controller=controller,
             nodes=_nodes(brokers, found),
             partitions=[
-                replace(
-                    each,
-                    min_in_sync=min(min_in_sync.get(each.topic, 1), len(each.replicas)),
-                    eligible=eligible.get(each.topic_partition, ()),
-                )
-                for each in partitions
+                replace(each, eligible=eligible.get(each.topic_partition, ())) for each in partitions
             ],
             reassignments=reassignments,
         )
@@ -85,6 +79,18 @@ def read_partitions(found: MetadataResponse) -> list[PartitionState]:
         for each in topic.partitions
     ]
     return sorted(partitions, key=lambda each: each.topic_partition)
+
+
+def with_min_isr(
+    brokers: Brokers, partitions: Sequence[PartitionState], topics: Iterable[str] | None = None
+) -> list[PartitionState]:
+    """Return the partitions with `min.insync.replicas` of these topics, or of all with an incomplete ISR."""
+    if topics is None:
+        topics = {each.topic for each in partitions if each.lacks}
+    read = {topic: int(value) for topic, _, value in read_configs(brokers, topics, [MIN_IN_SYNC])}
+    return [
+        replace(each, min_in_sync=min(read.get(each.topic, 1), len(each.replicas))) for each in partitions
+    ]
 
 
 def read_reassignments(brokers: Brokers, *, timeout_s: float = CONTROLLER_S) -> list[Reassignment]:

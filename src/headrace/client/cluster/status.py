@@ -10,6 +10,7 @@ from headrace.locations import nodes as node_groups
 from headrace.protocol.ids import TopicPartition
 
 UP, SILENT, DOWN = "up", "silent", "down"
+OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED, HEALTHY = range(4)  # severities, the worst first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,15 @@ class PartitionState:
     @property
     def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def severity(self) -> int:
+        """Return the partition's worst problem; OFFLINE if nobody leads it, whatever the reason."""
+        if self.leader is None:
+            return OFFLINE
+        if len(self.in_sync) < self.min_in_sync:
+            return UNDER_MIN_ISR
+        return UNDER_REPLICATED if self.lacks else HEALTHY
 
     @property
     def lacks(self) -> tuple[int, ...]:

@@ -10,8 +10,14 @@ from typing import Final
 
 from headrace.client.admin.topics import Partition, Spans, read_spans
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
-from headrace.client.cluster.reading import read_configs, read_partitions
-from headrace.client.cluster.status import PartitionState
+from headrace.client.cluster.reading import read_configs, read_partitions, with_min_isr
+from headrace.client.cluster.status import (
+    HEALTHY,
+    OFFLINE,
+    UNDER_MIN_ISR,
+    UNDER_REPLICATED,
+    PartitionState,
+)
 from headrace.client.wire.brokers import QUESTION_S, Brokers
 from headrace.client.wire.requests import nodes_of
 from headrace.protocol.ids import TopicPartition
@@ -22,7 +28,7 @@ SHOWN: Final = ("cleanup.policy", "retention.ms", "retention.bytes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOverview:
-    """A summary of a topic. Bytes and records are None while no broker that has them answers.
+    """A summary of a topic. Bytes and records are None while those of a partition are not known.
 
     Records are offsets that were given out and are still in the log: compaction leaves fewer than that.
     """
@@ -35,11 +41,21 @@ class TopicOverview:
     size_bytes: int | None  # of the leaders
     disk_bytes: int | None  # of all replicas
     under_replicated: int  # partitions
+    under_min_isr: int  # partitions that have a leader and refuse acks=all
     leaderless: int  # partitions, those without a live replica included
     cleanup_policy: str | None
     retention_ms: int | None
     retention_bytes: int | None
     by_partition: tuple[Partition, ...] | None = None  # if requested
+
+    @property
+    def severity(self) -> int:
+        """Return the worst problem of its partitions, as `PartitionState.severity` does."""
+        if self.leaderless:
+            return OFFLINE
+        if self.under_min_isr:
+            return UNDER_MIN_ISR
+        return UNDER_REPLICATED if self.under_replicated else HEALTHY
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +102,16 @@ class TopicList:
                 internal=name in internal,
                 partitions=len(parts),
                 replicas=max(len(each.replicas) for each in parts),
-                records=_sum(spans.records(each.topic_partition) for each in parts),
-                size_bytes=_sum(
-                    taken.get((each.leader, each.topic_partition))
+                records=total(spans.records(each.topic_partition) for each in parts),
+                size_bytes=total(
+                    taken.get((each.leader, each.topic_partition)) if each.leader is not None else None
                     for each in parts
-                    if each.leader is not None
                 ),
-                disk_bytes=_sum(
+                disk_bytes=total(
                     taken.get((broker, each.topic_partition)) for each in parts for broker in each.replicas
                 ),
                 under_replicated=sum(bool(each.lacks) for each in parts),
+                under_min_isr=sum(each.severity == UNDER_MIN_ISR for each in parts),
                 leaderless=sum(each.leader is None for each in parts),
                 cleanup_policy=settings.get((name, "cleanup.policy")),
                 retention_ms=_whole(settings.get((name, "retention.ms"))),
@@ -107,10 +123,10 @@ class TopicList:
 
 
 def read_topics(brokers: Brokers) -> TopicList:
-    """Return all topics, by one request or two."""
+    """Return all topics, by one request or two; a further one if ISRs are not complete."""
     metadata = brokers.metadata(within_s=QUESTION_S)
     partitions: dict[str, list[PartitionState]] = defaultdict(list)
-    for each in read_partitions(metadata):
+    for each in with_min_isr(brokers, read_partitions(metadata)):
         partitions[each.topic].append(each)
     return TopicList(metadata, dict(sorted(partitions.items())))
 
@@ -127,10 +143,14 @@ def _partitions(parts: Iterable[PartitionState], spans: Spans) -> Iterator[Parti
         )
 
 
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    """Return the sum of the numbers that are known; None if none is."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+def total(numbers: Iterable[int | None]) -> int | None:
+    """Return the sum of the numbers; None if one of them is not known."""
+    found = 0
+    for number in numbers:
+        if number is None:
+            return None
+        found += number
+    return found
 
 
 def _whole(text: str | None) -> int | None:

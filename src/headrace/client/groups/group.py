@@ -89,7 +89,12 @@ class Group(Described):
 
     idle_members: int
     partitions: tuple[Progress, ...]
-    total_lag: int
+    total_lag: int  # of the partitions whose lag is known
+
+    @property
+    def known_lag(self) -> int | None:
+        """The lag of the whole group, or None if it is not known."""
+        return lag_of(self.partitions)
 
 
 def summary(found: Described) -> GroupSummary:
@@ -125,6 +130,18 @@ def group(
         partitions=tuple(partitions),
         total_lag=sum(each.lag or 0 for each in partitions),
     )
+
+
+def lag_of(partitions: Iterable[Progress]) -> int | None:
+    """Return the lag of these partitions together.
+
+    It is None if nothing is committed in them, or if the end of a partition with a committed offset is not
+    known. A partition without a committed offset adds nothing.
+    """
+    committed = [each for each in partitions if each.committed is not None]
+    if not committed or any(each.lag is None for each in committed):
+        return None
+    return sum(each.lag or 0 for each in committed)
 
 
 def owners(found: Described) -> dict[TopicPartition, str]:

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from headrace.client.errors import ClientError
 from headrace.client.records.following import read_positions, written
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.records.scanning import Bounds, Scan, scan
@@ -44,6 +45,8 @@ class MessagesAnswer:
     scanned: Scanned
     stopped_by: Literal["end", "limit", "records", "bytes", "time"]
     next: str
+    offline: tuple[int, ...]
+    """Partitions without a leader, which were not searched."""
 
 
 class Search:
@@ -94,6 +97,7 @@ class Search:
         self.bounds = Bounds(found=limit, records=scan, size_bytes=SCANNED_BYTES, time_s=timeout_ms / 1000)
         self.key, self.text = key, text
         self.max_value_bytes = max_value_bytes
+        self.offline: tuple[int, ...] = ()  # after `run`: partitions that have no leader
 
     def run(self, hub: Hub, topic: str) -> Scan[bytes]:
         """Return every message found, as JSON. It blocks, so it is for a thread.
@@ -109,6 +113,9 @@ class Search:
             written_bytes += len(message)
             return message
 
+        partitions = self._readable(hub, topic)
+        if not partitions:
+            return Scan(found=(), records=0, size_bytes=0, took_ms=0, stopped_by="end", next_offsets={})
         return scan(
             hub.reach.connection,
             topic,
@@ -117,9 +124,20 @@ class Search:
             keep=to_json,
             is_full=lambda: written_bytes >= SHOWN_BYTES,
             bounds=self.bounds,
-            partitions=self.partitions,
+            partitions=partitions,
             positions=self.positions,
         )
+
+    def _readable(self, hub: Hub, topic: str) -> list[int]:
+        """Return the partitions to search that have a leader; others do not stop a search."""
+        found = hub.reach.topics.topic(topic).partitions
+        indexes = {each.index for each in found}
+        for each in self.partitions:
+            if each not in indexes:
+                raise ClientError(f"{topic} has no partition {each}, only 0 to {max(indexes)}")
+        wanted = [part for part in found if not self.partitions or part.index in self.partitions]
+        self.offline = tuple(part.index for part in wanted if part.leader is None)
+        return [part.index for part in wanted if part.leader is not None]
 
 
 @router.get(
@@ -146,5 +164,6 @@ def _answer(hub: Hub, topic: str, search: Search) -> bytes:
         "scanned": scanned,
         "stopped_by": found.stopped_by,
         "next": written(found.next_offsets),
+        "offline": search.offline,
     }
     return b'%b,"messages":[%b]}' % (write_json(about)[:-1], b",".join(found.found))

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from headrace.client.admin.topics import Config, Partition, Topic
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
-from headrace.client.cluster.topic_overview import TopicOverview, read_topics
+from headrace.client.cluster.topic_overview import TopicOverview, read_topics, total
 from headrace.http.admin.brokers import ConfigsBody
 from headrace.http.gateway.bodies import (
     INT32,
@@ -40,15 +40,18 @@ class PartitionAnswer(Partition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicAnswer:
-    """A topic with its partitions and its own settings."""
+    """A topic with its partitions and its own settings.
+
+    Records and bytes of the topic are null while those of a partition are not known.
+    """
 
     name: str
     topic_id: str
     internal: bool
     replicas: int
-    records: int
-    size_bytes: int
-    disk_bytes: int
+    records: int | None
+    size_bytes: int | None
+    disk_bytes: int | None
     under_replicated: int
     partitions: tuple[PartitionAnswer, ...]
     configs: dict[str, str]
@@ -182,9 +185,13 @@ def topic_answer(reach: Reach, found: Topic) -> TopicAnswer:
         topic_id=found.topic_id,
         internal=found.internal,
         replicas=found.replicas,
-        records=sum(each.records or 0 for each in partitions),
-        size_bytes=sum(each.size_bytes or 0 for each in partitions),
-        disk_bytes=sum(replica_bytes.values()),
+        records=total(each.records for each in partitions),
+        size_bytes=total(each.size_bytes for each in partitions),
+        disk_bytes=total(
+            replica_bytes.get((broker, TopicPartition(found.name, each.index)))
+            for each in partitions
+            for broker in each.replicas
+        ),
         under_replicated=sum(len(each.in_sync) < len(each.replicas) for each in partitions),
         partitions=partitions,
         configs=dict(found.configs),

@@ -14,7 +14,7 @@ from cachetools import TTLCache
 
 from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError, NoSuchGroup
-from headrace.client.groups.group import Group
+from headrace.client.groups.group import Group, Progress, lag_of
 
 EVERY_S: Final = 2.0
 KEPT: Final = 300  # samples of a group: ten minutes
@@ -27,10 +27,10 @@ Ask = Callable[[Sequence[str]], Sequence[Group]]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A group's lag by topic at one time; None if the cluster did not answer."""
+    """A group's lag by topic at one time; None if the cluster, or a topic's leaders, did not answer."""
 
     at_ms: int
-    topics: dict[str, int] | None
+    topics: dict[str, int | None] | None
 
 
 class TooManyWatched(ClientError):
@@ -109,11 +109,17 @@ class LagSampler:
 
 def sample(now_s: float, group: Group) -> Sample:
     """Return a group's lag by topic: of the topics with the most lag, and of the others together."""
-    lags: dict[str, int] = {}
-    for each in group.partitions:
-        lags[each.topic] = lags.get(each.topic, 0) + (each.lag or 0)
-    ranked = sorted(lags.items(), key=lambda each: (-each[1], each[0]))
+    lags = {topic: lag_of(partitions) for topic, partitions in _by_topic(group).items()}
+    ranked = sorted(lags.items(), key=lambda each: (-(each[1] or 0), each[0]))
     kept = dict(ranked[:TOPICS])
     if len(ranked) > TOPICS:
-        kept["others"] = sum(lag for _, lag in ranked[TOPICS:])
+        others = [lag for _, lag in ranked[TOPICS:]]
+        kept["others"] = None if None in others else sum(lag or 0 for lag in others)
     return Sample(int(now_s * 1000), kept)
+
+
+def _by_topic(group: Group) -> dict[str, list[Progress]]:
+    found: dict[str, list[Progress]] = {}
+    for each in group.partitions:
+        found.setdefault(each.topic, []).append(each)
+    return found

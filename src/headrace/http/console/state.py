@@ -12,6 +12,7 @@ from headrace.client.admin.quotas import ClientQuota
 from headrace.client.admin.users import User
 from headrace.client.cluster.topic_overview import TopicList, TopicOverview
 from headrace.client.transactions.admin import OpenTransactions, Summaries
+from headrace.http.console.diagnosis import Absences
 from headrace.http.console.progress import Pipelines
 from headrace.http.console.sampling import LagSampler
 from headrace.http.console.views.groups import GroupRow
@@ -87,6 +88,7 @@ class Console:
         self.users: Recent[list[User]] = Recent()
         self.acls: Recent[Sequence[AclBinding]] = Recent()
         self.quotas: Recent[list[ClientQuota]] = Recent()
+        self.absences = Absences()
         self.lags = LagSampler(reach.groups.describe)
         self.pipelines = Pipelines(reach.connection)
         reach.at_close(self.lags.close)

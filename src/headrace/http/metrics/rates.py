@@ -43,17 +43,24 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The rates between two samples: of each broker that answered both times, and of topics with traffic."""
+    """The rates between two samples: of each broker that answered both times, and of topics with traffic.
+
+    The point is not complete if a broker has no rate: then the rates of topics and of all brokers together
+    are not known.
+    """
 
     at_ms: int
     brokers: Mapping[int, Rate]
     topics: Mapping[str, Rate]
+    complete: bool = True
 
     def as_json(self, topic: str | None) -> dict[str, Any]:
-        """Return the rates of all brokers, and of `topic` if it is given."""
+        """Return the rates of all brokers, and of `topic` if it is given; null if that is not known."""
         brokers = {str(broker_id): asdict(rate) for broker_id, rate in self.brokers.items()}
-        point: dict[str, Any] = {"at_ms": self.at_ms, "brokers": brokers}
-        return point if topic is None else point | {"topic": asdict(self.topics.get(topic, Rate()))}
+        point: dict[str, Any] = {"at_ms": self.at_ms, "complete": self.complete, "brokers": brokers}
+        if topic is None:
+            return point
+        return point | {"topic": asdict(self.topics.get(topic, Rate())) if self.complete else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,13 @@ class Sample:
     at_s: float
     counts: Mapping[tuple[int, str], Mapping[str, float]] = field(default_factory=dict)
     """By broker and topic; the topic "" has the totals."""
+    registered: frozenset[int] = frozenset()
+    """The brokers that are alive by the metadata, whether they have answered or not."""
+
+    @property
+    def brokers(self) -> set[int]:
+        """The brokers that have answered."""
+        return {broker_id for broker_id, topic in self.counts if not topic}
 
 
 class Rates:
@@ -98,12 +112,14 @@ class Rates:
 
     def _take(self) -> None:
         try:
-            counted = self._counters.count(self._counters.metadata(), list(_COUNTERS))
+            metadata = self._counters.metadata()
+            counted = self._counters.count(metadata, list(_COUNTERS))
         except ClientError as error:
             logger.info("no rates: %s", error)
             self._last = None  # the chart has a gap here instead of an interpolated line
             return
-        sample = Sample(time.monotonic(), _counts(counted))
+        registered = frozenset(each.node_id for each in metadata.brokers)
+        sample = Sample(time.monotonic(), _counts(counted), registered)
         if self._last is not None:
             point = between(self._last, sample, at_ms=time.time_ns() // 1_000_000)
             with self._lock:
@@ -117,11 +133,9 @@ def between(before: Sample, after: Sample, *, at_ms: int) -> Point:
     brokers: dict[int, Rate] = {}
     topics: dict[str, Rate] = {}
     for (broker_id, topic), now in after.counts.items():
-        then = before.counts.get((broker_id, topic))
-        if then is None:
-            if not topic:
-                continue  # the broker did not answer the first time
-            then = dict.fromkeys(now, 0.0)
+        if (broker_id, "") not in before.counts:
+            continue  # the broker did not answer the first time
+        then = before.counts.get((broker_id, topic), dict.fromkeys(now, 0.0))
         grown = {name: (value - then.get(name, 0.0)) / seconds for name, value in now.items()}
         if min(grown.values()) < 0:
             continue
@@ -130,7 +144,8 @@ def between(before: Sample, after: Sample, *, at_ms: int) -> Point:
             brokers[broker_id] = rate
         elif rate != Rate():
             topics[topic] = topics.get(topic, Rate()) + rate
-    return Point(at_ms, brokers, topics)
+    expected = before.brokers | after.brokers | after.registered
+    return Point(at_ms, brokers, topics, complete=bool(expected) and brokers.keys() == expected)
 
 
 def _counts(counted: Counted) -> dict[tuple[int, str], dict[str, float]]:

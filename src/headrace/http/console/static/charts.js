@@ -18,14 +18,15 @@ function rates({ interval_s: interval, points }, pick) {
   const whole = [];
   for (const point of points) {
     const before = whole.at(-1);
-    if (before && point.at_ms - before.at_ms > interval * 2500) whole.push({ at_ms: before.at_ms + interval * 1000, brokers: {} });
+    if (before && point.at_ms - before.at_ms > interval * 2500) whole.push({ at_ms: before.at_ms + interval * 1000, brokers: {}, complete: false });
     whole.push(point);
   }
   const [what, of] = pick.split(" ");
   const times = whole.map((each) => each.at_ms);
   const all = (point, figure) => {
-    const known = of === "topic" ? [point.topic].filter(Boolean) : Object.values(point.brokers);
-    return known.length ? known.reduce((sum, each) => sum + each[figure], 0) : null;
+    if (!point.complete) return null;  // a broker did not answer: the sum is not known
+    const known = of === "topic" ? [point.topic] : Object.values(point.brokers);
+    return known.reduce((sum, each) => sum + each[figure], 0);
   };
   if (of !== "brokers") {
     const figures = FIGURES[what] ?? [["in", "messages_in"]];

@@ -17,6 +17,7 @@ from headrace.http.console.tables import Table, table_of
 from headrace.http.current import clients_of
 from headrace.http.gateway.bodies import BrokerId
 from headrace.http.reach import Reach, ReachDep
+from headrace.protocol.ids import TopicPartition
 
 DISK_S: Final = 15.0  # for which sizes are kept: with many partitions they take long to read
 
@@ -38,6 +39,11 @@ class Care:
     partition: PartitionState
     tags: Sequence[tuple[str, str]]
 
+    @property
+    def rank(self) -> tuple[int, bool, TopicPartition]:
+        """The sort key by which the worst is the first; of what is equally bad, internal topics are last."""
+        return self.partition.severity, is_internal(self.partition.topic), self.partition.topic_partition
+
 
 @router.get("/ui")
 async def bare() -> Response:
@@ -52,9 +58,9 @@ def cluster(request: Request, reach: ReachDep) -> Response:
     care = table_of(
         request,
         needing_care(status),
-        {"place": lambda each: each.partition.topic_partition},
+        {"worst": lambda each: each.rank},
         text=lambda each: each.partition.topic,
-        sort="place",
+        sort="worst",
         prefix="care-",
         size=25,
     )
@@ -92,8 +98,13 @@ def troubles(status: ClusterStatus) -> Iterator[Trouble]:
         )
 
 
+def is_internal(topic: str) -> bool:
+    """Return whether the name of a topic begins with `_`, as those of brokers and of the gateway do."""
+    return topic.startswith("_")
+
+
 def needing_care(status: ClusterStatus) -> list[Care]:
-    """Return every partition with a problem, once, with all its problems."""
+    """Return every partition with a problem, once, with all its problems, the worst first."""
     lists = (
         ("bad", "offline", status.offline),
         ("bad", "no leader", status.leaderless),
@@ -104,7 +115,7 @@ def needing_care(status: ClusterStatus) -> list[Care]:
     for tone, name, partitions in lists:
         for each in partitions:
             found.setdefault(each.topic_partition, (each, []))[1].append((tone, name))
-    return [Care(partition, tags) for partition, tags in found.values()]
+    return sorted((Care(*each) for each in found.values()), key=lambda each: each.rank)
 
 
 def _disk(reach: Reach, up: Container[int]) -> dict[int, int]:

@@ -81,7 +81,7 @@ def _rows(reach: Reach, names: list[str]) -> list[GroupRow]:
             state=each.state,
             members=len(each.members),
             topics=tuple(sorted({at.topic for at in each.partitions})),
-            lag=each.total_lag,
+            lag=each.known_lag,
         )
         for each in _existing(reach, names)
     ]
@@ -159,7 +159,7 @@ def lag_history(name: GroupName, request: Request) -> LagHistory:
 
 
 def history_of(name: str, samples: list[Sample]) -> LagHistory:
-    """Return samples as series; a topic has 0 before the group had offsets of it."""
+    """Return samples as series; the lag of a topic is null while the group had no offsets of it."""
     newest = next((each.topics for each in reversed(samples) if each.topics is not None), {})
     topics = dict.fromkeys([*newest, *(topic for each in samples for topic in each.topics or ())])
     return LagHistory(
@@ -169,7 +169,7 @@ def history_of(name: str, samples: list[Sample]) -> LagHistory:
         series=[
             Series(
                 name=topic,
-                values=[None if each.topics is None else each.topics.get(topic, 0) for each in samples],
+                values=[None if each.topics is None else each.topics.get(topic) for each in samples],
             )
             for topic in topics
         ],

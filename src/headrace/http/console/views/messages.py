@@ -9,7 +9,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
+from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.records.following import written
 from headrace.client.records.scanning import Scan
 from headrace.http.admin import topics
@@ -41,7 +41,7 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
     try:
         form = search_form.read(request.query_params)
         found, rows = await hub.search(partial(_found, hub, topic, form))
-    except (NoSuchTopic, Unreachable):
+    except NoSuchTopic:
         raise
     except ClientError as error:
         problem = str(error)

@@ -28,20 +28,23 @@ PipelineName = Annotated[str, Path(description="The pipeline.", min_length=1, ma
 
 
 class Query(BaseModel):
-    """A query of a pipeline after its last batch; rates are zero while no rows arrive."""
+    """A query of a pipeline after its last batch; rates are zero while no rows arrive.
+
+    Figures of batches are null before the first one.
+    """
 
     name: str
     group: str  # the full name, which is also that of its consumer group
     state: str
     at_ms: int
     batch: int | None
-    rows_per_s: float
-    written_per_s: float
+    rows_per_s: float | None
+    written_per_s: float | None
     rows: int
     written: int
-    lag: int
+    lag: int | None
     lags: dict[str, int]
-    took_ms: int
+    took_ms: int | None
     state_rows: int
     state_bytes: int
     watermark: str
@@ -151,19 +154,20 @@ def _pipelines(progress: Iterable[Progress]) -> list[Pipeline]:
 def _query(pipeline: str, figures: Figures, state: str) -> Query:
     last = figures.last or Progress(pipeline=pipeline, query=figures.query, event="", at_ms=0)
     moving = figures.is_moving and state == "running"
+    known = figures.last is not None
     return Query(
         name=figures.query.removeprefix(f"{pipeline}."),
         group=figures.query,
         state=figures.event if state == "running" and figures.event in {"idle", "restarting"} else state,
         at_ms=figures.at_ms,
-        batch=None if figures.last is None else last.batch,
-        rows_per_s=last.rows_per_s if moving else 0,
-        written_per_s=last.written_per_s if moving else 0,
+        batch=last.batch if known else None,
+        rows_per_s=(last.rows_per_s if moving else 0) if known else None,
+        written_per_s=(last.written_per_s if moving else 0) if known else None,
         rows=figures.rows,
         written=figures.written,
-        lag=last.lag,
+        lag=last.lag if known else None,
         lags=dict(last.lags),
-        took_ms=last.took_ms,
+        took_ms=last.took_ms if known else None,
         state_rows=last.state_rows,
         state_bytes=last.state_bytes,
         watermark="" if last.watermark.startswith("1970-") else last.watermark,

@@ -1,18 +1,23 @@
 """One topic: its partitions, settings and groups. Its messages have their own view."""
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from headrace.client.admin.topics import Config
+from headrace.client.cluster.reading import MIN_IN_SYNC
+from headrace.client.groups.group import lag_of
 from headrace.http.admin import topics
 from headrace.http.admin.topics import TopicAnswer
+from headrace.http.console.diagnosis import Finding, diagnose, states
 from headrace.http.console.formats import UNKNOWN
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.console.views.cluster import settings_table
 from headrace.http.console.views.groups import GroupRow, described
+from headrace.http.current import clients_of
 from headrace.http.gateway.bodies import TopicName
 from headrace.http.reach import Reach, ReachDep
 from headrace.protocol.ids import TopicPartition
@@ -20,6 +25,7 @@ from headrace.protocol.ids import TopicPartition
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _PARTITION_COLUMNS = {
+    "worst": lambda each: (each.leader is not None, len(each.in_sync) - len(each.replicas), each.index),
     "index": lambda each: each.index,
     "leader": lambda each: each.leader,
     "start": lambda each: each.start_offset,
@@ -37,7 +43,7 @@ def partitions(request: Request, name: TopicName, reach: ReachDep) -> Response:
         found.partitions,
         _PARTITION_COLUMNS,
         text=lambda each: str(each.index),
-        sort="index",
+        sort="worst",
         size=100,
     )
     return topic_page(request, reach, "Partitions", found, table=table)
@@ -70,7 +76,7 @@ def groups(request: Request, name: TopicName, reach: ReachDep) -> Response:
             name=each.name,
             state=each.state,
             members=len(each.members),
-            lag=sum(at.lag or 0 for at in each.partitions if at.topic == name),
+            lag=lag_of(at for at in each.partitions if at.topic == name),
         )
         for each in every
         if any(at.topic == name for at in each.partitions)
@@ -96,9 +102,11 @@ def producers(
 ) -> Response:
     """Producers with hanging transactions come first, then those with other open ones."""
     found = topics.topic(name, reach)
-    index = int(partition or 0)
-    active = reach.transactions.active_producers(name, index)
+    led = [each.index for each in found.partitions if each.leader is not None]
+    index = int(partition or min(led, default=0))
     at = TopicPartition(name, index)
+    offline = any(each.index == index and each.leader is None for each in found.partitions)
+    active = [] if offline else reach.transactions.active_producers(name, index)
     table = table_of(
         request,
         active,
@@ -113,7 +121,7 @@ def producers(
         found,
         table=table,
         partition=index,
-        end=reach.transactions.ends([at])[at],
+        end=None if offline else reach.transactions.ends([at])[at],
         hanging=sum(each.hanging is True for each in active),
         unknown=any(each.hanging is None for each in active),
     )
@@ -128,14 +136,24 @@ def topic_page(
     known: list[Config] | None = None,
     **context: Any,
 ) -> Response:
-    """Return a tab of a topic's page."""
+    """Return a tab of a topic's page, which says what is wrong with its partitions."""
     configs = reach.topics.configs(topic.name) if known is None else known
+    values = {each.name: each.value for each in configs}
     return page(
         request,
         f"topic_{tab.lower()}.html",
         title=f"{topic.name}: {tab.lower()}",
         topic=topic,
         tab=tab,
-        policy=next((each.value for each in configs if each.name == "cleanup.policy"), None) or UNKNOWN,
+        policy=values.get("cleanup.policy") or UNKNOWN,
+        findings=_findings(request, reach, topic, int(values.get(MIN_IN_SYNC) or 1)),
         **context,
     )
+
+
+def _findings(request: Request, reach: Reach, topic: TopicAnswer, min_in_sync: int) -> list[Finding]:
+    live = {each.id for each in reach.brokers.nodes()}
+    now_ms = time.time_ns() // 1_000_000
+    replicas = {broker for each in topic.partitions for broker in each.replicas}
+    since_ms = clients_of(request).console.absences.note(replicas, live, now_ms)
+    return diagnose(states(topic.name, topic.partitions, min_in_sync), live, since_ms, now_ms)

@@ -13,6 +13,7 @@ from headrace.client.cluster.topic_overview import TopicList, TopicOverview, rea
 from headrace.client.wire.brokers import Brokers
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import Table, table_of
+from headrace.http.console.views.cluster import is_internal
 from headrace.http.current import clients_of
 from headrace.http.reach import ReachDep
 
@@ -24,15 +25,15 @@ COLUMNS: Final = {
     "replicas": lambda each: each.replicas,
     "records": lambda each: each.records,
     "size": lambda each: each.size_bytes,
-    "sick": lambda each: each.under_replicated + each.leaderless,
+    "worst": lambda each: (each.severity, is_internal(each.name), each.name),
 }
-METADATA_COLUMNS: Final = {"name", "partitions", "replicas", "sick"}
+METADATA_COLUMNS: Final = {"name", "partitions", "replicas", "worst"}
 """To sort by another column, it has to be read for all topics."""
 
 
 @router.get("/ui/topics")
 def topics(request: Request, reach: ReachDep) -> Response:
-    """Topics whose names begin with `_` are internal, and hidden unless the address has `internal`."""
+    """The worst come first. Internal topics are hidden unless the address has `internal`."""
     hidden = "internal" not in request.query_params
     found: TopicList = clients_of(request).console.topics.get(request, lambda: read_topics(reach.brokers))
     rows = found.rows
@@ -44,9 +45,9 @@ def topics(request: Request, reach: ReachDep) -> Response:
             request,
             reach.brokers,
             found,
-            [each for each in rows if not (hidden and each.name.startswith("_"))],
+            [each for each in rows if not (hidden and is_internal(each.name))],
         ),
-        internal=sum(each.name.startswith("_") for each in rows),
+        internal=sum(is_internal(each.name) for each in rows),
         hidden=hidden,
     )
 
@@ -54,14 +55,14 @@ def topics(request: Request, reach: ReachDep) -> Response:
 def _table(
     request: Request, brokers: Brokers, found: TopicList, shown: Sequence[TopicOverview]
 ) -> Table[TopicOverview]:
-    by_metadata = request.query_params.get("sort", "name").removeprefix("-") in METADATA_COLUMNS
+    by_metadata = request.query_params.get("sort", "worst").removeprefix("-") in METADATA_COLUMNS
     if not by_metadata:
         names = {each.name for each in shown}
         every: list[TopicOverview] = clients_of(request).console.whole_topics.get(
             request, lambda: found.complete(brokers)
         )
         shown = [each for each in every if each.name in names]
-    table = table_of(request, shown, COLUMNS, text=lambda each: each.name, sort="name")
+    table = table_of(request, shown, COLUMNS, text=lambda each: each.name, sort="worst")
     if not by_metadata:
         return table
     return table.with_rows(found.complete(brokers, [each.name for each in table.rows]))
