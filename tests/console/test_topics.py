@@ -65,27 +65,62 @@ def test_internal_topics_are_shown_to_those_who_ask(reader: Reader) -> None:
 
 
 def test_a_topic_is_made_as_the_form_says(reader: Reader, admin: Admin) -> None:
-    reader.open("/ui/topics")
-    dialog = reader.dialog("Create topic")
-    dialog.get_by_label("Name").fill("made-here")
-    dialog.get_by_label("Partitions").fill("4")
-    dialog.get_by_label("Kept for").select_option("1 day")
-    dialog.get_by_role("button", name="Create").click()
+    page = reader.open("/ui/topics")
+    page.get_by_role("link", name="Create topic").click()
+    page.get_by_role("textbox", name="Name", exact=True).fill("made-here")
+    page.get_by_role("spinbutton", name="Partitions").fill("4")
+    page.get_by_label("retention.ms", exact=True).fill("86400000")
+    page.get_by_text("All other settings").click()
+    page.get_by_label("preallocate").select_option("true")
+    page.get_by_role("button", name="Create").click()
     expect(reader.page).to_have_url(re.compile("/ui/topics/made-here$"))
     expect(reader.page.locator("#toast")).to_have_text("The topic is there")
     made = admin.describe_topic("made-here")
     assert len(made.partitions) == 4
-    assert made.configs == {"retention.ms": "86400000"}
+    assert made.configs == {"retention.ms": "86400000", "preallocate": "true"}
     admin.delete_topic("made-here")
 
 
 def test_a_topic_that_exists_is_refused_with_a_sentence(reader: Reader) -> None:
-    reader.open("/ui/topics")
-    dialog = reader.dialog("Create topic")
-    dialog.get_by_label("Name").fill("orders")
-    dialog.get_by_role("button", name="Create").click()
-    expect(dialog.get_by_role("alert")).to_have_text("topic orders exists already")
+    page = reader.open("/ui/new-topic")
+    page.get_by_role("textbox", name="Name", exact=True).fill("orders")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#name-problem")).to_have_text("topic orders exists already")
     reader.forgive(409)
+
+
+def test_every_setting_of_a_new_topic_has_a_description_a_type_and_a_default(reader: Reader) -> None:
+    page = reader.open("/ui/new-topic")
+    about = page.locator(".setting .about").all_text_contents()
+    assert len(about) > 30
+    assert [each for each in about if "Default:" not in each or len(each) < 40] == []
+    expect(page.locator("[id='setting-retention.ms-about']")).to_have_text(
+        "The retention time; -1: unlimited. Whole number (long). Default: 604800000 (7 d)."
+    )
+
+
+def test_an_invalid_setting_of_a_new_topic_is_refused_at_its_field(reader: Reader, admin: Admin) -> None:
+    page = reader.open("/ui/new-topic")
+    page.get_by_role("textbox", name="Name", exact=True).fill("never-made")
+    page.get_by_text("All other settings").click()
+    page.get_by_label("compression.type", exact=True).fill("rar")
+    page.get_by_text("All other settings").click()
+    page.get_by_role("button", name="Create").click()
+    field = page.get_by_label("compression.type", exact=True)
+    expect(field).to_be_focused()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("[id='setting-compression.type-problem']")).to_contain_text("rar")
+    assert "never-made" not in {each.name for each in admin.list_topics()}
+    reader.forgive(400)
+
+
+def test_more_replicas_than_brokers_are_refused_at_their_field(reader: Reader) -> None:
+    page = reader.open("/ui/new-topic")
+    page.get_by_role("textbox", name="Name", exact=True).fill("never-made")
+    page.get_by_role("spinbutton", name="Replicas").fill("9")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#replicas-problem")).to_contain_text("replication factor 9")
+    reader.forgive(400)
 
 
 def test_deleting_a_topic_asks_for_its_name_first(reader: Reader, admin: Admin, scratch: str) -> None:
@@ -132,7 +167,7 @@ def test_partitions_are_added(reader: Reader, admin: Admin, scratch: str) -> Non
 
 def test_a_setting_is_changed_and_given_back(reader: Reader, admin: Admin, scratch: str) -> None:
     page = reader.open(f"/ui/topics/{scratch}/settings?q=retention.ms")
-    row = page.locator("#settings tr", has_text="retention.ms").last
+    row = page.locator("#settings tr", has=page.get_by_label("Change retention.ms", exact=True))
     dialog = reader.dialog("Change retention.ms")
     expect(dialog.get_by_role("button", name="Give back")).to_have_count(0)
     dialog.get_by_label("Value").fill("3600000")
@@ -151,7 +186,8 @@ def test_a_setting_that_cannot_be_is_refused_with_a_sentence(reader: Reader, scr
     dialog = reader.dialog("Change retention.ms")
     dialog.get_by_label("Value").fill("soon")
     dialog.get_by_role("button", name="Set", exact=True).click()
-    expect(dialog.get_by_role("alert")).to_contain_text("soon")
+    expect(dialog.locator("#setting-problem")).to_contain_text("soon")
+    expect(dialog.get_by_label("Value")).to_be_focused()
     reader.forgive(400)
 
 
@@ -159,7 +195,7 @@ def test_a_brokers_setting_is_changed(reader: Reader) -> None:
     page = reader.open("/ui/brokers/1?q=log.retention.ms")
     row = page.locator("#settings tbody tr").first
     before = row.locator("td .mono").first.inner_text()
-    name = row.locator("th").inner_text()
+    name = row.locator("th .mono").first.inner_text()
     dialog = reader.dialog(f"Change {name}")
     dialog.get_by_label("Value").fill("12345")
     dialog.get_by_role("button", name="Set", exact=True).click()

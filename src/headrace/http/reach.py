@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 
 from headrace.client.admin.acls import AclAdmin
 from headrace.client.admin.admin import Admin
+from headrace.client.admin.documented import DocumentedConfigs
 from headrace.client.admin.quotas import QuotaAdmin
 from headrace.client.admin.topics import TopicAdmin
 from headrace.client.admin.users import UserAdmin
@@ -39,6 +40,7 @@ class Reach:
         made = ConnectionSettings(settings.bootstrap, self._security)
         self.brokers = Brokers(made, answer_s=SILENCE_S, client_id=CLIENT_ID)
         self.topics = TopicAdmin(self.brokers)
+        self.documented = DocumentedConfigs(self.brokers)
         self.groups = GroupAdmin(self.brokers)
         self.transactions = TransactionAdmin(self.brokers)
         self.users = UserAdmin(self.brokers)

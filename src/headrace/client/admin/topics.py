@@ -37,7 +37,7 @@ from headrace.protocol.schema.delete_records import (
     DeleteRecordsTopic,
 )
 from headrace.protocol.schema.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
+from headrace.protocol.schema.describe_configs import DescribeConfigsResourceResult, DescribeConfigsResponse
 from headrace.protocol.schema.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -365,16 +365,18 @@ def topic_of(found: MetadataResponseTopic, name: str) -> Topic:
 def _configs(answer: DescribeConfigsResponse, what: str) -> list[Config]:
     (found,) = answer.results
     _check(found, what)
-    return [
-        Config(
-            name=each.name,
-            value=each.value,
-            source=_SOURCES.get(each.config_source, "unknown"),
-            is_default=each.config_source == _DEFAULT,
-            read_only=each.read_only,
-        )
-        for each in sorted(found.configs, key=lambda each: each.name)
-    ]
+    return [Config(**config_of(each)) for each in sorted(found.configs, key=lambda each: each.name)]
+
+
+def config_of(found: DescribeConfigsResourceResult) -> dict[str, Any]:
+    """Return the fields of a Config."""
+    return {
+        "name": found.name,
+        "value": found.value,
+        "source": _SOURCES.get(found.config_source, "unknown"),
+        "is_default": found.config_source == _DEFAULT,
+        "read_only": found.read_only,
+    }
 
 
 def _check(result: Any, what: str) -> None:

@@ -35,7 +35,8 @@ function open(opener) {
   const dialog = document.getElementById(opener.dataset.open);
   const form = dialog.querySelector("form");
   form?.reset();
-  for (const said of dialog.querySelectorAll(".problem, .well")) said.textContent = "";
+  for (const said of dialog.querySelectorAll(".problem, .field-problem, .well")) said.textContent = "";
+  for (const field of dialog.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
   for (const field of dialog.querySelectorAll("[data-must]")) field.form.querySelector("[type=submit]").disabled = true;
   if (opener.dataset.must) for (const field of dialog.querySelectorAll("[data-must]")) field.dataset.must = opener.dataset.must;
   for (const [key, value] of Object.entries(opener.dataset)) {
@@ -81,15 +82,40 @@ export async function submit(form, send, given) {
   const problem = form.querySelector(".problem");
   const buttons = form.querySelectorAll("button");
   problem.textContent = "";
+  clear(form);
   for (const each of buttons) each.disabled = true;
   try {
     const answer = await ask(method, url, given);
     done(form, answer);
   } catch (error) {
-    problem.textContent = error.message;
+    if (!tell(form, error.message)) problem.textContent = error.message;
   } finally {
     for (const each of buttons) each.disabled = false;
   }
+}
+
+function clear(form) {
+  for (const each of form.querySelectorAll(".field-problem")) each.textContent = "";
+  for (const each of form.querySelectorAll("[aria-invalid]")) each.removeAttribute("aria-invalid");
+}
+
+// Show a refusal at the field that it is about: the one with the longest word of `data-about` in the message.
+function tell(form, message) {
+  let best = null;
+  let longest = 0;
+  for (const field of form.querySelectorAll("[data-about], [aria-describedby='setting-problem']")) {
+    const words = field.dataset.about?.split(",") ?? [form.elements.name.value];
+    for (const word of words) {
+      if (word.length > longest && message.includes(word)) [best, longest] = [field, word.length];
+    }
+  }
+  const place = best && document.getElementById(best.getAttribute("aria-describedby").split(" ").at(-1));
+  if (!place) return false;
+  best.setAttribute("aria-invalid", "true");
+  best.closest("details:not([open])")?.setAttribute("open", "");
+  place.textContent = message;
+  best.focus();
+  return true;
 }
 
 function done(form, answer) {

@@ -1,5 +1,6 @@
 """The overview: brokers, controller, partitions with problems, and throughput; and one broker."""
 
+import time
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +8,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from headrace.client.admin.topics import Config
+from headrace.client.admin.documented import DocumentedConfig
 from headrace.client.cluster.log_dirs import read_log_dirs
 from headrace.client.cluster.status import DOWN, SILENT, UP, ClusterStatus, PartitionState
 from headrace.http.admin import brokers
@@ -55,6 +56,9 @@ def cluster(request: Request, reach: ReachDep) -> Response:
     with reach.cluster() as found:
         status = found.status()
     up = {each.id for each in status.brokers if each.state == UP}
+    registered = {each.id for each in status.brokers if each.state != DOWN}
+    every = {each.id for each in status.brokers}
+    clients_of(request).console.absences.note(every, registered, time.time_ns() // 1_000_000)
     care = table_of(
         request,
         needing_care(status),
@@ -137,7 +141,7 @@ def broker(request: Request, broker_id: BrokerId, reach: ReachDep) -> Response:
         title=f"Broker {broker_id}",
         broker=found.broker,
         directories=found.log_dirs,
-        configs=settings_table(request, reach.topics.broker_configs(broker_id)) if answers else None,
+        configs=settings_table(request, reach.documented.of_broker(broker_id)) if answers else None,
         only_set="set" in request.query_params,
         owner="broker",
         change=f"/api/v1/brokers/{broker_id}/configs",
@@ -145,7 +149,7 @@ def broker(request: Request, broker_id: BrokerId, reach: ReachDep) -> Response:
     )
 
 
-def settings_table(request: Request, configs: Sequence[Config]) -> Table[Config]:
+def settings_table(request: Request, configs: Sequence[DocumentedConfig]) -> Table[DocumentedConfig]:
     """Return the settings; with `set` in the address, only those that are not the default."""
     only_set = "set" in request.query_params
     return table_of(

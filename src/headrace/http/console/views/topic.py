@@ -1,6 +1,7 @@
 """One topic: its partitions, settings and groups. Its messages have their own view."""
 
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -52,7 +53,7 @@ def partitions(request: Request, name: TopicName, reach: ReachDep) -> Response:
 @router.get("/ui/topics/{name}/settings")
 def settings(request: Request, name: TopicName, reach: ReachDep) -> Response:
     found = topics.topic(name, reach)
-    configs = reach.topics.configs(name)
+    configs = reach.documented.of_topic(name)
     return topic_page(
         request,
         reach,
@@ -133,7 +134,7 @@ def topic_page(
     tab: str,
     topic: TopicAnswer,
     *,
-    known: list[Config] | None = None,
+    known: Sequence[Config] | None = None,
     **context: Any,
 ) -> Response:
     """Return a tab of a topic's page, which says what is wrong with its partitions."""

@@ -27,6 +27,14 @@ COLUMNS: Final = {
     "size": lambda each: each.size_bytes,
     "worst": lambda each: (each.severity, is_internal(each.name), each.name),
 }
+COMMON: Final = (
+    "cleanup.policy",
+    "retention.ms",
+    "retention.bytes",
+    "min.insync.replicas",
+    "max.message.bytes",
+)
+"""The settings that the form of a new topic shows first."""
 METADATA_COLUMNS: Final = {"name", "partitions", "replicas", "worst"}
 """To sort by another column, it has to be read for all topics."""
 
@@ -49,6 +57,19 @@ def topics(request: Request, reach: ReachDep) -> Response:
         ),
         internal=sum(is_internal(each.name) for each in rows),
         hidden=hidden,
+    )
+
+
+@router.get("/ui/new-topic")
+def new_topic(request: Request, reach: ReachDep) -> Response:
+    """The form that creates a topic, with every setting that it can have."""
+    return page(
+        request,
+        "new_topic.html",
+        title="Create a topic",
+        configs=reach.documented.of_new_topic(),
+        common=COMMON,
+        brokers=len(reach.brokers.nodes()),
     )
 
 

@@ -1,0 +1,159 @@
+"""Settings with their types, defaults and descriptions, as brokers document them (DescribeConfigs v3).
+
+DocumentedConfigs(Brokers("127.0.0.1:9092")).of_topic("orders")[0].documentation
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from headrace.client.admin.topics import Config, TopicAdmin, config_of
+from headrace.client.errors import ClientError, raise_for
+from headrace.client.wire.brokers import QUESTION_S, Brokers
+from headrace.client.wire.requests import BROKER, TOPIC, describe_configs_request
+from headrace.protocol.schema.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+
+TYPES: Final = {1: "boolean", 2: "string", 3: "int", 4: "short", 5: "long", 6: "double", 7: "list"}
+TYPES_OF_TEXT: Final = {8: "class", 9: "password"}
+_OF_TOPIC, _DEFAULT = 1, 5  # sources of a value
+_TRIED: Final = "headrace-new-topic"  # the name of a topic that is checked and never created
+_BROKER_NAMES: Final = {
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.message.bytes": "message.max.bytes",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "segment.index.bytes": "log.index.size.max.bytes",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms",
+}
+"""Kafka's broker settings that are defaults of topic settings, where they are not `log.` and the name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentedConfig(Config):
+    """A setting, and what its broker says about it; old brokers say nothing.
+
+    The default is the value that a topic has unless its own is set, or that a broker has by its code.
+    """
+
+    type: str = ""
+    default: str | None = None
+    documentation: str = ""
+    sensitive: bool = False
+
+
+class DocumentedConfigs:
+    """Documented settings, for any number of threads."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+
+    def of_topic(self, name: str) -> list[DocumentedConfig]:
+        """Return every setting of a topic, by name; NoSuchTopic if there is none."""
+        request = _request(TOPIC, name)
+        answer: DescribeConfigsResponse = self._brokers.decided(
+            lambda at: at.ask(request), within_s=QUESTION_S
+        )
+        return _documented(answer, name)
+
+    def of_broker(self, broker_id: int) -> list[DocumentedConfig]:
+        """Return every setting of a broker, by name, as the broker itself has it."""
+        node = TopicAdmin(self._brokers).broker(broker_id)
+        answer = self._brokers.at(node.address, _request(BROKER, str(broker_id)))
+        return _documented(answer, f"broker {broker_id}")
+
+    def of_new_topic(self) -> list[DocumentedConfig]:
+        """Return the settings that a new topic can have, with the values that it would get as defaults.
+
+        Brokers document the settings of topics that exist: any will do, because its own values are left out.
+        On a cluster without topics the brokers' own settings have the descriptions.
+        """
+        admin = TopicAdmin(self._brokers)
+        names = sorted(admin.names(), key=lambda each: (each.startswith("_"), each))
+        for name in names[:3]:
+            try:
+                return [_as_new(each) for each in self.of_topic(name)]
+            except ClientError:
+                continue  # it was deleted meanwhile, or the user may not describe it
+        return self._of_first_topic(admin)
+
+    def _of_first_topic(self, admin: TopicAdmin) -> list[DocumentedConfig]:
+        checked = admin.check(_TRIED, partitions=None, replicas=None, configs={}).configs or ()
+        known = self._of_any_broker()
+        found = []
+        for each in sorted(checked, key=lambda each: each.name):
+            about = _about(each.name, known)
+            found.append(
+                DocumentedConfig(
+                    name=each.name,
+                    value=each.value,
+                    source="default",
+                    is_default=True,
+                    read_only=False,
+                    type=about.type if about else "",
+                    default=each.value,
+                    documentation=about.documentation if about else "",
+                )
+            )
+        return found
+
+    def _of_any_broker(self) -> Mapping[str, DocumentedConfig]:
+        nodes = self._brokers.nodes()
+        try:
+            return {each.name: each for each in self.of_broker(nodes[0].id)} if nodes else {}
+        except ClientError:
+            return {}  # the user may not describe brokers: the settings have no descriptions
+
+
+def _about(name: str, of_broker: Mapping[str, DocumentedConfig]) -> DocumentedConfig | None:
+    for each in (_BROKER_NAMES.get(name, name), f"log.{name}", name):
+        if each in of_broker:
+            return of_broker[each]
+    return None
+
+
+def _as_new(found: DocumentedConfig) -> DocumentedConfig:
+    return replace(found, value=found.default, source="default", is_default=True)
+
+
+def _request(resource_type: int, name: str) -> DescribeConfigsRequest:
+    resources: Iterable[DescribeConfigsResource] = describe_configs_request(resource_type, [name]).resources
+    return DescribeConfigsRequest(
+        resources=list(resources), include_synonyms=True, include_documentation=True
+    )
+
+
+def _documented(answer: DescribeConfigsResponse, what: str) -> list[DocumentedConfig]:
+    (found,) = answer.results
+    raise_for(found.error_code, found.error_message, what)
+    is_topic = found.resource_type == TOPIC
+    return [
+        DocumentedConfig(
+            **config_of(each),
+            type=(TYPES | TYPES_OF_TEXT).get(each.config_type, ""),
+            default=_default(each, is_topic=is_topic),
+            documentation=each.documentation or "",
+            sensitive=each.is_sensitive,
+        )
+        for each in sorted(found.configs, key=lambda each: each.name)
+    ]
+
+
+def _default(found: DescribeConfigsResourceResult, *, is_topic: bool) -> str | None:
+    """Return the first synonym that is not the topic's own, or of a broker the last, which is in its code."""
+    if is_topic:
+        others = [each for each in found.synonyms if each.source != _OF_TOPIC]
+    else:
+        others = [each for each in found.synonyms if each.source == _DEFAULT]
+    if others:
+        return others[0].value
+    return found.value if found.config_source == _DEFAULT else None
