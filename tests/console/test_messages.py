@@ -106,6 +106,47 @@ def test_a_message_opens_to_all_there_is_of_it(reader: Reader) -> None:
     expect(first.locator(".value-about")).to_contain_text("json")
 
 
+def test_messages_are_filtered_by_an_expression_and_downloaded(reader: Reader) -> None:
+    page = reader.open("/ui/topics/orders")
+    page.get_by_role("textbox", name="Filter").fill("partition == 2 && offset < 3")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#messages details")).to_have_count(3)
+    expect(page.get_by_role("textbox", name="Filter")).to_have_value("partition == 2 && offset < 3")
+    page.get_by_text("Download", exact=True).click()
+    with page.expect_download() as caught:
+        page.get_by_role("link", name="JSON", exact=True).click()
+    assert caught.value.suggested_filename == "orders.json"
+    found = json.loads(caught.value.path().read_text())
+    assert sorted(each["offset"] for each in found["messages"]) == [0, 1, 2]
+
+
+def test_a_filter_that_is_no_expression_is_answered_with_a_sentence(reader: Reader) -> None:
+    page = reader.open("/ui/topics/orders?filter=value.total%20%3E")
+    expect(page.locator("p.problem")).to_contain_text("the filter is not valid: at 1:14: Syntax error")
+
+
+def test_a_message_has_a_page_with_its_bytes_and_a_link_to_its_schema(reader: Reader) -> None:
+    page = reader.open("/ui/topics/orders?where=offset&offset=3&partition=0&limit=20")
+    first = page.locator("#messages details").first
+    first.locator("summary").click()
+    first.get_by_role("link", name="Hex").click()
+    expect(page.locator("h1")).to_have_text("Partition 0, offset 3")
+    expect(page.locator("pre.hex").first).to_contain_text("00000000  ")
+    page.get_by_role("link", name="Next offset").click()
+    expect(page.locator("h1")).to_have_text("Partition 0, offset 4")
+    expect(page.get_by_role("link", name="Hex")).to_have_attribute("aria-current", "page")
+
+
+def test_a_message_links_to_the_schema_that_encoded_it(reader: Reader) -> None:
+    page = reader.page
+    latest = page.request.get(f"{reader.url}/subjects/orders-value/versions/latest").json()
+    reader.open(f"/ui/schema-ids/{latest['id']}?subject=orders-value")
+    expect(page).to_have_url(re.compile(rf"/ui/schemas/orders-value\?version={latest['version']}$"))
+    reader.open("/ui/schema-ids/999999")
+    expect(page.locator(".empty p").first).to_contain_text("there is no schema 999999 in the registry")
+    reader.forgive(404)
+
+
 def test_hostile_keys_values_and_headers_are_text(reader: Reader) -> None:
     page = reader.open("/ui/topics/customers?partition=0")
     hostile = page.locator("#messages details", has_text="<script>").first

@@ -16,8 +16,10 @@ from headrace.http.admin import (
     acls,
     brokers,
     cluster,
+    download,
     groups,
     messages,
+    one_message,
     quotas,
     search,
     tail,
@@ -48,7 +50,21 @@ from headrace.http.users.pool import UserPool
 from headrace.http.users.sessions import Sessions
 from headrace.http.users.verification import Verifier
 
-_ADMIN: Final = (cluster, brokers, topics, search, tail, messages, groups, transactions, users, acls, quotas)
+_ADMIN: Final = (
+    cluster,
+    brokers,
+    topics,
+    search,
+    download,
+    one_message,
+    tail,
+    messages,
+    groups,
+    transactions,
+    users,
+    acls,
+    quotas,
+)
 _GATEWAY: Final = (
     v2_topics,
     v2_produce,

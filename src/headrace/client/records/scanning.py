@@ -7,7 +7,7 @@ from typing import Final, Generic
 
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import END, Record, Start
-from headrace.client.records.scanning_back import STEP_S, Backwards, Bounds, Kept, Spent, Stopped
+from headrace.client.records.scanning_back import STEP_S, Backwards, Bounds, Kept, Select, Spent, Stopped
 from headrace.client.wire.connection_settings import Target
 
 __all__ = ["Bounds", "Scan", "Stopped", "scan"]
@@ -32,14 +32,14 @@ def scan(
     topic: str,
     start: Start,
     *,
-    fits: Callable[[Record], bool],
+    select: Select,
     keep: Callable[[Record], Kept],
     bounds: Bounds,
     partitions: Sequence[int] = (),
     positions: Mapping[int, int] | None = None,
     is_full: Callable[[], bool] = lambda: False,
 ) -> Scan[Kept]:
-    """Return the first records that `fits` accepts; the newest first if `start` counts from the end.
+    """Return the first records that `select` accepts; the newest first if `start` counts from the end.
 
     The newest records are searched backwards, from the end or from `positions`, and `next_offsets` are before
     them. Records may be large: only the result of `keep` is kept for each, until `is_full` is true.
@@ -55,9 +55,9 @@ def scan(
     ) as follower:
         looking: Backwards[Kept] | _Forwards[Kept]
         if start.last is None:
-            looking = _Forwards(follower, fits, keep, bounds, deadline_s, is_full=is_full)
+            looking = _Forwards(follower, select, keep, bounds, deadline_s, is_full=is_full)
         else:
-            looking = Backwards(follower, start.last, fits, bounds, deadline_s, keep=keep, is_full=is_full)
+            looking = Backwards(follower, start.last, select, bounds, deadline_s, keep=keep, is_full=is_full)
         looking.run()
         return Scan(
             found=tuple(looking.found),
@@ -75,7 +75,7 @@ class _Forwards(Generic[Kept]):
     def __init__(
         self,
         follower: Follower,
-        fits: Callable[[Record], bool],
+        select: Select,
         keep: Callable[[Record], Kept],
         bounds: Bounds,
         deadline_s: float,
@@ -88,11 +88,11 @@ class _Forwards(Generic[Kept]):
         self.spent = Spent()
         self.stopped_by: Stopped = "end"
         self.next_offsets = dict(follower.positions)
-        self._follower, self._fits, self._bounds, self._deadline_s = follower, fits, bounds, deadline_s
+        self._follower, self._select, self._bounds, self._deadline_s = follower, select, bounds, deadline_s
 
     def run(self) -> None:
-        for record in self._records():
-            if self._fits(record):
+        for record, fits in self._records():
+            if fits:
                 self.found.append(self._keep(record))
                 if len(self.found) == self._bounds.found:
                     self.stopped_by = "limit"
@@ -101,22 +101,26 @@ class _Forwards(Generic[Kept]):
                     self.stopped_by = "bytes"
                     return
 
-    def _records(self) -> Iterator[Record]:
+    def _records(self) -> Iterator[tuple[Record, bool]]:
         while not self._follower.at_end:
             if self._is_over():
                 return
-            for record in self._follower.step(STEP_S):
-                assert record.partition is not None, record
-                if record.offset >= self._follower.ends[record.partition]:
-                    continue  # written since the search began
+            records = [each for each in self._follower.step(STEP_S) if self._is_meant(each)]
+            for record, fits in zip(records, self._select(records), strict=True):
                 if self._is_over():
                     return
                 self.spent.add(1, len(record.key or b"") + len(record.value or b""))
+                assert record.partition is not None, record
                 self.next_offsets[record.partition] = record.offset + 1
-                yield record
+                yield record, fits
         self.next_offsets = {
             index: max(offset, self._follower.ends[index]) for index, offset in self.next_offsets.items()
         }
+
+    def _is_meant(self, record: Record) -> bool:
+        """Return whether the record was there when the search began."""
+        assert record.partition is not None, record
+        return record.offset < self._follower.ends[record.partition]
 
     def _is_over(self) -> bool:
         bound = self.spent.over(self._bounds, self._deadline_s)

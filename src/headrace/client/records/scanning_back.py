@@ -18,6 +18,8 @@ STEP_S: Final = 0.2  # how soon the end of the time is noticed
 
 Kept = TypeVar("Kept")  # what a search keeps of a record
 Stopped = Literal["end", "limit", "records", "bytes", "time"]
+Select = Callable[[Sequence[Record]], Sequence[bool]]
+"""Returns for each record whether the search is for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ class Backwards(Generic[Kept]):
         self,
         follower: Follower,
         last: int,
-        fits: Callable[[Record], bool],
+        select: Select,
         bounds: Bounds,
         deadline_s: float,
         *,
@@ -86,7 +88,7 @@ class Backwards(Generic[Kept]):
         self._make = keep
         self.spent = Spent()
         self.stopped_by: Stopped = "end"
-        self._follower, self._fits, self._bounds, self._deadline_s = follower, fits, bounds, deadline_s
+        self._follower, self._select, self._bounds, self._deadline_s = follower, select, bounds, deadline_s
         self._partitions = {
             index: _Partition(floor=max(follower.begins[index], end - last), start=end, before=end)
             for index, end in follower.positions.items()
@@ -169,9 +171,8 @@ class Backwards(Generic[Kept]):
     def _keep(self, index: int, start: int, records: Sequence[Record]) -> None:
         partition = self._partitions[index]
         had = bool(partition.read)
-        partition.read.extendleft(
-            (_age(each), each if self._fits(each) else None) for each in reversed(records)
-        )
+        selected = zip(reversed(records), reversed(self._select(records)), strict=True)
+        partition.read.extendleft((_age(each), each if fits else None) for each, fits in selected)
         partition.start = start
         if not had:
             partition.before = 1 - partition.read[-1][0][1] if partition.read else start

@@ -1,5 +1,6 @@
 """Records as JSON messages, and the filter of a search or a tail."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -70,18 +71,55 @@ def _header(name: str, data: bytes | None) -> Header:
     return Header(name=name, value=decoded.value, encoding=decoded.encoding)
 
 
-class RecordFilter:
-    """Returns whether a record has this key, as text or as JSON, and this text in key, value or a header."""
+Match = Callable[[Sequence[Mapping[str, Any]]], Sequence[bool]]
+"""Returns for each message, by the variables of an expression, whether it matches."""
 
-    def __init__(self, key: str | None, text: str | None, by_schema: BySchema | None = None) -> None:
+
+class RecordFilter:
+    """Selects records that have this key, as text or as JSON, and this text in key, value or a header.
+
+    With `match`, they also have to match an expression.
+    """
+
+    def __init__(
+        self,
+        key: str | None,
+        text: str | None,
+        by_schema: BySchema | None = None,
+        match: Match | None = None,
+    ) -> None:
         self._key = key
         self._text = None if text is None else text.casefold()
         self._by_schema = by_schema
+        self._match = match
 
     def __call__(self, record: Record) -> bool:
+        return self.select([record])[0]
+
+    def select(self, records: Sequence[Record]) -> list[bool]:
+        """Return for each record whether it is selected."""
+        selected = [self._fits(each) for each in records]
+        if self._match is None or not any(selected):
+            return selected
+        rest = [self._variables(each) for each, fits in zip(records, selected, strict=True) if fits]
+        matches = iter(self._match(rest))
+        return [fits and next(matches) for fits in selected]
+
+    def _fits(self, record: Record) -> bool:
         return (self._key is None or self._has_key(record.key, self._key)) and (
             self._text is None or self._has_text(record, self._text)
         )
+
+    def _variables(self, record: Record) -> dict[str, Any]:
+        """Return a record as an expression sees it: JSON and what has a schema decoded, the rest as text."""
+        return {
+            "key": decode(record.key, self._by_schema).value,
+            "value": decode(record.value, self._by_schema).value,
+            "headers": {name: decode(data).value for name, data in record.headers[:MAX_HEADERS]},
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp_ms": record.timestamp_ms,
+        }
 
     def _has_key(self, data: bytes | None, key: str) -> bool:
         if not data:

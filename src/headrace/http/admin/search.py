@@ -1,6 +1,7 @@
 """Search of the messages of a topic: by offset, time, key or text, or the newest."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Final, Literal
 
@@ -21,6 +22,17 @@ router = APIRouter(tags=["messages"])
 SCANNED_BYTES: Final = 256 * 1024 * 1024  # most bytes that a search scans
 SHOWN_BYTES: Final = 8 * 1024 * 1024  # of JSON, after which a response has no further message
 MAX_VALUE_BYTES: Final = 16 * 1024 * 1024
+
+
+ExpressionQuery = Annotated[
+    str | None,
+    Query(
+        description="Only messages for which this [CEL](https://cel.dev) expression is true. Its variables "
+        "are key, value, headers, partition, offset, timestamp_ms and time.",
+        max_length=2000,
+        examples=['value.total > 100 && key.startsWith("eu-")'],
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +94,7 @@ class Search:
             str | None,
             Query(description="Only messages with this in key, value or a header; case does not matter."),
         ] = None,
+        filter: ExpressionQuery = None,  # noqa: A002  the name of the parameter
         scan: Annotated[int, Query(description="Most messages to scan.", ge=1, le=10**7)] = 200_000,
         timeout_ms: Annotated[int, Query(description="Longest time to scan.", ge=1, le=30_000)] = 5_000,
         max_value_bytes: Annotated[
@@ -95,7 +108,7 @@ class Search:
         self.partition = partition
         self.partitions = sorted(self.positions or ()) if partition is None else [partition]
         self.bounds = Bounds(found=limit, records=scan, size_bytes=SCANNED_BYTES, time_s=timeout_ms / 1000)
-        self.key, self.text = key, text
+        self.key, self.text, self.filter = key, text, filter
         self.max_value_bytes = max_value_bytes
         self.offline: tuple[int, ...] = ()  # after `run`: partitions that have no leader
 
@@ -120,13 +133,22 @@ class Search:
             hub.reach.connection,
             topic,
             self.start,
-            fits=RecordFilter(self.key, self.text, hub.schemas.show),
+            select=RecordFilter(self.key, self.text, hub.schemas.show, hub.match(self.filter)).select,
             keep=to_json,
             is_full=lambda: written_bytes >= SHOWN_BYTES,
             bounds=self.bounds,
             partitions=partitions,
             positions=self.positions,
         )
+
+    def narrow(self, found: int, records: int) -> None:
+        """End the next run after so many messages that were found, or read."""
+        self.bounds = replace(self.bounds, found=found, records=max(1, records))
+
+    def go_on(self, positions: Mapping[int, int]) -> None:
+        """Start the next run at these offsets."""
+        self.start, self.positions = Start(last=self.start.last), dict(positions)
+        self.partitions = sorted(positions) if self.partition is None else [self.partition]
 
     def _readable(self, hub: Hub, topic: str) -> list[int]:
         """Return the partitions to search that have a leader; others do not stop a search."""

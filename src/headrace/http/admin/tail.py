@@ -15,6 +15,7 @@ from headrace.client.records.following import read_positions, written, written_s
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.http.admin.display import RecordFilter, message_of
+from headrace.http.admin.search import ExpressionQuery
 from headrace.http.current import clients_of
 from headrace.http.gateway.bodies import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.decoding import BySchema
@@ -86,6 +87,7 @@ async def tail(
     text: Annotated[
         str | None, Query(description="Only messages with this in key, value or a header.")
     ] = None,
+    filter: ExpressionQuery = None,  # noqa: A002  the name of the parameter
     limit: Annotated[int | None, Query(description="End after this many messages.", ge=1)] = None,
     max_value_bytes: Annotated[
         int, Query(description="Cut keys and values that are longer.", ge=0, le=2**20)
@@ -101,13 +103,16 @@ async def tail(
     """
     positions = read_positions(last_event_id) if last_event_id else None
     await hub.topics.check(name, partition)
+    match = hub.match(filter)
+    if match is not None:
+        await run_in_threadpool(match, [])  # an invalid one is refused before the stream begins
     try:
         opened = await hub.tails.open(
             name,
             Start(offset=offset) if offset is not None else Start(last=last),
             partitions=() if partition is None else [partition],
             positions=positions,
-            fits=RecordFilter(key, text, hub.schemas.show),
+            fits=RecordFilter(key, text, hub.schemas.show, match),
         )
     except TooMany:
         raise Problem(42901, f"{MAX_TAILS} tails are open, the most at a time: close one") from None

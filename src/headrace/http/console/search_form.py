@@ -27,12 +27,13 @@ class SearchForm:
     zone_min: int = 0  # minutes that the browser's clock is ahead of UTC
     key: str = ""
     text: str = ""
+    filter: str = ""  # a CEL expression
     limit: int = 50
     after: str = ""  # continue here: partition:offset,…
 
     @property
     def filters(self) -> bool:
-        return bool(self.key or self.text)
+        return bool(self.key or self.text or self.filter)
 
     @property
     def time_field(self) -> str:
@@ -77,6 +78,7 @@ def read(fields: Mapping[str, str]) -> SearchForm:
         zone_min=int(zone) if zone.removeprefix("-").isdecimal() and len(zone) < 6 else 0,
         key=fields.get("key", "")[:LONGEST],
         text=fields.get("text", "")[:LONGEST],
+        filter=fields.get("filter", "").strip()[:LONGEST],
         limit=int(limit) if limit in map(str, LIMITS) else 50,
         after=fields.get("after", ""),
     )

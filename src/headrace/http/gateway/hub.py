@@ -1,8 +1,8 @@
 """The objects that a user's requests share: producers, consumers, tails, and a cache of topics."""
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import Annotated, Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Annotated, Any, Final, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
@@ -122,6 +122,10 @@ class Hub:
             why = f"{READING} reads of consumers are waiting for records, the most at a time: try again later"
             raise Problem(42904, why)
         return await to_thread.run_sync(call, limiter=self.reading)
+
+    def match(self, expression: str | None) -> Callable[[Sequence[Mapping[str, Any]]], list[bool]] | None:
+        """Return what tells which messages match an expression, for a thread; None without one."""
+        return partial(self._limits.processes.match, expression) if expression else None
 
     @cached_property
     def schemas(self) -> Schemas:

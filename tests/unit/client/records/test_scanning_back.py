@@ -57,7 +57,7 @@ def search(
     back = Backwards(
         cast("Follower", logs),
         LARGE,
-        lambda record: only is None or record.offset in only,
+        lambda records: [only is None or each.offset in only for each in records],
         bounds,
         time.monotonic() + bounds.time_s,
         keep=lambda record: record,
@@ -128,7 +128,7 @@ def test_of_what_is_found_only_what_is_made_of_it_is_kept() -> None:
     back = Backwards(
         cast("Follower", Logs(log(0, range(100), size_bytes=1000))),
         LARGE,
-        lambda _: True,
+        lambda records: [True] * len(records),
         bounds,
         time.monotonic() + bounds.time_s,
         keep=lambda record: (record.value or b"")[:1],
@@ -144,7 +144,7 @@ def test_a_search_ends_when_what_is_made_of_its_records_is_enough() -> None:
     back = Backwards(
         cast("Follower", Logs(log(0, range(100), size_bytes=1000))),
         LARGE,
-        lambda _: True,
+        lambda records: [True] * len(records),
         bounds,
         time.monotonic() + bounds.time_s,
         keep=lambda record: kept.append(record.value or b""),

@@ -1,16 +1,18 @@
 """A pool of processes that encode and decode values by schemas. Calls block, so they are for threads."""
 
+import hashlib
 import logging
 import marshal
 import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty, LifoQueue
 from typing import Any, Final
 
+from headrace.client.errors import ClientError
 from headrace.client.serializers.codecs.errors import BadValue, TooCostly
 from headrace.client.serializers.codecs.worker import (
     JOB_CPU_S,
@@ -66,6 +68,26 @@ class CodecProcesses:
     def decode(self, key: bytes, spec: Spec, data: bytes, *, tagged: bool) -> Any:
         """Return the decoded value; raise BadValue if the bytes are invalid, or TooCostly."""
         return self._do(Job(key, spec, "tagged" if tagged else "decode", [data], 0), 0)[0]
+
+    def match(self, expression: str, messages: Sequence[Mapping[str, Any]]) -> list[bool]:
+        """Return whether each message matches an expression; with no message, check the expression.
+
+        Raise ClientError if it cannot be used, or takes too much CPU time or memory.
+        """
+        key = b"expression " + hashlib.sha256(expression.encode("utf-8", "surrogatepass")).digest()
+        found: list[bool] = []
+        for items in _slices(messages) if messages else [[]]:
+            job = Job(key, expression, "match", items, 0)
+            try:
+                with self._process() as process:
+                    result = process.do(job, spec_is_short=True)
+            except TooCostly:
+                why = "the filter takes too much CPU time or memory: use a simpler one, or fewer messages"
+                raise ClientError(why) from None
+            if result.outcome != "done":
+                raise ClientError(f"the filter is not valid: {result.message}")
+            found += result.done
+        return found
 
     def close(self) -> None:
         """Stop all processes."""
@@ -123,8 +145,10 @@ class _Process:
         self._known: set[bytes] = set()
         self.is_alive = True
 
-    def do(self, job: Job) -> Result:
+    def do(self, job: Job, *, spec_is_short: bool = False) -> Result:
         """Return the result; raise TooCostly if the kernel has killed the process for its limits."""
+        if spec_is_short:
+            return self._send(job)
         result = self._send(job._replace(spec=None) if job.key in self._known else job)
         if result.outcome == "unknown":  # the worker has dropped the schema since
             result = self._send(job)

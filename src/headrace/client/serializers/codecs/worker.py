@@ -5,7 +5,8 @@
 fastavro, jsonschema_rs and protobuf are C and Rust code that holds the GIL and has no limits: five bytes of
 Avro can be a list of a billion nulls, a chain of Avro records can overflow the stack, and a recursive JSON
 schema can be tried against a value in 2^n ways. Each of these would kill the process that decodes. Here the
-kernel kills the worker, and only the job that exceeded the limits is refused.
+kernel kills the worker, and only the job that exceeded the limits is refused. Expressions that select
+messages (`expressions`) can loop over lists within lists: the workers evaluate them, too.
 """
 
 import marshal
@@ -33,14 +34,15 @@ Spec = tuple[Schema, Mapping[Reference, Schema]]  # a schema, and all schemas th
 
 
 class Job(NamedTuple):
-    """Items to encode, which are marshalled values, or to decode, which are bytes.
+    """Items to encode, which are marshalled values, or to decode, which are bytes, or messages to match.
 
-    `spec` is None for a schema that the worker may still have in its cache under the key.
+    `spec` is None for a schema that the worker may still have in its cache under the key; it is the text of
+    an expression for marshalled messages that it has to match.
     """
 
     key: bytes
-    spec: Spec | None
-    what: Literal["encode", "decode", "tagged"]
+    spec: Spec | str | None
+    what: Literal["encode", "decode", "tagged", "match"]
     items: list[bytes]
     max_bytes: int  # of all encoded items together
 
@@ -81,6 +83,8 @@ class Worker:
     def do(self, job: Job) -> Result:
         from headrace.client.serializers.codecs.errors import BadValue  # noqa: PLC0415  after the limits are set
 
+        if isinstance(job.spec, str):
+            return self._match(job.key, job.spec, job.items)
         done: list[Any] = []
         try:
             codec = self._codec(job)
@@ -101,9 +105,21 @@ class Worker:
             return Result("bad", done, str(error))
         return Result("done", done)
 
+    def _match(self, key: bytes, text: str, items: list[bytes]) -> Result:
+        from headrace.client.serializers.codecs.expressions import Expression, InvalidExpression  # noqa: PLC0415
+
+        try:
+            if key not in self._codecs:
+                self._codecs[key] = Expression(text)
+            matches = self._codecs[key].matches
+            return Result("done", [matches(marshal.loads(item)) for item in items])  # noqa: S302  our own
+        except InvalidExpression as error:
+            return Result("invalid", [], str(error))
+
     def _codec(self, job: Job) -> Any:
         from headrace.client.serializers.codecs.codec import codec_of  # noqa: PLC0415
 
+        assert not isinstance(job.spec, str), job.what
         if job.key not in self._codecs and job.spec is not None:
             schema, referenced = job.spec
             self._codecs[job.key] = codec_of(parse(schema, lambda each: _resolved(referenced, each)))
@@ -133,12 +149,15 @@ def main() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     cpu_s = float(sys.argv[1])
     os.nice(5)  # our parent has priority
-    import headrace.client.serializers.codecs.codec  # noqa: F401, PLC0415  its CPU time is not that of the first job
+    import headrace.client.serializers.codecs.codec  # noqa: PLC0415  its CPU time is not that of the first job
 
     worker = Worker()
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         job = Job(*pickle.loads(frame))  # noqa: S301  from our parent
-        signal.setitimer(signal.ITIMER_PROF, cpu_s if job.what == "encode" else cpu_s * DECODE_SHARE)
+        if job.what == "match":
+            import headrace.client.serializers.codecs.expressions  # noqa: F401, PLC0415  only if it is needed
+        many = job.what in {"encode", "match"}
+        signal.setitimer(signal.ITIMER_PROF, cpu_s if many else cpu_s * DECODE_SHARE)
         result = worker.do(job)
         signal.setitimer(signal.ITIMER_PROF, 0)
         write_frame(sys.stdout.buffer, marshal.dumps(tuple(result)))

@@ -33,7 +33,7 @@ button.addEventListener("click", () => (source ? stop("") : start()));
 
 function start() {
   const wanted = new URLSearchParams();
-  for (const name of ["partition", "key", "text"]) {
+  for (const name of ["partition", "key", "text", "filter"]) {
     if (form.elements[name].value) wanted.set(name, form.elements[name].value);
   }
   counts = { shown: 0, skipped: 0 };
@@ -105,7 +105,7 @@ function exact(_, value, context) {
 const size = (bytes) => (bytes < 1024 ? `${bytes} B` : bytes < 1048576 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1048576).toFixed(1)} MiB`);
 const full = (value) => (value === null ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2));
 const line = (value) => (typeof value === "string" ? value : JSON.stringify(value)).slice(0, 960).replace(/\s+/g, " ").slice(0, 240);
-const about = (encoding, schema, bytes, cut) => [encoding, schema == null ? "" : `schema ${schema}`, size(bytes), cut ? "cut" : ""].filter(Boolean).join(", ");
+const about = (encoding, bytes, cut) => [encoding, size(bytes), cut ? "cut" : ""].filter(Boolean).join(", ");
 
 function row(message) {
   const made = pattern.content.firstElementChild.cloneNode(true);
@@ -120,13 +120,27 @@ function row(message) {
     put(`.${part}-line`, message[part] === null ? `no ${part}` : line(message[part]));
     made.querySelector(`.${part}-line`).classList.toggle("null", message[part] === null);
     put(`.${part}-full`, full(message[part]));
-    put(`.${part}-about`, about(message[`${part}_encoding`], message[`${part}_schema_id`], message[`${part}_size`], part === "value" && message.truncated));
+    put(`.${part}-about`, about(message[`${part}_encoding`], message[`${part}_size`], part === "value" && message.truncated));
+  }
+  for (const link of made.querySelectorAll("a.open")) link.href = link.getAttribute("href").replace("/messages//", `/messages/${message.partition}/${message.offset}`);
+  for (const part of ["key", "value"]) {
+    const id = message[`${part}_schema_id`];
+    if (id !== null) made.querySelector(`.${part}-schema`).append(schema(id, part));
   }
   made.querySelector(".headers-part").hidden = !message.headers.length;
   made.querySelector(".headers").append(...message.headers.map(header));
   made.classList.add("fresh");
   localise(made);
   return made;
+}
+
+// From a message to the schema by which it was encoded.
+function schema(id, part) {
+  const link = document.createElement("a");
+  link.className = "small";
+  link.href = `${list.dataset.schemas}/${id}?subject=${encodeURIComponent(`${list.dataset.topic}-${part}`)}`;
+  link.textContent = `schema ${id}`;
+  return link;
 }
 
 function header({ name, value }) {

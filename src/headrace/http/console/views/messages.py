@@ -2,7 +2,7 @@
 
 import json
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from anyio import to_thread
@@ -13,10 +13,14 @@ from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.records.following import written
 from headrace.client.records.scanning import Scan
 from headrace.http.admin import topics
+from headrace.http.admin.display import message_of
+from headrace.http.admin.download import has_parquet
+from headrace.http.admin.one_message import MessageOffset, PartitionIndex, record_at
 from headrace.http.admin.search import Search
 from headrace.http.admin.topics import TopicAnswer
 from headrace.http.console import search_form
-from headrace.http.console.pages import PageRoute
+from headrace.http.console.formats import hex_dump
+from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.search_form import LIMITS, SCANNED, SearchForm
 from headrace.http.console.tables import path_of
 from headrace.http.console.views.topic import topic_page
@@ -26,6 +30,8 @@ from headrace.http.problems import printable
 from headrace.http.reach import ReachDep
 
 VALUE_BYTES: Final = 32 * 1024  # of a message on the page
+DOWNLOADED: Final = 10_000  # most messages in a download
+DOWNLOADED_BYTES: Final = 1024 * 1024  # of a key or a value in a download
 PREVIEW: Final = 240  # characters of a message in the list
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -58,7 +64,10 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
         limits=LIMITS,
         scanned=SCANNED,
         more=_more(request, found),
-        json=_json(topic, form) if not problem else "",
+        json=_address(topic, form, "messages") if not problem else "",
+        downloads=_downloads(topic, form) if not problem else {},
+        most=DOWNLOADED,
+        has_parquet=has_parquet(),
     )
     return await to_thread.run_sync(render)
 
@@ -73,6 +82,7 @@ def _parameters(form: SearchForm) -> dict[str, Any]:
         "last": start.last,
         "key": form.key or None,
         "text": form.text or None,
+        "filter": form.filter or None,
         "limit": form.limit,
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -93,10 +103,65 @@ def _more(request: Request, found: Scan[bytes] | None) -> str:
     return f"{path_of(request)}?{urlencode(fields)}"
 
 
-def _json(topic: TopicAnswer, form: SearchForm) -> str:
+def _address(topic: TopicAnswer, form: SearchForm, path: str, **more: Any) -> str:
     """Return the address of the same search in the API."""
-    given = _parameters(form) | ({"from": form.after} if form.after else {})
-    return f"/api/v1/topics/{topic.name}/messages?{urlencode(given)}"
+    given = _parameters(form) | ({"from": form.after} if form.after else {}) | more
+    return f"/api/v1/topics/{topic.name}/{path}?{urlencode(given)}"
+
+
+def _downloads(topic: TopicAnswer, form: SearchForm) -> dict[str, str]:
+    """Return the addresses of downloads of what the search finds, by format."""
+    bounds = {"most": DOWNLOADED, "max_value_bytes": DOWNLOADED_BYTES, "scan": SCANNED}
+    return {
+        each: _address(topic, form, "messages/download", format=each, **bounds)
+        for each in ("json", "csv", "parquet")
+    }
+
+
+# -- one message -----------------------------------------------------------------------------------
+
+VIEWS: Final = {"decoded": "Decoded", "text": "Text", "hex": "Hex"}
+
+
+@router.get("/ui/topics/{name}/messages/{partition}/{offset}")
+async def one_message(
+    request: Request,
+    name: TopicName,
+    partition: PartitionIndex,
+    offset: MessageOffset,
+    hub: HubDep,
+    *,
+    view: Literal["decoded", "text", "hex"] = "decoded",
+) -> Response:
+    """One message, decoded, as text or as a hex dump."""
+    record = await record_at(hub, name, partition, offset)
+    message = await to_thread.run_sync(message_of, record, VALUE_BYTES, hub.schemas.show)
+    shown: dict[str, str | None] = {
+        part: _viewed(data, message[part], view)
+        for part, data in (("key", record.key), ("value", record.value))
+    }
+    render = partial(
+        page,
+        request,
+        "message.html",
+        title=f"{name}-{partition} at {offset}",
+        topic=name,
+        message=_row(message),
+        shown=shown,
+        view=view,
+        views=VIEWS,
+        cut=max(message["key_size"], message["value_size"]) > VALUE_BYTES,
+        most=VALUE_BYTES,
+    )
+    return await to_thread.run_sync(render)
+
+
+def _viewed(data: bytes | None, decoded: object, view: str) -> str | None:
+    if data is None:
+        return None
+    if view == "hex":
+        return hex_dump(data[:VALUE_BYTES])
+    return data[:VALUE_BYTES].decode("utf-8", "replace") if view == "text" else _full(decoded)
 
 
 def _row(message: dict[str, Any]) -> dict[str, Any]:

@@ -4,14 +4,16 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from headrace.http.console.diff import differences, readable
+from headrace.http.console.formats import segment
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.problems import Problem
 from headrace.http.registry.registry import RegistryDep, RightsDep
 from headrace.http.registry.rights import DESCRIBE
+from headrace.http.registry.schemas import get_versions_of_id
 from headrace.registry.formats import Level
 from headrace.registry.records import SchemaKey, SchemaValue
 from headrace.registry.state import Show, State
@@ -62,6 +64,21 @@ def schemas(request: Request, registry: RegistryDep, rights: RightsDep) -> Respo
         base=base,
         registry="" if base == USUAL else f" --registry {base}",
     )
+
+
+@router.get("/ui/schema-ids/{schema_id}")
+def schema_of_id(
+    registry: RegistryDep,
+    rights: RightsDep,
+    schema_id: Annotated[int, Path(ge=0, le=2**31 - 1)],
+    subject: Annotated[str, Query(max_length=1000)] = "",
+) -> Response:
+    """Redirect to a version with this schema: that of `subject`, if it has one."""
+    found = get_versions_of_id(registry, rights, schema_id=schema_id)
+    if not found:
+        raise Problem(404, f"there is no schema {schema_id} in the registry")
+    best = next((each for each in found if each.subject == subject), found[0])
+    return RedirectResponse(f"/ui/schemas/{segment(best.subject)}?version={best.version}")
 
 
 def _subjects(state: State, show: Show) -> list[Subject]:
