@@ -143,7 +143,7 @@ def test_a_message_links_to_the_schema_that_encoded_it(reader: Reader) -> None:
     reader.open(f"/ui/schema-ids/{latest['id']}?subject=orders-value")
     expect(page).to_have_url(re.compile(rf"/ui/schemas/orders-value\?version={latest['version']}$"))
     reader.open("/ui/schema-ids/999999")
-    expect(page.locator(".empty p").first).to_contain_text("there is no schema 999999 in the registry")
+    expect(page.locator(".empty p").first).to_contain_text("Schema 999999 not found")
     reader.forgive(404)
 
 
@@ -220,7 +220,9 @@ def test_a_message_is_produced_by_its_schema_and_decoded_by_it(reader: Reader) -
     first = page.locator("#messages details").first
     first.locator("summary").click()
     assert json.loads(first.locator(".value-full").inner_text())["currency"] == "PLN"
-    expect(first.locator(".value-about")).to_contain_text("avro, schema")
+    expect(first.locator(".value-about")).to_contain_text("avro, ")
+    first.get_by_role("link", name=re.compile("schema [0-9]+")).click()
+    expect(page.locator("h1")).to_have_text("orders-value")
     reader.open("/ui/topics/orders?text=PLN")  # what is in it is found as it is shown
     expect(page.locator("#messages details")).to_have_count(1)
     for status in (400, 422):

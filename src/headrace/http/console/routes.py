@@ -12,6 +12,7 @@ from headrace.http.console.views import (
     groups,
     login,
     messages,
+    moves,
     pipelines,
     quotas,
     schemas,
@@ -25,6 +26,7 @@ from headrace.http.problems import Problem
 router = APIRouter()
 _PAGES = (
     cluster,
+    moves,
     topics,
     topic,
     messages,

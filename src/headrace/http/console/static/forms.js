@@ -59,7 +59,7 @@ export function body(form) {
     const value = field.type === "checkbox" ? field.checked : field.value;
     if (value === "" || (field.type === "checkbox" && !value)) continue;
     const [first, ...rest] = field.name.split(".");
-    const typed = field.dataset.as === "number" ? Number(value) : field.dataset.as === "list" ? value.split(",") : value;
+    const typed = field.dataset.as === "number" ? Number(value) : field.dataset.as === "list" ? value.split(",") : field.dataset.as === "numbers" ? value.split(",").map(Number) : value;
     if (rest.length) (found[first] ??= {})[rest.join(".")] = typed;
     else found[first] = typed;
   }
