@@ -60,6 +60,18 @@ function unspoken() {
   return [...tables, ...heads, ...steps, ...bars];
 }
 
+function stickingOut() {
+  const width = document.documentElement.clientWidth;
+  const scrolls = (each) => {
+    for (let at = each.parentElement; at; at = at.parentElement) if (getComputedStyle(at).overflowX !== "visible") return true;
+    return false;
+  };
+  return [...document.querySelectorAll("main *")]
+    .filter((each) => each.checkVisibility() && !each.closest(".unseen, svg, dialog") && !scrolls(each))
+    .filter((each) => { const box = each.getBoundingClientRect(); return box.width && (box.right > width + 1 || box.left < -1); })
+    .map((each) => `${each.tagName}.${each.className} reaches to ${Math.round(each.getBoundingClientRect().right)} of ${width}`);
+}
+
 function cut() {
   return [...document.querySelectorAll(".scroll")]
     .filter((each) => each.scrollWidth > each.clientWidth + 1)

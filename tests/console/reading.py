@@ -55,6 +55,11 @@ class Reader:
         found: list[str] = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return cut(); }}")
         return found
 
+    def sticking_out(self) -> list[str]:
+        """Elements that reach beyond the screen, and are not in a part that scrolls."""
+        found: list[str] = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return stickingOut(); }}")
+        return found
+
     def shifted(self) -> float:
         """How far what was on the page has been pushed about by what came later."""
         found: float = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return shifted(); }}")

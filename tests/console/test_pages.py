@@ -1,21 +1,30 @@
 """Every page, light, dark and as wide as a phone: nothing complains or sticks out, all of it can be read."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
 import pytest
+from fastapi.routing import iter_route_contexts
 from playwright.sync_api import Browser, expect
 
 from console.reading import Reader
 from console.seed import HOSTILE, TRANSACTIONAL_ID
+from headrace.http.console import routes
 
 PAGES: Final = {
     "/ui/": "Cluster",
     "/ui/brokers/1": "Broker 1",
+    "/ui/brokers/1/drain": "Drain broker 1",
+    "/ui/moves": "Moves",
+    "/ui/new-topic": "Create a topic",
     "/ui/topics": "Topics",
     "/ui/topics?internal=1&sort=-size": "Topics",
     "/ui/topics/orders": "orders",
+    "/ui/topics/orders?filter=value.total+%3E": "orders",
+    "/ui/topics/orders/messages/0/3": "Partition 0, offset 3",
+    "/ui/topics/orders/messages/0/3?view=hex": "Partition 0, offset 3",
     "/ui/topics/orders/partitions": "orders",
     "/ui/topics/orders/settings": "orders",
     "/ui/topics/orders/groups": "orders",
@@ -88,6 +97,39 @@ def test_every_page_is_whole_in_every_theme_and_width(looked_at: Reader) -> None
         ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
         assert len(ids) == len(set(ids)), path
         looked_at.check()
+
+
+REDIRECTS: Final = {"/ui", "/ui/logout", "/ui/login", "/ui/schema-ids/{schema_id}"}
+"""Addresses without a page of their own here: `test_login` looks at the login."""
+
+
+def test_every_page_of_the_console_is_in_the_list() -> None:
+    every = {context.path_format or "" for context in iter_route_contexts(routes.router.routes)}
+    patterns = {each for each in every if each.startswith("/ui") and "static" not in each}
+    missing = {
+        each
+        for each in patterns - REDIRECTS - {"/ui/{path}"}
+        if not any(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", each), path.partition("?")[0]) for path in PAGES)
+    }
+    assert missing == set()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_page_is_wider_than_the_screen(browser: Browser, url: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    reader = Reader(context.new_page(), url)
+    problems = []
+    for path in [*PAGES, "/ui/nowhere", "/ui/topics/nope"]:
+        page = reader.open(path)
+        for details in page.locator("main details").all()[:3]:
+            details.evaluate("(each) => { each.open = true; }")
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        problems += [f"{path} is {wide} pixels too wide"] if wide > 0 else []
+        problems += [f"{path}: {each}" for each in (*reader.cut(), *reader.sticking_out())]
+    assert problems == []
+    reader.forgive(404)
+    reader.check()
+    context.close()
 
 
 def test_at_the_width_of_a_phone_tables_keep_what_matters(browser: Browser, url: str) -> None:

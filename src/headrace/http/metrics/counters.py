@@ -1,13 +1,14 @@
 """The metrics of all brokers and the state of all groups, read at the same time."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from threading import Lock
 from typing import Final
 
+from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
 from headrace.client.errors import ClientError
 from headrace.client.groups.group import Group
 from headrace.client.wire.brokers import Brokers
@@ -53,6 +54,10 @@ class Counters:
             else:
                 answers[node.id] = answer
         return answers
+
+    def disks(self, metadata: MetadataResponse, brokers: Container[int]) -> Mapping[int, Sequence[LogDir]]:
+        """Return the log directories of these brokers, without their partitions, which would take long."""
+        return read_log_dirs(self._brokers, [each for each in nodes_of(metadata) if each.id in brokers], {})
 
     def begin_groups(self) -> "Future[list[Group]]":
         """Start to describe all groups in a thread, unless a thread already does, so that a scrape waits for

@@ -4,12 +4,13 @@ No broker counts these: they are derived from metadata, groups and brokers' own 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Final
 
 from prometheus_client.core import Metric, SummaryMetricFamily
 
+from headrace.client.cluster.log_dirs import LogDir
 from headrace.client.cluster.status import PartitionState
 from headrace.client.groups.group import Group
 from headrace.http.metrics.counters import Counted
@@ -44,6 +45,21 @@ def of_requests(counted: Counted) -> Metric:
     for labels, by_bound in values.items():
         summary.add_metric(labels, int(by_bound.get("+Inf", 0)), by_bound.get(SUM, 0) * 1000)
     return summary
+
+
+def of_disks(log_dirs: Mapping[int, Iterable[LogDir]]) -> Iterator[Metric]:
+    """Return the size and the free space of the disks that log directories are on."""
+    for name, help_, value in (
+        ("total", "Size of the disk of a log directory.", attrgetter("total_bytes")),
+        ("usable", "Free space on the disk of a log directory.", attrgetter("usable_bytes")),
+    ):
+        samples = [
+            ((str(broker), each.path), value(each))
+            for broker, directories in sorted(log_dirs.items())
+            for each in directories
+            if value(each) is not None
+        ]
+        yield gauge(f"headrace_log_dir_{name}_bytes", help_, ("broker", "log_dir"), samples)
 
 
 def of_brokers(

@@ -80,6 +80,7 @@ def _families(counters: Counters, broker: int | None) -> Iterator[Metric]:
         raise Problem(40404, f"broker {broker} does not exist or does not answer")
     yield from brokers_families(counted)
     yield derived.of_requests(counted)
+    yield from derived.of_disks(counters.disks(metadata, counted))
     if described is None:
         return
     partitions = read_partitions(metadata)

@@ -1,0 +1,71 @@
+"""deploy/prometheus/alerts.yml: rules use metrics that /metrics has, and Prometheus accepts the file."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from headrace import Consumer
+from headrace.testing import Broker
+
+FILE = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
+PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text("utf-8")
+RULES: list[dict[str, Any]] = [
+    rule for group in yaml.safe_load(FILE.read_text("utf-8"))["groups"] for rule in group["rules"]
+]
+NAME = re.compile(r"\b(?:kafka|headrace|process)_[a-z_]+\b")
+LABELS = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
+
+
+@pytest.fixture(scope="module")
+def samples() -> dict[str, set[str]]:
+    """The names of samples at /metrics, and the labels of each."""
+    with Broker() as broker:
+        broker.produce("orders", "tea")
+        with Consumer(broker.bootstrap, "orders", group="billing") as consumer:
+            assert [message.value for message in consumer.read(stop_at_end=True)] == [b"tea"]
+        text = httpx2.get(f"{broker.http}/metrics", timeout=30).text
+    found: dict[str, set[str]] = {}
+    for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", text, re.MULTILINE):
+        found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
+    return found
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_a_rule_uses_metrics_and_labels_that_there_are(
+    rule: dict[str, Any], samples: dict[str, set[str]]
+) -> None:
+    used = NAME.findall(rule["expr"])
+    assert used, rule["expr"]
+    assert [name for name in used if name not in samples] == []
+    labels = set().union(*(samples[name] for name in used))
+    selected = {
+        name for inside in re.findall(r"\{(.*?)\}", rule["expr"]) for name in re.findall(r"(\w+)!?=", inside)
+    }
+    grouped = {
+        name.strip() for inside in re.findall(r"by \((.*?)\)", rule["expr"]) for name in inside.split(",")
+    }
+    shown = {name for text in rule["annotations"].values() for name in LABELS.findall(text)}
+    assert (selected | grouped | shown) - labels - {"job"} == set()
+    if grouped:
+        assert shown <= grouped
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_a_rule_says_how_urgent_it_is_and_what_to_do(rule: dict[str, Any]) -> None:
+    assert rule["labels"]["severity"] in {"page", "ticket"}
+    assert rule["annotations"].keys() == {"summary", "description"}
+    assert f"`{rule['alert']}`" in PAGE
+
+
+def test_prometheus_accepts_the_rules() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("there is no promtool here")
+    checked = subprocess.run([promtool, "check", "rules", FILE], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
