@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.http.current import USER
+from headrace.http.current import USER, root_of
 from headrace.http.guard import SAFE_METHODS
 
 _UNQUOTED: Final = "/:@!$&'()*+,;="
@@ -41,10 +41,10 @@ class AccessLog:
 
 
 def _log(scope: Scope, status: int, took_s: float) -> None:
-    client = scope.get("client")
+    client, path = scope.get("client"), root_of(scope) + scope["path"]
     fields = {
         "method": scope["method"],
-        "path": scope["path"],
+        "path": path,
         "status": status,
         "took_ms": round(took_s * 1000, 1),
         "client": client[0] if client else None,
@@ -52,5 +52,5 @@ def _log(scope: Scope, status: int, took_s: float) -> None:
     if scope.get(USER) is not None:
         fields["user"] = scope[USER]
     # A path with a line break in it must not start a line of its own.
-    shown = fields | {"path": quote(scope["path"], safe=_UNQUOTED, errors="backslashreplace")}
+    shown = fields | {"path": quote(path, safe=_UNQUOTED, errors="backslashreplace")}
     logger.info("%(method)s %(path)s %(status)d in %(took_ms).1f ms", shown, extra={"fields": fields})

@@ -1,8 +1,9 @@
 """The clients that act for the user of a request."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastapi import Request
+from starlette.types import Scope
 
 if TYPE_CHECKING:
     from headrace.http.clients import Clients
@@ -11,6 +12,25 @@ CLIENTS: Final = "headrace.clients"  # in the scope of a request whose user is a
 USER: Final = "headrace.user"  # the user's name for logs and pages
 PRINCIPAL: Final = "headrace.principal"  # in its `state`: the principal of the client's certificate, or None
 SESSION: Final = "headrace.session"  # the session of the console that the request belongs to
+
+
+ROOT: Final = (
+    "headrace.root"  # before the path of every address of the request's cluster: /c/NAME, or nothing
+)
+CLUSTERS: Final = "headrace.clusters"  # the links of all clusters, if there are several
+
+
+class ClusterLink(NamedTuple):
+    """A cluster that this gateway serves."""
+
+    name: str
+    root: str
+
+
+def root_of(scope: Scope) -> str:
+    """Return what addresses of the request's cluster begin with."""
+    root: str = scope.get(ROOT, "")
+    return root
 
 
 def clients_of(request: Request) -> "Clients":

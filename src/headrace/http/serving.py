@@ -5,7 +5,7 @@ import contextlib
 import gc
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.request import urlopen
@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from headrace.background import BackgroundThread
+from headrace.http.clusters import SeveralClusters
 from headrace.http.connections import Config
 from headrace.http.settings import GatewaySettings
 from headrace.http.sockets import bound, url_of
@@ -28,13 +29,14 @@ STOP_S: Final = GRACE_S + 0.5  # for the whole shutdown, even if a broker hangs
 class _Server(uvicorn.Server):
     """uvicorn without signal handlers, which ends tails and waiting reads at shutdown."""
 
-    def __init__(self, app: FastAPI, settings: GatewaySettings) -> None:
-        self._app = app
+    def __init__(self, apps: Mapping[str, FastAPI], settings: GatewaySettings) -> None:
+        """`apps` are those of all clusters; the settings of the server are those of the first."""
+        self._apps = apps
         self._tls = None if settings.tls is None else ReloadingContext.for_listener(settings.tls)
         self._reloading: asyncio.Task[None] | None = None
         super().__init__(
             Config(
-                self._app,
+                SeveralClusters(apps) if len(apps) > 1 else next(iter(apps.values())),
                 settings,
                 self._tls,
                 log_config=None,
@@ -62,7 +64,8 @@ class _Server(uvicorn.Server):
 
         if self._reloading is not None:
             self._reloading.cancel()
-        end_streams(self._app)
+        for app in self._apps.values():
+            end_streams(app)
         await super().shutdown(sockets)
         for connection in list(self.server_state.connections):
             connection.transport.abort()  # its client does not answer the end of TLS
@@ -76,12 +79,14 @@ async def _reload(context: ReloadingContext) -> None:
         await asyncio.to_thread(context.refresh)
 
 
-async def serve(settings: GatewaySettings, listening: socket.socket) -> None:
-    """Serve until cancelled, then finish the responses that are in progress."""
+async def serve(settings: GatewaySettings | Mapping[str, GatewaySettings], listening: socket.socket) -> None:
+    """Serve a cluster, or several by their names, until cancelled; finish the responses in progress."""
     gc.disable()  # the first request waits for these imports
     from headrace.http.app import create_app  # noqa: PLC0415
 
-    server = _Server(create_app(settings), settings)
+    named = {"": settings} if isinstance(settings, GatewaySettings) else settings
+    first = next(iter(named.values()))
+    server = _Server({name: create_app(each) for name, each in named.items()}, first)
     gc.freeze()  # modules and routes stay for good: later collections need not look at them
     gc.enable()
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
@@ -102,16 +107,22 @@ class Served:
 
 @contextlib.contextmanager
 def serve_in_thread(
-    bootstrap: str, host: str = "127.0.0.1", port: int = 0, **limits: Any
+    bootstrap: str | Mapping[str, str], host: str = "127.0.0.1", port: int = 0, **limits: Any
 ) -> Iterator[Served]:
-    """Run a gateway in this process, for tests and notebooks; `limits` are fields of GatewaySettings."""
+    """Run a gateway in this process, for tests and notebooks; `limits` are fields of GatewaySettings.
+
+    Bootstrap servers by name are those of several clusters.
+    """
     from headrace.http.app import create_app, resolve_routes  # noqa: PLC0415  as above
 
     with bound(host, port) as listening:
-        settings = GatewaySettings(bootstrap=bootstrap, **limits)
-        app = create_app(settings)
-        resolve_routes(app)
-        server = _Server(app, settings)
+        named = {"": bootstrap} if isinstance(bootstrap, str) else bootstrap
+        every = {name: GatewaySettings(bootstrap=each, **limits) for name, each in named.items()}
+        apps = {name: create_app(each) for name, each in every.items()}
+        for app in apps.values():
+            resolve_routes(app)
+        settings = next(iter(every.values()))
+        server = _Server(apps, settings)
         thread = BackgroundThread(
             server.run,
             args=([listening],),

@@ -21,7 +21,7 @@ from headrace import __version__
 from headrace.client.errors import ClientError, Unreachable
 from headrace.http.console import formats
 from headrace.http.console.assets import asset
-from headrace.http.current import SESSION, USER, clients_of
+from headrace.http.current import CLUSTERS, SESSION, USER, clients_of, root_of
 from headrace.http.problems import DENIED, Problem, code_of, status_of
 from headrace.http.users.sessions import Session
 from headrace.registry.refusals import Refusal
@@ -61,6 +61,8 @@ def page(request: Request, template: str, *, title: str, answer: int = 200, **co
             bootstrap=bootstrap,
             at="" if bootstrap == USUAL else f" --bootstrap {bootstrap}",
             version=__version__,
+            root=root_of(request.scope),
+            clusters=request.scope.get(CLUSTERS, ()),
             user=request.scope.get(USER),
             csrf_token="" if session is None else session.csrf_token,
             **context,
@@ -71,7 +73,11 @@ def page(request: Request, template: str, *, title: str, answer: int = 200, **co
 
 def login_page(request: Request, answer: int, **context: Any) -> HTMLResponse:
     """Return the page that everybody may see."""
-    html = _environment().get_template("login.html").render(theme=_theme(request), **context)
+    html = (
+        _environment()
+        .get_template("login.html")
+        .render(theme=_theme(request), root=root_of(request.scope), **context)
+    )
     return HTMLResponse(html, answer, HEADERS | {"Cache-Control": "no-store"})
 
 

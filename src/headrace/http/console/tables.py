@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 
 from fastapi import Request
 
+from headrace.http.current import root_of
+
 PAGE: Final = 50  # rows
 LONGEST: Final = 500  # most characters of a filter
 
@@ -93,7 +95,7 @@ def table_of(
 def path_of(request: Request) -> str:
     """Return the undecoded path: names in it may contain anything."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
-    return raw.partition(b"?")[0].decode("latin-1")
+    return root_of(request.scope) + raw.partition(b"?")[0].decode("latin-1")
 
 
 def _matches(text: str, query: str) -> bool:

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.client.errors import AuthenticationFailed, ClientError
 from headrace.http.clients import Clients
-from headrace.http.current import CLIENTS, PRINCIPAL, SESSION, USER
+from headrace.http.current import CLIENTS, PRINCIPAL, SESSION, USER, root_of
 from headrace.http.guard import SAFE_METHODS
 from headrace.http.problems import Problem, code_of, refusal
 from headrace.http.users import cookies
@@ -150,7 +150,7 @@ class Authentication:
             except BadCredentials as error:
                 await self._users.fail("(unreadable)", address_of(scope), str(error))
                 raise Refused(UNAUTHENTICATED, str(error)) from None
-        session_id = cookies.session_id(headers, secure=scope["scheme"] == "https")
+        session_id = cookies.session_id(headers, secure=scope["scheme"] == "https", root=root_of(scope))
         if session_id is not None:
             return self._with_cookie(scope, headers, session_id)
         principal: Principal | None = scope.get("state", {}).get(PRINCIPAL)
@@ -225,7 +225,7 @@ def _answer(scope: Scope, headers: Headers, refused: Refused) -> Response:
     opens_page = scope["method"] == "GET" and "text/html" in headers.get("accept", "")
     if refused.code == UNAUTHENTICATED and opens_page and headers.get("sec-fetch-dest") != "empty":
         wanted = quote(scope["path"] + _query(scope), safe="/")
-        return RedirectResponse(f"{LOGIN}?next={wanted}", 303, {"cache-control": "no-store"})
+        return RedirectResponse(f"{root_of(scope)}{LOGIN}?next={wanted}", 303, {"cache-control": "no-store"})
     answer = refusal(refused.code, str(refused))
     if refused.code == UNAUTHENTICATED and not browser:  # a browser would open a dialog of its own
         for challenge in _CHALLENGES:

@@ -14,9 +14,15 @@ CSRF_HEADER: Final = "x-csrf-token"
 _SAME_SITE: Final = frozenset({"same-origin", "none"})  # none: an address that somebody has typed
 
 
-def session_id(headers: Headers, *, secure: bool) -> str | None:
-    """Return the id of the session in a request's cookies."""
+def _name(*, secure: bool, root: str) -> str:
+    """Return the name of the cookie: each cluster of a gateway has its own sessions."""
     name = SECURE_NAME if secure else NAME
+    return f"{name}-{root.rpartition('/')[2]}" if root else name
+
+
+def session_id(headers: Headers, *, secure: bool, root: str = "") -> str | None:
+    """Return the id of the session in a request's cookies, for the cluster at `root`."""
+    name = _name(secure=secure, root=root)
     for header in headers.getlist("cookie"):
         try:
             found = SimpleCookie(header).get(name)
@@ -27,15 +33,15 @@ def session_id(headers: Headers, *, secure: bool) -> str | None:
     return None
 
 
-def set_cookie(value: str, *, secure: bool) -> str:
+def set_cookie(value: str, *, secure: bool, root: str = "") -> str:
     """Return the Set-Cookie header of a session; it has no expiry, so the browser forgets it at its end."""
-    name = SECURE_NAME if secure else NAME
+    name = _name(secure=secure, root=root)
     return f"{name}={value}; Path=/; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
 
 
-def clear_cookie(*, secure: bool) -> str:
+def clear_cookie(*, secure: bool, root: str = "") -> str:
     """Return the Set-Cookie header that makes a browser forget its session."""
-    return f"{set_cookie('', secure=secure)}; Max-Age=0"
+    return f"{set_cookie('', secure=secure, root=root)}; Max-Age=0"
 
 
 def comes_from_own_page(headers: Headers, scope: Scope) -> bool:

@@ -1,5 +1,6 @@
 // Charts that poll an address of the API; several may show parts of the same response.
 
+import { at } from "./dom.js";
 import { Plot } from "./plot.js";
 
 const EVERY_MS = 2000;
@@ -39,7 +40,7 @@ function rates({ interval_s: interval, points }, pick) {
 async function follow(source, plots) {
   if (!document.hidden) {
     try {
-      const response = await fetch(source, { headers: { Accept: "application/json" } });
+      const response = await fetch(at(source), { headers: { Accept: "application/json" } });
       if (response.ok) {
         const answer = await response.json();
         const now = Date.parse(response.headers.get("Date")) || Date.now();  // the browser's clock may be wrong

@@ -34,6 +34,9 @@ export function toastLater(text) {
   if (text) sessionStorage.setItem("toast", text);
 }
 
+// The address of a path: the gateway may serve several clusters, each under a prefix of its own.
+export const at = (path) => `${document.documentElement.dataset.root ?? ""}${path}`;
+
 // Send a request to the API: return its response, or throw an Error with the message of its refusal.
 export async function ask(method, url, body) {
   const options = { method, headers: { Accept: "application/json" } };
@@ -45,7 +48,7 @@ export async function ask(method, url, body) {
   }
   let response;
   try {
-    response = await fetch(url, options);
+    response = await fetch(at(url), options);
   } catch {
     throw new Error("the gateway does not answer: is it still running?");
   }

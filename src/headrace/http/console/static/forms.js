@@ -1,6 +1,6 @@
 // Dialogs, and forms that are requests to the API: data-send="DELETE /api/v1/topics/orders".
 
-import { ask, toast, toastLater } from "./dom.js";
+import { ask, at, toast, toastLater } from "./dom.js";
 import { refresh } from "./live.js";
 
 export function listen() {
@@ -128,7 +128,7 @@ function done(form, answer) {
     refresh();
   } else {
     toastLater(said);
-    location.assign(then === "reload" ? location.href : then.replace("{name}", encodeURIComponent(name)));
+    location.assign(then === "reload" ? location.href : at(then.replace("{name}", encodeURIComponent(name))));
   }
 }
 

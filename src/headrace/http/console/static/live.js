@@ -1,7 +1,7 @@
 // Refresh elements marked data-live, and tables when their address changes.
 // All markup comes from the server.
 
-import { debounced, localise } from "./dom.js";
+import { at, debounced, localise } from "./dom.js";
 
 const SWAP = { "X-Headrace-Swap": "1" };
 const RETRY_S = 2;
@@ -45,7 +45,7 @@ function again(seconds) {
 async function beat() {
   const busy = document.hidden || document.querySelector("dialog[open]");
   const began = performance.now();
-  const well = busy || await read(main.dataset.from || location.href, {});  // a search is not repeated
+  const well = busy || await read(main.dataset.from ? at(main.dataset.from) : location.href, {});  // a search is not repeated
   const took = (performance.now() - began) / 1000;
   again(well ? Math.max(every(), took * 10) : RETRY_S);  // slow pages are refreshed less often
 }

@@ -1,6 +1,6 @@
 // The form that searches, and the live tail: new messages come in at the top, the oldest leave at the bottom.
 
-import { localise, number, stamp } from "./dom.js";
+import { at, localise, number, stamp } from "./dom.js";
 
 const YEAR_10000 = 253402300800000;  // milliseconds; later times cannot be formatted
 const SHOWN = 500;  // most messages on the page
@@ -39,7 +39,7 @@ function start() {
   counts = { shown: 0, skipped: 0 };
   for (const each of list.querySelectorAll("details")) each.remove();
   list.hidden = nothing.hidden = true;
-  source = new EventSource(`${button.dataset.tail}?${wanted}`);
+  source = new EventSource(at(`${button.dataset.tail}?${wanted}`));
   source.addEventListener("open", () => { glow(true); tell("waiting for messages"); });
   source.addEventListener("message", (event) => take(JSON.parse(event.data, exact)));
   source.addEventListener("skipped", (event) => { counts.skipped += JSON.parse(event.data).skipped; tell(); });
@@ -138,7 +138,7 @@ function row(message) {
 function schema(id, part) {
   const link = document.createElement("a");
   link.className = "small";
-  link.href = `${list.dataset.schemas}/${id}?subject=${encodeURIComponent(`${list.dataset.topic}-${part}`)}`;
+  link.href = at(`/ui/schema-ids/${id}?subject=${encodeURIComponent(`${list.dataset.topic}-${part}`)}`);
   link.textContent = `schema ${id}`;
   return link;
 }

@@ -1,6 +1,6 @@
 // Start moves of partitions: exactly those that the page shows, or one with the brokers that were typed.
 
-import { ask, toastLater } from "./dom.js";
+import { ask, at, toastLater } from "./dom.js";
 
 function typed(form) {
   const { topic, partition, replicas } = form.elements;
@@ -20,7 +20,7 @@ for (const form of document.querySelectorAll("form[data-moves]")) {
       const shown = form.querySelector(".moves");
       await ask("POST", "/api/v1/reassignments", { moves: shown ? JSON.parse(shown.textContent) : typed(form) });
       toastLater("The move has begun");
-      location.assign(form.dataset.then);
+      location.assign(at(form.dataset.then));
     } catch (error) {
       problem.textContent = error.message;
       button.disabled = false;

@@ -1,6 +1,6 @@
 // Register schemas, and check their compatibility first.
 
-import { ask, toastLater } from "./dom.js";
+import { ask, at, toastLater } from "./dom.js";
 import { swap } from "./live.js";
 import { check, forget, show } from "./verdict.js";
 
@@ -39,7 +39,7 @@ form.addEventListener("submit", async (event) => {
     }
     const { id } = await ask("POST", `/subjects/${encodeURIComponent(subject)}/versions`, schema());
     toastLater(`Registered with id ${id}`);
-    location.assign(`/ui/schemas/${encodeURIComponent(subject)}`);
+    location.assign(at(`/ui/schemas/${encodeURIComponent(subject)}`));
   } catch (error) {
     if (!await explained(subject, error)) form.querySelector(".problem").textContent = error.message;
   }

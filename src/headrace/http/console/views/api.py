@@ -12,6 +12,7 @@ from fastapi.responses import Response
 
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import LONGEST
+from headrace.http.current import root_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -55,7 +56,7 @@ def api(request: Request) -> Response:
         query=query,
         tags={tag: found for tag, found in shown.items() if found},
         total=sum(map(len, every.values())),
-        base=f"{request.url.scheme}://{request.url.netloc}",
+        base=f"{request.url.scheme}://{request.url.netloc}{root_of(request.scope)}",
         curl=curl,
         phrase=phrase,
     )

@@ -15,7 +15,7 @@ from headrace.http.admin import brokers
 from headrace.http.console.formats import plural
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import Table, table_of
-from headrace.http.current import clients_of
+from headrace.http.current import clients_of, root_of
 from headrace.http.gateway.bodies import BrokerId
 from headrace.http.reach import Reach, ReachDep
 from headrace.protocol.ids import TopicPartition
@@ -47,8 +47,8 @@ class Care:
 
 
 @router.get("/ui")
-async def bare() -> Response:
-    return RedirectResponse("/ui/")
+async def bare(request: Request) -> Response:
+    return RedirectResponse(f"{root_of(request.scope)}/ui/")
 
 
 @router.get("/ui/")

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from headrace.client.errors import ClientError
 from headrace.http.console.pages import PageRoute, login_page
-from headrace.http.current import SESSION
+from headrace.http.current import SESSION, root_of
 from headrace.http.problems import Problem, status_of
 from headrace.http.users import cookies
 from headrace.http.users.authentication import DENIED, LOGIN, LOGOUT, Refused, Users, address_of
@@ -48,26 +48,29 @@ async def log_in(request: Request) -> Response:
         status = status_of(refused.code)
         said = _sentence(refused)
         return await _form(request, target, user=fields.get("user", ""), message=said, answer=status)
-    secure = request.url.scheme == "https"
-    before = cookies.session_id(request.headers, secure=secure)
+    secure, root = request.url.scheme == "https", root_of(request.scope)
+    before = cookies.session_id(request.headers, secure=secure, root=root)
     session_id = users.sessions.begin(credentials, time.monotonic(), instead_of=before)
-    headers = {"set-cookie": cookies.set_cookie(session_id, secure=secure), "cache-control": "no-store"}
-    return RedirectResponse(target, 303, headers)
+    headers = {
+        "set-cookie": cookies.set_cookie(session_id, secure=secure, root=root),
+        "cache-control": "no-store",
+    }
+    return RedirectResponse(root + target, 303, headers)
 
 
 @router.post(LOGOUT)
 async def log_out(request: Request) -> Response:
     """End the session."""
-    secure = request.url.scheme == "https"
+    secure, root = request.url.scheme == "https", root_of(request.scope)
     session = request.scope.get(SESSION)
-    session_id = cookies.session_id(request.headers, secure=secure)
+    session_id = cookies.session_id(request.headers, secure=secure, root=root)
     if session is not None and session_id is not None:
         fields = await _fields(request)
         if not session.accepts(fields.get("csrf_token", "")):
             raise Problem(DENIED, "the form has no valid token: reload the page, and log out again")
         _users(request).sessions.end(session_id)
-    headers = {"set-cookie": cookies.clear_cookie(secure=secure), "cache-control": "no-store"}
-    return RedirectResponse(LOGIN, 303, headers)
+    headers = {"set-cookie": cookies.clear_cookie(secure=secure, root=root), "cache-control": "no-store"}
+    return RedirectResponse(root + LOGIN, 303, headers)
 
 
 def local_path(wanted: str) -> str:

@@ -10,6 +10,7 @@ from headrace.http.console.diff import differences, readable
 from headrace.http.console.formats import segment
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
+from headrace.http.current import root_of
 from headrace.http.problems import Problem
 from headrace.http.registry.registry import RegistryDep, RightsDep
 from headrace.http.registry.rights import DESCRIBE
@@ -49,7 +50,7 @@ _COLUMNS = {
 @router.get("/ui/schemas")
 def schemas(request: Request, registry: RegistryDep, rights: RightsDep) -> Response:
     deleted = "deleted" in request.query_params
-    base = f"{request.url.scheme}://{request.url.netloc}"
+    base = f"{request.url.scheme}://{request.url.netloc}{root_of(request.scope)}"
     found = registry.read(lambda state: _subjects(state, Show.ALL if deleted else Show.LIVE))
     if rights.restricts:
         readable = set(rights.visible(each.name for each in found))
@@ -68,6 +69,7 @@ def schemas(request: Request, registry: RegistryDep, rights: RightsDep) -> Respo
 
 @router.get("/ui/schema-ids/{schema_id}")
 def schema_of_id(
+    request: Request,
     registry: RegistryDep,
     rights: RightsDep,
     schema_id: Annotated[int, Path(ge=0, le=2**31 - 1)],
@@ -78,7 +80,8 @@ def schema_of_id(
     if not found:
         raise Problem(404, f"there is no schema {schema_id} in the registry")
     best = next((each for each in found if each.subject == subject), found[0])
-    return RedirectResponse(f"/ui/schemas/{segment(best.subject)}?version={best.version}")
+    at = f"{root_of(request.scope)}/ui/schemas/{segment(best.subject)}"
+    return RedirectResponse(f"{at}?version={best.version}")
 
 
 def _subjects(state: State, show: Show) -> list[Subject]:
