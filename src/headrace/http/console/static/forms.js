@@ -5,6 +5,7 @@ import { refresh } from "./live.js";
 
 export function listen() {
   document.addEventListener("click", (event) => {
+    for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
     const opener = event.target.closest("[data-open]");
     if (opener) open(opener);
     const closer = event.target.closest("[data-close]");
