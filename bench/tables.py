@@ -131,8 +131,8 @@ def spark(bootstrap: str, rows: int, rounds: int) -> Figure:
     from headrace.spark import launcher  # noqa: PLC0415
 
     session = launcher.session("bench", master="local[1]")
-    frame = session.read.format("headrace").option("kafka.bootstrap.servers", bootstrap)
-    frame = frame.option("subscribe", TOPIC).option("isolation.level", "read_committed").load()
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": TOPIC, "isolation.level": "read_committed"}
+    frame = session.read.format("headrace").options(**options).load()
     found = []
     for _ in range(rounds + 1):  # the first one starts workers
         wall, cpu = time.perf_counter(), _cpu_of_children_s()

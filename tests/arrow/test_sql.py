@@ -152,7 +152,7 @@ def test_mistakes_are_named(bootstrap: str, query: str, sentence: str) -> None:
 def run(bootstrap: str, connection: "duckdb.DuckDBPyConnection", query: str) -> list[Any]:
     topics = Topics(
         ConnectionSettings(bootstrap),
-        "http://127.0.0.1:1",
+        None,
         decode="auto",
         on_error="fail",
         progress=lambda _done, _label: None,

@@ -10,15 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.client.errors import BadSetting
+from headrace.client.schemas.registry import Registry as RegistryClient
 from headrace.client.schemas.registry import RegistryError
 from headrace.reader.errors import ReadError
-from headrace.reader.registry.batches import ReaderSpec, batch_decoder, decode_rows, reader_of
-from headrace.reader.registry.client import Schemas
+from headrace.reader.registry.batches import Batches, decode_rows, reader_of
+from headrace.reader.registry.client import Schemas, retry_while_unreachable
 from headrace.reader.registry.json_rows import decode_json, json_shape
 from headrace.reader.registry.reader import ResolvedSchema, Unreadable
 from headrace.reader.registry.shapes import Leaf, Shape, Struct, arrow_type, columns_of
 from headrace.registry.formats import InvalidSchema
-from headrace.registry.schema_ids import HEADERS
+from headrace.registry.schema_ids import HEADERS, SchemaRef, format_ref
 
 REGISTRY: Final = "registry"
 TEXT: Final = "text"
@@ -38,11 +39,13 @@ def _url() -> str:
 class Registry:
     """A schema registry: Registry("http://127.0.0.1:8080"), by default HEADRACE_REGISTRY or `headrace up`.
 
+    Instead of its URL, a client of the registry can be given, headrace.client.schemas.registry.Registry.
+
     The columns are those of `version` of the subject TOPIC-value, or of `subject`. Every record is decoded
     with the schema that it was written with, and becomes a row of that version.
     """
 
-    url: str = field(default_factory=_url, repr=False)  # may contain a password
+    url: str | RegistryClient = field(default_factory=_url, repr=False)  # may contain a password
     subject: str | None = None
     version: int | str = "latest"
     message: str | None = None  # Protobuf: the full name of the message that the columns are of
@@ -50,11 +53,13 @@ class Registry:
     @property
     def address(self) -> str:
         """The address without a password."""
+        if isinstance(self.url, RegistryClient):
+            return self.url.url
         parts = urlsplit(self.url)
         return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-Schema: TypeAlias = str | pa.Schema | pa.StructType | Registry | None
+Schema: TypeAlias = str | pa.Schema | pa.StructType | Registry | RegistryClient | None
 """How values are decoded: "registry" or its URL, "text", or the Arrow schema of JSON."""
 
 
@@ -97,6 +102,8 @@ def decoders(schema: Schema, topics: Sequence[str]) -> dict[str, Decoder]:
             return {part: _text() for part in PARTS}
         case pa.Schema() | pa.StructType():
             return {"value": _json(pa.struct(list(schema)))}
+        case RegistryClient():
+            return _of_registry(Registry(schema), topics)
         case Registry():
             return _of_registry(schema, topics)
         case str() if schema == REGISTRY or schema.startswith(("http://", "https://")):
@@ -172,8 +179,13 @@ def _schema(registry: Registry, subject: str, version: int | str | None = None) 
 
 
 def _by_schema(registry: Registry, schema: ResolvedSchema, message: str | None) -> Decoder:
-    spec = ReaderSpec(registry.url, schema, message, PATIENCE_S)
-    return _Shaped(reader_of(schema, message).shape, batch_decoder(spec))
+    reader, schemas = reader_of(schema, message), Schemas(registry.url)
+
+    def fetch(ref: SchemaRef) -> ResolvedSchema:
+        what = f"schema {format_ref(ref)}"
+        return retry_while_unreachable(what, lambda: schemas.get(ref), PATIENCE_S)
+
+    return _Shaped(reader.shape, Batches(reader, fetch).decode)
 
 
 # -- batches -----------------------------------------------------------------------------------

@@ -51,28 +51,35 @@ def connect(session: Session, timeout_s: float | None = None) -> "Registry":
 
 
 def schemas_of_records(session: Session) -> "RecordSchemas | None":
-    """Return the schemas for records of the cluster; None if it has no registry, or one without schemas.
+    """Return the schemas for records of the cluster; None if it has no registry, or one without schemas."""
+    from headrace.client.schemas.records import RecordSchemas  # noqa: PLC0415
+
+    registry = registry_of_records(session)
+    return None if registry is None else RecordSchemas(registry)
+
+
+def registry_of_records(session: Session) -> "Registry | None":
+    """Return the registry for records of the cluster; None if it has none, or one without schemas.
 
     A registry that the user names is used in any case. The usual address on this machine counts only if the
     gateway there is of the same cluster.
     """
     from headrace.client.errors import ClientError  # noqa: PLC0415
     from headrace.client.schemas.location import advertised, at_gateway  # noqa: PLC0415
-    from headrace.client.schemas.records import RecordSchemas  # noqa: PLC0415
 
     location = _given(session)
     if location is not None:
-        return RecordSchemas(_client(location, ANSWER_S))
+        return _client(location, ANSWER_S)
     try:
         found = advertised(session.connection)
         if not found.has_schemas:
             return None
         if found.url:
-            return RecordSchemas(_client(at_gateway(found.url, session.connection), ANSWER_S))
+            return _client(at_gateway(found.url, session.connection), ANSWER_S)
         if not _is_local(session.bootstrap):
             return None
         registry = _client(at_gateway(REGISTRY, session.connection), ANSWER_S)
-        return RecordSchemas(registry) if registry.serves(found.cluster_id) else None
+        return registry if registry.serves(found.cluster_id) else None
     except (
         ClientError
     ):  # the cluster does not answer, which the command itself reports, or there is no gateway

@@ -10,8 +10,8 @@ import click
 
 from headrace.cli.output import bar, count, draw
 from headrace.cli.output import table as drawn
-from headrace.cli.schema import store_registry
-from headrace.cli.session import INTERRUPTED, REGISTRY, Session, options
+from headrace.cli.registry import registry_of_records, registry_option
+from headrace.cli.session import INTERRUPTED, Session, options
 
 SHOWN: Final = 1_000  # rows of a table, unless --limit says otherwise
 _SUFFIXES: Final = (".parquet", ".csv", ".json")
@@ -20,7 +20,7 @@ _SUFFIXES: Final = (".parquet", ".csv", ".json")
 @click.command()
 @click.argument("query")
 @click.option(
-    "--limit", type=click.IntRange(1), help=f"Print so many rows. Default: all, in a table {SHOWN:,}."
+    "--limit", "-n", type=click.IntRange(1), help=f"Print so many rows. Default: all, in a table {SHOWN:,}."
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option(
@@ -41,13 +41,7 @@ _SUFFIXES: Final = (".parquet", ".csv", ".json")
     default="fail",
     help="What to do with records that cannot be decoded.",
 )
-@click.option(
-    "--registry",
-    metavar="URL",
-    expose_value=False,
-    callback=store_registry,
-    help=f"The address of the registry. Default: HEADRACE_REGISTRY, or {REGISTRY}.",
-)
+@registry_option
 @options
 def sql(
     session: Session,
@@ -81,9 +75,8 @@ def sql(
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     with connected() as connection, _ended_by_ctrl_c(), bar("reading", 1.0) as advance:
-        topics = Topics(
-            session.connection, session.registry, decode=decode, on_error=on_error, progress=advance
-        )
+        registry = registry_of_records(session) if decode in {"auto", "registry"} else None
+        topics = Topics(session.connection, registry, decode=decode, on_error=on_error, progress=advance)
         with topics.errors():
             rows = topics.query(connection, query)
             if limit is not None:

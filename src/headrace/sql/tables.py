@@ -16,6 +16,7 @@ except ImportError as missing:
 from headrace.arrow.decoding import REGISTRY, TEXT, NoSubject, Registry, Undecodable
 from headrace.arrow.scan import CLIENT_ID, Scan
 from headrace.client.errors import ClientError, Unreachable, why_no_topic
+from headrace.client.schemas.registry import Registry as RegistryClient
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.duckdb import TopicDataset
 from headrace.reader.cluster import Cluster
@@ -46,9 +47,15 @@ class Topics:
     """The topics of a cluster; those that a query names become tables."""
 
     def __init__(
-        self, connection: ConnectionSettings, registry: str, *, decode: str, on_error: str, progress: Progress
+        self,
+        connection: ConnectionSettings,
+        registry: RegistryClient | None,
+        *,
+        decode: str,
+        on_error: str,
+        progress: Progress,
     ) -> None:
-        """`decode` is "auto", "registry", "text" or "bytes"."""
+        """`decode` is "auto", "registry", "text" or "bytes"; `registry` is None if the cluster has none."""
         self._connection = connection
         self._registry = registry
         self._decode = decode
@@ -97,8 +104,10 @@ class Topics:
 
     def _scan(self, topic: str) -> Scan:
         scan = partial(Scan, self._connection, (topic,), on_error=self._on_error)
-        if self._decode in {"text", "bytes"}:
-            return scan(schema=TEXT if self._decode == "text" else None)
+        if self._decode == REGISTRY and self._registry is None:
+            raise QueryRefused("The cluster has no schema registry: give its address with --registry.")
+        if self._decode == "bytes" or self._registry is None:
+            return scan(schema=None if self._decode == "bytes" else TEXT)
         by_registry = scan(schema=Registry(self._registry))
         try:
             by_registry.arrow_schema  # noqa: B018  asks the registry

@@ -41,8 +41,11 @@ class Schemas:
     The URL may have references such as ${env:PASSWORD}, which are resolved here: plans have the reference.
     """
 
-    def __init__(self, url: str) -> None:
-        self._client = Client(resolve({_URL: url})[_URL], timeout_s=TIMEOUT_S)
+    def __init__(self, registry: str | Client) -> None:
+        """`registry` is a URL, or a client."""
+        if isinstance(registry, str):
+            registry = Client(resolve({_URL: registry})[_URL], timeout_s=TIMEOUT_S)
+        self._client = registry
 
     def version(self, subject: str, version: int | str) -> tuple[Registered, ResolvedSchema]:
         """Return a version of a subject, or its "latest"."""
