@@ -17,6 +17,7 @@ from headrace.client.errors import ClientError, Unreachable
 from headrace.client.records.one_by_one import Record
 from headrace.client.schemas.records import Decoded, NotDecodable, NotEncodable, RecordSchemas
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json
+from headrace.extras import SERIALIZERS, MissingExtra
 from headrace.registry.schema_ids import HEADERS
 
 RAW: Final = "--raw writes bytes as they are"
@@ -36,10 +37,7 @@ def _libraries() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise MissingLibrary(
-            f"{error.name or 'a library'} is not installed: `pip install 'headrace[http]'` installs what the "
-            "schema formats need"
-        ) from error
+        raise MissingLibrary(str(MissingExtra("a record with a schema", SERIALIZERS))) from error
 
 
 class Decoding:
