@@ -58,7 +58,7 @@ def sql(
     A topic is a table with the columns key, value, topic, partition, offset, timestamp, timestampType and
     headers; with a schema in the registry the value is a struct. Only topics that the query names are read.
     Conditions on partition, offset and timestamp are applied before records are fetched. Tables may also be
-    files, as in DuckDB. It needs the extra `sql`:  pip install 'headrace[sql]'
+    files, as in DuckDB, which the extra `sql` of the package installs.
 
       headrace sql "select value.item, sum(value.price) from orders where timestamp > now() - interval 1 hour
       group by all"

@@ -16,15 +16,20 @@ ABSENT = Extra("absent", "a package that nobody has", ("nobody.has.this",))
 
 # Packages of extras, and what only their users import.
 NOT_IN_BASE = (
+    "headrace.arrow",
     "headrace.cli.certs",
     "headrace.cli.demo",
     "headrace.client.serializers.codecs.",  # but those that the command line imports
+    "headrace.duckdb",
     "headrace.http",
     "headrace.pipeline",
+    "headrace.polars",
+    "headrace.reader",
     "headrace.registry.formats",
     "headrace.security.certificate_directory",
     "headrace.security.certificates",
     "headrace.spark",
+    "headrace.sql",
     "headrace.testing.plugin",
 )
 IMPORT_ALL = f"""
