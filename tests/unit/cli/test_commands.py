@@ -22,7 +22,11 @@ WITHOUT_A_CLUSTER = {
 }
 DELETING = {"delete", "delete-offsets", "delete-records", "remove", "unregister"}
 DESTRUCTIVE = DELETING | {"abort", "replay", "reset"}
-TWO_MEANINGS = {"-p": {"--partition", "--partitions"}, "-o": {"--from", "--output"}}
+TWO_MEANINGS = {
+    "-n": {"--limit", "--max-messages"},
+    "-o": {"--from", "--output"},
+    "-p": {"--partition", "--partitions"},
+}
 
 
 def every_command(

@@ -45,7 +45,7 @@ def written() -> Iterator[tuple[str, str]]:
 def test_a_command_can_be_given_as_it_is_written(page: str, command: str) -> None:
     _, *arguments = shlex.split(command)
     found: click.Command = commands
-    context = click.Context(found, info_name="headrace")
+    context = click.Context(found, info_name="headrace", **found.context_settings)
     while isinstance(found, click.Group) and not _runs_alone(found, arguments):
         name, *arguments = arguments
         inner = found.get_command(context, name)
