@@ -17,12 +17,16 @@ SETTINGS: Final = {
     "spark.eventLog.enabled": "true",
     "spark.eventLog.rolling.enabled": "false",
     "spark.python.unix.domain.socket.enabled": "true",
+    # Queries of tests are short: to compile them, in Java or to machine code, costs more than it saves.
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stopTimeout": "30s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOGGING: Final = """
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -52,7 +56,7 @@ def spark_session(root: Path) -> Iterator[SparkSession]:
         builder = builder.config(name, value)
     session = (
         builder.config("spark.jars", ",".join(map(str, connector_jars())))
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging} {JAVA}")
         .config("spark.local.dir", str(root))
         .config("spark.eventLog.dir", event_log(root).as_uri())
         .config("spark.sql.warehouse.dir", str(root / "warehouse"))

@@ -25,6 +25,8 @@ from spark.clickstream import MOST_LATE, TYPES, Clicks, clicks, last_click
 from wire.confluent import make_topic, read, send
 from wire.process import BrokerProcess
 
+# Each sink, windows and upserts have shorter tests: test_pipelines.py, test_delta.py, test_upserts.py, ...
+pytestmark = pytest.mark.long
 PARTITIONS: Final = 3
 NAME: Final = "clickstream"
 WINDOWS_SQL: Final = """

@@ -130,7 +130,9 @@ def test_aborted_records_of_combined_partitions_are_not_read(broker: BrokerProce
     assert len(read(reader, tasks)) == len(CODECS) * PER_CODEC
 
 
-@pytest.mark.parametrize("end", [BrokerProcess.stop, BrokerProcess.kill])
+@pytest.mark.parametrize(
+    "end", [pytest.param(BrokerProcess.stop, marks=pytest.mark.long), BrokerProcess.kill]
+)
 def test_a_broker_that_was_restarted_since_costs_no_row(
     mortal: BrokerProcess, end: Callable[[BrokerProcess], object]
 ) -> None:

@@ -70,9 +70,9 @@ def produce(registry_plant: RegistryPlant, topic: str, values: Sequence[tuple[in
     assert [error for error, _ in send(registry_plant.bootstrap, topic, messages) if error] == []
 
 
-def customers(name: str, decode: Debezium, path: Path, **options: str) -> Pipeline:
+def customers(name: str, decode: Debezium, path: Path) -> Pipeline:
     pipeline = Pipeline(name)
-    pipeline.source("changes", topic=name, decode=decode, options=options)
+    pipeline.source("changes", topic=name, decode=decode)
     target = Delta(str(path)).upsert(
         keys="id", sequence_by="lsn", deletes="_op = 'd'", except_columns=["_op"]
     )
@@ -135,17 +135,17 @@ def test_events_in_json_become_rows_and_what_is_no_event_says_why(spark: SparkSe
 
 def test_a_pipeline_keeps_a_table_equal_to_the_source(registry_plant: RegistryPlant) -> None:
     chance = random.Random(21)
-    changes = history_of_source(chance, keys=20, changes=150)
+    changes = history_of_source(chance, keys=15, changes=80)
     values: list[tuple[int, bytes | None]] = []
     for each in disordered(chance, changes, distance=40):
         values.append((each.id, json_value(each, wrapped=chance.random() < 0.5)))
         if each.op == "d":
             values.append((each.id, None))
-    values.insert(50, (1, b"no event"))
+    values.insert(20, (1, b"no event"))
     make_topic(registry_plant.bootstrap, "customers", partitions=2)
     produce(registry_plant, "customers", values)
     path = registry_plant.root / "table"
-    pipeline = customers("customers", Debezium(ROW), path, maxOffsetsPerTrigger="150")
+    pipeline = customers("customers", Debezium(ROW), path)
     checker = Checker(
         registry_plant.spark, pipeline, registry_plant.bootstrap, registry_plant.state(pipeline)
     )

@@ -86,7 +86,7 @@ def sink(request: pytest.FixtureRequest) -> Sink:
     [
         pytest.param("headrace", False, id="headrace, in messages"),
         pytest.param("headrace", True, id="headrace, in the staging topic"),
-        pytest.param("kafka", False, id="kafka, in messages"),
+        pytest.param("kafka", False, id="kafka, in messages", marks=pytest.mark.long),
         pytest.param("kafka", True, id="kafka, in the staging topic", marks=pytest.mark.long),
     ],
     indirect=["sink"],

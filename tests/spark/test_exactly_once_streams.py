@@ -47,11 +47,11 @@ def test_a_batch_that_spark_repeats_is_written_once(queries: Queries) -> None:
     copy(queries, source, topic=target)
     forget_commits(queries, source, "*2*")
     copy(queries, source, topic=target)
-    write(queries.bootstrap, source, plain(50, first=100))
+    write(queries.bootstrap, source, plain(20, first=100))
     copy(queries, source, topic=target)
 
     assert values(found(queries, target)) == values(found(queries, source))
-    assert len(found(queries, target)) == 150
+    assert len(found(queries, target)) == 120
 
 
 def test_the_topics_of_a_batch_are_written_together(queries: Queries) -> None:

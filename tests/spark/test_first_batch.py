@@ -142,7 +142,7 @@ def written_to(bootstrap: str, topic: str) -> Iterator[None]:
         writer.join()
 
 
-@pytest.mark.parametrize("now", [True, False])
+@pytest.mark.parametrize("now", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_query_from_the_latest_offset_begins_on_a_topic_that_is_written_to(
     queries: Queries, now: bool
 ) -> None:

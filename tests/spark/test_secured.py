@@ -138,7 +138,13 @@ def test_a_plan_has_references_and_not_the_password(secured: Secured) -> None:
 
 
 @pytest.mark.parametrize(
-    ("connector", "more"), [(OURS, {}), (OURS, {"exactlyOnce": "true"}), (THEIRS, {})], ids=str
+    ("connector", "more"),
+    [
+        pytest.param(OURS, {}, marks=pytest.mark.long),
+        (OURS, {"exactlyOnce": "true"}),
+        pytest.param(THEIRS, {}, marks=pytest.mark.long),  # test_batches has it, too
+    ],
+    ids=str,
 )
 def test_streams(secured: Secured, connector: str, more: dict[str, str], tmp_path: Path) -> None:
     source, target = secured.topic(5), secured.topic()
@@ -190,7 +196,7 @@ def stream_without_truststore(secured: Secured, connector: str, topic: str, chec
     query.awaitTermination(STREAM_TIMEOUT_S)
 
 
-@pytest.mark.parametrize("connector", BOTH)
+@pytest.mark.parametrize("connector", [OURS, pytest.param(THEIRS, marks=pytest.mark.long)])
 def test_failures_do_not_show_the_password(secured: Secured, connector: str, tmp_path: Path) -> None:
     for each in failures(secured, connector, tmp_path):
         trace = getattr(each, "getStackTrace", lambda: "none")() or "none"

@@ -51,7 +51,7 @@ def test_a_history_with_duplicates_and_disorder_ends_equal_to_the_source(
     changes = history_of_source(chance, keys=30, changes=250)
     arrived = disordered(chance, changes, distance=60)
     target = delta(tmp_path, compactEvery=3, targetFileBytes=4000)
-    batches = 4 if seed == 1 else 15
+    batches = 3 if seed == 1 else 15
     merge_all(target, (events(spark, each) for each in cut(chance, arrived, batches)))
 
     assert delta_rows(tmp_path) == final_rows(changes)
@@ -64,7 +64,7 @@ def test_all_versions_of_a_history_with_duplicates_and_disorder(
     chance = random.Random(seed)
     changes = history_of_source(chance, keys=20, changes=200)
     arrived = disordered(chance, changes, distance=60)
-    batches = 3 if seed == 3 else 12
+    batches = 2 if seed == 3 else 12
     merge_all(delta(tmp_path), (events(spark, each) for each in cut(chance, arrived, batches)), HISTORY)
 
     assert delta_rows(tmp_path) == all_versions(changes)
