@@ -53,6 +53,7 @@ PAGES: Final = {
     "/ui/quotas": "Quotas",
     "/ui/quotas?of=ip": "Quotas",
     "/ui/api": "API",
+    "/docs": "API",
 }
 
 WITH_DIALOGS: Final = (

@@ -51,7 +51,7 @@ async def download(
     hub: HubDep,
     *,
     format: Annotated[  # noqa: A002  the name of the parameter
-        Literal["json", "csv", "parquet"], Query(description="`parquet` needs the extra `spark`.")
+        Literal["json", "csv", "parquet"], Query(description="`parquet` needs the extra `arrow`.")
     ] = "json",
     most: Annotated[int, Query(description="Most messages to download.", ge=1, le=MOST)] = 10_000,
 ) -> StreamingResponse:
@@ -62,7 +62,7 @@ async def download(
     """
     if format == "parquet" and not has_parquet():
         raise Problem(
-            50101, "Parquet needs pyarrow, which is not installed here: pip install 'headrace[spark]'"
+            50101, "Parquet needs pyarrow, which is not installed here: pip install 'headrace[arrow]'"
         )
     await hub.topics.check(name, search.partition)
     export = await run_in_threadpool(_export, format, name)
