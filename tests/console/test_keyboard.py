@@ -77,10 +77,10 @@ def test_tab_reaches_every_control_in_order_and_shows_where_it_is(reader: Reader
 
 
 def test_a_dialog_keeps_the_focus_and_gives_it_back(reader: Reader) -> None:
-    page = reader.open("/ui/topics")
-    opener = page.get_by_role("button", name="Create topic")
+    page = reader.open("/ui/topics/orders/partitions")
+    opener = page.get_by_role("button", name="Add partitions")
     opener.press("Enter")
-    expect(page.get_by_role("textbox", name="Name")).to_be_focused()
+    expect(page.get_by_role("spinbutton", name="Partitions in all")).to_be_focused()
     for _ in range(12):
         page.keyboard.press("Tab")
         assert page.evaluate("!document.activeElement.closest('main, header')")
@@ -139,7 +139,8 @@ def test_versions_are_compared_with_the_arrow_keys(reader: Reader) -> None:
 
 def test_a_topic_is_made_written_to_read_and_deleted_by_keyboard(reader: Reader) -> None:
     page = reader.open("/ui/topics")
-    page.get_by_role("button", name="Create topic").press("Enter")
+    page.get_by_role("link", name="Create topic").press("Enter")
+    expect(page.get_by_role("textbox", name="Name", exact=True)).to_be_focused()
     page.keyboard.type("by-keyboard")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("by-keyboard")
