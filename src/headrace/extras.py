@@ -33,7 +33,16 @@ HTTP: Final = Extra(
     "http",
     "the packages of gateway and schema registry",
     (
-        *("fastapi", "grpc_tools", "httptools", "jinja2", "jsonschema_rs", "prometheus_client", "uvicorn"),
+        *(
+            "cel",
+            "fastapi",
+            "grpc_tools",
+            "httptools",
+            "jinja2",
+            "jsonschema_rs",
+            "prometheus_client",
+            "uvicorn",
+        ),
         *SECURITY.modules,
         *SERIALIZERS.modules,
     ),
@@ -45,7 +54,10 @@ SPARK: Final = Extra(
 )
 ICEBERG: Final = Extra("iceberg", "Iceberg", ("pyiceberg",))
 OTEL: Final = Extra("otel", "OpenTelemetry", ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"))
-EXTRAS: Final = {each.name: each for each in (HTTP, SPARK, ICEBERG, OTEL, SECURITY)}
+ARROW: Final = Extra("arrow", "Arrow", ("numba", "pyarrow"))
+POLARS: Final = Extra("polars", "Polars", ("polars", *ARROW.modules))
+SQL: Final = Extra("sql", "DuckDB", ("duckdb", *ARROW.modules))
+EXTRAS: Final = {each.name: each for each in (ARROW, HTTP, ICEBERG, OTEL, POLARS, SECURITY, SPARK, SQL)}
 
 
 class MissingExtra(ImportError):

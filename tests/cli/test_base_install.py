@@ -61,6 +61,7 @@ def test_a_broker_validates_schemas_without_the_registry(tmp_path: Path) -> None
         (["pipeline", "check", "x.py"], "headrace pipeline check needs Spark: pip install 'headrace[spark]'"),
         (["pipeline", "run", "x.py"], "headrace pipeline run needs Spark: pip install 'headrace[spark]'"),
         (["table", "status", "x"], "headrace table needs Spark: pip install 'headrace[spark]'"),
+        (["sql", "select 1"], "headrace sql needs DuckDB: pip install 'headrace[sql]'"),
         (["certs", "init"], "headrace certs needs cryptography: pip install 'headrace[security]'"),
         (["up", "--secure"], "headrace up --secure needs cryptography: pip install 'headrace[security]'"),
         (["gateway"], f"headrace gateway needs {GATEWAY}"),

@@ -13,7 +13,7 @@ import click
 from headrace import __version__
 from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import INTERRUPTED, PartlyDone, Session, root_options
-from headrace.extras import HTTP, SECURITY, SPARK, MissingExtra
+from headrace.extras import HTTP, SECURITY, SPARK, SQL, MissingExtra
 
 _SECTIONS: Final = {
     "Run": {
@@ -53,7 +53,7 @@ _SECTIONS: Final = {
         "doctor": "Check the machine and a cluster, and advise what to do.",
     },
 }
-_NEEDS: Final = {"certs": SECURITY, "demo": SPARK, "gateway": HTTP, "table": SPARK}
+_NEEDS: Final = {"certs": SECURITY, "demo": SPARK, "gateway": HTTP, "sql": SQL, "table": SPARK}
 COMMANDS: Final = {
     name: Lazy(f"headrace.cli.{name}", name, line, section, _NEEDS.get(name))
     for section, lines in _SECTIONS.items()
