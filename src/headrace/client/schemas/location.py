@@ -79,18 +79,26 @@ def located(
 def at_gateway(url: str, connection: ConnectionSettings) -> RegistryLocation:
     """Return the registry in a gateway of the cluster, which knows the users of the cluster.
 
-    The user's password is sent only where it is as safe as on the connection to the brokers.
+    The user's password is sent only where that reveals no more than the connection to the brokers does.
     """
-    parts = urlsplit(url)
-    sasl, tls = connection.security.sasl, connection.security.tls
-    is_safe = parts.scheme == "https" or tls is None or is_loopback(parts.hostname or "")
-    known = sasl is not None and sasl.tokens is None and not sasl.is_token
-    location = RegistryLocation(url=url, tls=tls)
-    return (
-        replace(location, user_info=f"{sasl.username}:{sasl.password}")
-        if sasl and known and is_safe
-        else location
-    )
+    location = RegistryLocation(url=url, tls=connection.security.tls)
+    sasl = connection.security.sasl
+    if sasl is None or sasl.tokens is not None or sasl.is_token or not _may_have_password(url, connection):
+        return location
+    return replace(location, user_info=f"{sasl.username}:{sasl.password}")
+
+
+def _may_have_password(url: str, connection: ConnectionSettings) -> bool:
+    """Return whether a gateway at the URL, which brokers advertise, may get the password of the user.
+
+    Without TLS it is not certain that the URL comes from a broker, and only PLAIN sends the password anyway.
+    """
+    parts, security = urlsplit(url), connection.security
+    if is_loopback(parts.hostname or ""):
+        return True
+    if security.tls is not None:
+        return parts.scheme == "https"
+    return security.sasl is not None and security.sasl.mechanism == "PLAIN"
 
 
 def advertised(connection: ConnectionSettings) -> Advertised:

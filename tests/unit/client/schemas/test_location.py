@@ -10,6 +10,9 @@ PLAIN = ConnectionSettings("one:9092")
 SASL = {"sasl.mechanism": "PLAIN", "sasl.username": "alice", "sasl.password": "wonder"}
 OVER_TLS = ConnectionSettings.of({"security.protocol": "SASL_SSL", **SASL}, "one:9093")
 IN_THE_CLEAR = ConnectionSettings.of({"security.protocol": "SASL_PLAINTEXT", **SASL}, "one:9093")
+BY_SCRAM = ConnectionSettings.of(
+    {"security.protocol": "SASL_PLAINTEXT", **SASL, "sasl.mechanism": "SCRAM-SHA-512"}, "one:9093"
+)
 URL = {"schema.registry.url": "https://one:8081, https://two:8081"}
 
 
@@ -73,6 +76,9 @@ def test_a_wrong_setting_is_named(settings: dict[str, str], setting: str) -> Non
         ("http://127.0.0.1:8080", OVER_TLS, "alice:wonder"),
         ("http://one:8080", OVER_TLS, ""),  # the brokers get the password over TLS only
         ("http://one:8080", IN_THE_CLEAR, "alice:wonder"),
+        ("http://one:8080", BY_SCRAM, ""),  # the brokers never get it
+        ("https://one:8080", BY_SCRAM, ""),  # and without TLS, somebody else may have sent this address
+        ("http://127.0.0.1:8080", BY_SCRAM, "alice:wonder"),
         ("https://one:8080", PLAIN, ""),
     ],
 )
