@@ -73,8 +73,8 @@ class Partition(CommittedLog):
         moved: "set[Partition] | None" = None,
     ) -> None:
         """The partition adds itself to `moved` when its high watermark has moved."""
+        self.id = id_  # first: simulations order partitions by it
         super().__init__(log, high_watermark, moved)
-        self.id = id_
         self.meter = meter or TopicMeter()
         self.topic_id = topic_id
         self.min_insync_replicas = 1
