@@ -36,7 +36,7 @@ FORMATS = {
 TEA = {"id": 1, "item": "tea"}
 MISSING = {
     "order.avsc": "the field item is missing",
-    "order.json": '"item" is a required property',
+    "order.json": "the field item is missing",
     "order.proto": "item",
 }
 

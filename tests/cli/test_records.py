@@ -67,7 +67,7 @@ def test_any_bytes_come_back(headrace: Command, tmp_path: Path) -> None:
     data = bytes(range(256)) * 300
     (tmp_path / "blob").write_bytes(data)
     headrace.ok("produce", "bytes", "--whole", "--file", str(tmp_path / "blob"), "--compression", "lz4")
-    assert headrace.ok("consume", "bytes", "--exit-at-end", "--format", "%v").out == data
+    assert headrace.ok("consume", "bytes", "--exit-at-end", "--raw", "--format", "%v").out == data
 
 
 def test_records_between_zero_bytes(headrace: Command) -> None:
