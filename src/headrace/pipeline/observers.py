@@ -8,7 +8,7 @@ from typing import Final
 from headrace.client.admin.admin import Admin
 from headrace.client.errors import ClientError, TopicExists
 from headrace.client.records.one_by_one import BEGINNING, Reader, Record, Start, Writer
-from headrace.client.wire.connection_settings import Target
+from headrace.client.wire.connection_settings import ConnectionSettings, Target
 from headrace.client.wire.security import Security
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.pipeline.topics import MAX_REPLICAS
@@ -39,15 +39,15 @@ class History:
 
     def __init__(self, bootstrap: str, client: Mapping[str, str] = NO_SETTINGS) -> None:
         make_topic(bootstrap, client)
-        self._bootstrap = bootstrap
+        self._target = ConnectionSettings(bootstrap, Security.of(client))
         self._client = client
-        self._writer = Writer(bootstrap, TOPIC, client)
+        self._writer = Writer(self._target, TOPIC, client)
 
     def __call__(self, progress: Progress) -> None:
         try:
             self._writer.write(Record(key=progress.query.encode(), value=progress.encode()))
         except ClientError:  # the writer would report the same error again
-            self._writer = Writer(self._bootstrap, TOPIC, self._client)
+            self._writer = Writer(self._target, TOPIC, self._client)
             raise
 
     def close(self) -> None:
