@@ -80,9 +80,8 @@ def registry_of_records(session: Session) -> "Registry | None":
             return None
         registry = _client(at_gateway(REGISTRY, session.connection), ANSWER_S)
         return registry if registry.serves(found.cluster_id) else None
-    except (
-        ClientError
-    ):  # the cluster does not answer, which the command itself reports, or there is no gateway
+    except ClientError:
+        # There is no gateway, or the cluster does not answer, which the command itself reports.
         return None
 
 

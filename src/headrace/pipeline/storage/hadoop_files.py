@@ -27,7 +27,7 @@ class HadoopFiles:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._jvm = _jvm()
+        self._jvm = _gateway().jvm
         with _in_words(url):
             self._root = self._jvm.org.apache.hadoop.fs.Path(url)
             configuration = self._jvm.org.apache.hadoop.conf.Configuration()
@@ -42,12 +42,12 @@ class HadoopFiles:
 
     def names(self, path: str) -> Iterable[str]:
         with _in_words(self._url):
-            found = self._unless_missing(lambda: self._files.listStatus(self._path(path)))
+            found = _unless_missing(lambda: self._files.listStatus(self._path(path)))
             return [each.getPath().getName() for each in found or ()]
 
     def read(self, path: str) -> File | None:
         with _in_words(self._url):
-            found: File | None = self._unless_missing(lambda: self._read(self._path(path)))
+            found: File | None = _unless_missing(lambda: self._read(self._path(path)))
             return found
 
     def _read(self, path: Any) -> File:
@@ -85,13 +85,15 @@ class HadoopFiles:
     def _no_options(self) -> Any:
         return _gateway().new_array(self._jvm.org.apache.hadoop.fs.Options.Rename, 0)
 
-    def _unless_missing(self, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except Exception as error:
-            if _class_of(error) == "java.io.FileNotFoundException":
-                return None
-            raise
+
+def _unless_missing(call: Callable[[], Any]) -> Any:
+    """Return the result of a call; None if Java raises FileNotFoundException."""
+    try:
+        return call()
+    except Exception as error:
+        if _class_of(error) == "java.io.FileNotFoundException":
+            return None
+        raise
 
 
 def _class_of(error: Exception) -> str:
@@ -113,10 +115,6 @@ def _in_words(url: str) -> Iterator[None]:
         raise PipelineError(f"{url}: {said or thrown.getClass().getSimpleName()}") from None
     except (Py4JError, OSError) as error:
         raise PipelineError(f"{url}: the Java process that reads it has ended: {error}") from None
-
-
-def _jvm() -> Any:
-    return _gateway().jvm
 
 
 @functools.cache

@@ -68,7 +68,7 @@ class VersionedStore:
         return None if last.content is None else Stored(last.content, str(last), last.modified)
 
     def write(self, key: str, content: bytes) -> None:
-        self._append_somehow(key, content)
+        self._append_unconditionally(key, content)
 
     def create(self, key: str, content: bytes) -> str | None:
         last = self._last(key)
@@ -87,7 +87,7 @@ class VersionedStore:
         if found is not None and found.version == _OF_OTHERS:
             self._files.delete(key)
         elif found is not None:
-            self._append_somehow(key, None)
+            self._append_unconditionally(key, None)
 
     def children(self, key: str) -> Iterable[str]:
         for name in sorted(self._files.names(key)):
@@ -99,7 +99,7 @@ class VersionedStore:
     def delete_tree(self, key: str) -> None:
         self._files.delete(key)
 
-    def _append_somehow(self, key: str, content: bytes | None) -> None:
+    def _append_unconditionally(self, key: str, content: bytes | None) -> None:
         """Append a version after whichever is the last one."""
         for _ in range(_ATTEMPTS):
             if self._create(key, self._last(key), content) is not None:
