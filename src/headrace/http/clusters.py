@@ -48,7 +48,8 @@ class SeveralClusters:
         name, path = self._split(scope.get("path", ""))
         if name == self._default and path != scope["path"]:
             query = scope["query_string"].decode("latin-1")
-            away = RedirectResponse(path + (f"?{query}" if query else ""))
+            local = f"/{path.lstrip('/')}"  # two slashes would begin the address of another host
+            away = RedirectResponse(local + (f"?{query}" if query else ""))
             await away(scope, receive, send)
             return
         root = self._root(name)

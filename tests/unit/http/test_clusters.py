@@ -48,6 +48,13 @@ def test_a_request_goes_to_the_app_of_its_cluster_without_the_prefix() -> None:
     assert log[2:] == ["test stops", "prod stops"]
 
 
+@pytest.mark.parametrize("path", ["//other.example/x", "///other.example/x", "/%2Fother.example/x"])
+def test_a_redirect_stays_at_this_address(path: str) -> None:
+    with TestClient(SeveralClusters({"prod": app("prod", [])})) as client:
+        away = client.get(f"/c/prod{path}", follow_redirects=False)
+    assert away.headers["location"] == "/other.example/x"
+
+
 @pytest.mark.parametrize("name", ["", "ui", "API", "a b", "a/b", "-x", "ü", "x" * 41, "..", "%2e"])
 def test_a_name_that_cannot_be_in_an_address_is_refused(name: str) -> None:
     with pytest.raises(BadSetting, match="cannot be the name of a cluster"):
