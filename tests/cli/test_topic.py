@@ -79,7 +79,10 @@ def test_what_is_there_or_gone_already_can_be_fine(headrace: Command) -> None:
         ("config set topic taken retention.ms=x", "retention.ms=x: expected a whole number"),
         ("config set broker 1 broker.id=3", "broker.id cannot be changed while the broker runs"),
         ("config unset topic taken retention.m", "there is no setting 'retention.m'"),
-        ("--bootstrap 127.0.0.1:1 topic list", "no broker answers at 127.0.0.1:1: connection refused"),
+        (
+            "--bootstrap 127.0.0.1:1 topic list",
+            "no broker answers at 127.0.0.1:1: 127.0.0.1:1 cannot be reached: connection refused",
+        ),
         ("--bootstrap nonsense topic list", "no broker answers at nonsense: expected HOST:PORT,..."),
     ],
 )

@@ -4,17 +4,18 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.client.errors import BadSetting
+from headrace.client.schemas.location import discovered
 from headrace.client.schemas.registry import Registry as RegistryClient
 from headrace.client.schemas.registry import RegistryError
+from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.reader.errors import ReadError
 from headrace.reader.registry.batches import Batches, decode_rows, reader_of
-from headrace.reader.registry.client import Schemas, retry_while_unreachable
+from headrace.reader.registry.client import TIMEOUT_S, Schemas, retry_while_unreachable
 from headrace.reader.registry.json_rows import decode_json, json_shape
 from headrace.reader.registry.reader import ResolvedSchema, Unreadable
 from headrace.reader.registry.shapes import Leaf, Shape, Struct, arrow_type, columns_of
@@ -31,32 +32,31 @@ _NO_SUBJECT: Final = 40401
 Values: TypeAlias = Sequence[bytes | None]
 
 
-def _url() -> str:
-    return os.environ.get("HEADRACE_REGISTRY") or "http://127.0.0.1:8080"
-
-
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """A schema registry: Registry("http://127.0.0.1:8080"), by default HEADRACE_REGISTRY or `headrace up`.
+    """A schema registry: Registry("http://127.0.0.1:8080"), by default HEADRACE_REGISTRY or the cluster's.
 
     Instead of its URL, a client of the registry can be given, headrace.client.schemas.registry.Registry.
+    Brokers of Headrace are asked for the address of their registry.
 
     The columns are those of `version` of the subject TOPIC-value, or of `subject`. Every record is decoded
     with the schema that it was written with, and becomes a row of that version.
     """
 
-    url: str | RegistryClient = field(default_factory=_url, repr=False)  # may contain a password
+    url: str | RegistryClient | None = field(default=None, repr=False)  # may contain a password
     subject: str | None = None
     version: int | str = "latest"
     message: str | None = None  # Protobuf: the full name of the message that the columns are of
 
-    @property
-    def address(self) -> str:
-        """The address without a password."""
-        if isinstance(self.url, RegistryClient):
-            return self.url.url
-        parts = urlsplit(self.url)
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    def schemas(self, connection: ConnectionSettings) -> Schemas:
+        """Return the schemas of the registry, which may be that of the cluster."""
+        if given := self.url or os.environ.get("HEADRACE_REGISTRY"):
+            return Schemas(given)
+        found = discovered(connection)
+        context = found.context()
+        return Schemas(
+            RegistryClient(found.url, timeout_s=TIMEOUT_S, user_info=found.user_info, context=context)
+        )
 
 
 Schema: TypeAlias = str | pa.Schema | pa.StructType | Registry | RegistryClient | None
@@ -93,8 +93,11 @@ class _Shaped:
         return row, found.field("reason").to_pylist()
 
 
-def decoders(schema: Schema, topics: Sequence[str]) -> dict[str, Decoder]:
-    """Return the decoders of "key" and "value", those that `schema` asks for; BadSetting if it is invalid."""
+def decoders(schema: Schema, topics: Sequence[str], connection: ConnectionSettings) -> dict[str, Decoder]:
+    """Return the decoders of "key" and "value", those that `schema` asks for; BadSetting if it is invalid.
+
+    The brokers at `connection` may be asked for their registry.
+    """
     match schema:
         case None:
             return {}
@@ -103,11 +106,11 @@ def decoders(schema: Schema, topics: Sequence[str]) -> dict[str, Decoder]:
         case pa.Schema() | pa.StructType():
             return {"value": _json(pa.struct(list(schema)))}
         case RegistryClient():
-            return _of_registry(Registry(schema), topics)
+            return _of_registry(Registry(schema), topics, connection)
         case Registry():
-            return _of_registry(schema, topics)
+            return _of_registry(schema, topics, connection)
         case str() if schema == REGISTRY or schema.startswith(("http://", "https://")):
-            return _of_registry(Registry() if schema == REGISTRY else Registry(schema), topics)
+            return _of_registry(Registry(None if schema == REGISTRY else schema), topics, connection)
     raise BadSetting(
         f'schema is "registry", the URL of a registry, "text" or a pyarrow schema, not {schema!r:.80}'
     )
@@ -132,21 +135,24 @@ def _json(kind: pa.StructType) -> Decoder:
     return _Shaped(shape, lambda values: decode_rows(columns_of(shape), decode_json, values))
 
 
-def _of_registry(registry: Registry, topics: Sequence[str]) -> dict[str, Decoder]:
+def _of_registry(
+    registry: Registry, topics: Sequence[str], connection: ConnectionSettings
+) -> dict[str, Decoder]:
     """Return the decoder of values and, if their subject has a schema, of keys."""
     if len(topics) != 1 and registry.subject is None:
         raise BadSetting(
             f"{', '.join(topics)} are several topics, and the columns are those of one schema: read them one "
             'by one, or name the subject, Registry(subject="...")'
         )
-    subject = registry.subject or f"{topics[0]}-value"
-    found = {"value": _by_schema(registry, _schema(registry, subject), registry.message)}
+    schemas = registry.schemas(connection)
+    values = _schema(schemas, registry.subject or f"{topics[0]}-value", registry.version)
+    found = {"value": _by_schema(schemas, values, registry.message)}
     if len(topics) == 1:
         try:
-            keys = _schema(registry, f"{topics[0]}-key", version="latest")
+            keys = _schema(schemas, f"{topics[0]}-key", "latest")
         except NoSubject:
             return found
-        found["key"] = _by_schema(registry, keys, None)
+        found["key"] = _by_schema(schemas, keys, None)
     return found
 
 
@@ -162,24 +168,24 @@ class NoSubject(ReadError):
     """The registry has no schema of this topic."""
 
 
-def _schema(registry: Registry, subject: str, version: int | str | None = None) -> ResolvedSchema:
+def _schema(schemas: Schemas, subject: str, version: int | str) -> ResolvedSchema:
     try:
-        return Schemas(registry.url).version(subject, version or registry.version)[1]
+        return schemas.version(subject, version)[1]
     except RegistryError as error:
         if error.code == _NO_SUBJECT:
             raise NoSubject(
-                f"the registry at {registry.address} has no subject {subject}: register its schema, "
+                f"the registry at {schemas.address} has no subject {subject}: register its schema, "
                 f'`headrace schema register {subject} FILE`, or name another one, Registry(subject="...")'
             ) from error
         raise ReadError(
-            f"the registry at {registry.address} returns no schema of {subject}: {error}"
+            f"the registry at {schemas.address} returns no schema of {subject}: {error}"
         ) from error
     except InvalidSchema as error:
         raise ReadError(f"the schema of {subject} cannot be parsed: {error}") from error
 
 
-def _by_schema(registry: Registry, schema: ResolvedSchema, message: str | None) -> Decoder:
-    reader, schemas = reader_of(schema, message), Schemas(registry.url)
+def _by_schema(schemas: Schemas, schema: ResolvedSchema, message: str | None) -> Decoder:
+    reader = reader_of(schema, message)
 
     def fetch(ref: SchemaRef) -> ResolvedSchema:
         what = f"schema {format_ref(ref)}"

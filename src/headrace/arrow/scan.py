@@ -86,7 +86,7 @@ class Scan:
 
     @cached_property
     def _decoders(self) -> dict[str, Decoder]:
-        return decoders(self.schema, self.topics)
+        return decoders(self.schema, self.topics, self.connection)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:

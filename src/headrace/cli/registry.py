@@ -37,17 +37,9 @@ registry_option = click.option(
 
 def connect(session: Session, timeout_s: float | None = None) -> "Registry":
     """Return the registry for `headrace schema`, wherever it is; the last guess is this machine."""
-    from headrace.client.errors import ClientError  # noqa: PLC0415
-    from headrace.client.schemas.location import advertised, at_gateway  # noqa: PLC0415
+    from headrace.client.schemas.location import discovered  # noqa: PLC0415
 
-    location = _given(session)
-    if location is None:
-        try:
-            url = advertised(session.connection).url
-        except ClientError:
-            url = ""
-        location = at_gateway(url or REGISTRY, session.connection)
-    return _client(location, timeout_s)
+    return _client(_given(session) or discovered(session.connection), timeout_s)
 
 
 def schemas_of_records(session: Session) -> "RecordSchemas | None":

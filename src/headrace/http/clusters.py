@@ -45,7 +45,10 @@ class SeveralClusters:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        name, path = self._split(scope.get("path", ""))
+        raw: bytes | None = scope.get("raw_path")
+        name, path = self._split(
+            scope["path"], scope["path"] if raw is None else raw.decode("latin-1").partition("?")[0]
+        )
         if name == self._default and path != scope["path"]:
             query = scope["query_string"].decode("latin-1")
             local = f"/{path.lstrip('/')}"  # two slashes would begin the address of another host
@@ -54,18 +57,19 @@ class SeveralClusters:
             return
         root = self._root(name)
         inner = {**scope, "path": path, ROOT: root, CLUSTERS: self._links}
-        raw: bytes | None = scope.get("raw_path")
-        if raw is not None and root:
-            inner["raw_path"] = raw[len(root) :]
+        if raw is not None:
+            inner["raw_path"] = raw[len(root) :] or b"/"
         await self._apps[name](inner, receive, send)
 
-    def _split(self, path: str) -> tuple[str, str]:
-        """Return the cluster of a path, and the rest of the path."""
-        if path.startswith(PREFIX):
-            name, slash, rest = path.removeprefix(PREFIX).partition("/")
-            if name in self._apps:
-                return name, f"/{rest}" if slash else "/"
-        return self._default, path
+    def _split(self, path: str, raw: str) -> tuple[str, str]:
+        """Return the cluster of a path, and the rest of the path.
+
+        A prefix with escapes, in which `raw` and `path` differ, is not one of ours.
+        """
+        name = raw.removeprefix(PREFIX).partition("/")[0] if raw.startswith(PREFIX) else ""
+        if name not in self._apps:
+            return self._default, path
+        return name, path.removeprefix(PREFIX + name) or "/"
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Start and stop all apps together."""

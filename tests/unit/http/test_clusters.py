@@ -41,7 +41,9 @@ def test_a_request_goes_to_the_app_of_its_cluster_without_the_prefix() -> None:
         assert first["links"] == [["prod", ""], ["test", "/c/test"]]
         other = client.get("/c/test/ui/a%2Fb").json()
         assert (other["app"], other["raw"], other["root"]) == ("test", "/ui/a%2Fb", "/c/test")
-        assert client.get("/c/test").json()["path"] == ""
+        assert client.get("/c/test").json() == {**other, "path": "", "raw": "/"}
+        escaped = client.get("/c/%74est/ui").json()
+        assert (escaped["app"], escaped["raw"]) == ("prod", "/c/%74est/ui")
         assert client.get("/c/nobody/x").json() == {**first, "path": "c/nobody/x", "raw": "/c/nobody/x"}
         away = client.get("/c/prod/ui/?q=1", follow_redirects=False)
         assert (away.status_code, away.headers["location"]) == (307, "/ui/?q=1")

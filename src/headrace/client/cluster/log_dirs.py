@@ -80,6 +80,13 @@ def sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> dict[tuple[int, TopicPart
     return taken
 
 
+def size_of(
+    taken: Mapping[tuple[int, TopicPartition], int], broker_id: int | None, partition: TopicPartition
+) -> int | None:
+    """Return the size of a replica; None if it is not known, or the partition has no leader to ask."""
+    return None if broker_id is None else taken.get((broker_id, partition))
+
+
 def _log_dir(found: DescribeLogDirsResult) -> LogDir:
     replicas = tuple(
         StoredReplica(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.client.admin.topics import Partition, Spans, read_spans
-from headrace.client.cluster.log_dirs import read_log_dirs, sizes
+from headrace.client.cluster.log_dirs import read_log_dirs, size_of, sizes
 from headrace.client.cluster.reading import read_configs, read_partitions, with_min_isr
 from headrace.client.cluster.status import (
     HEALTHY,
@@ -103,10 +103,7 @@ class TopicList:
                 partitions=len(parts),
                 replicas=max(len(each.replicas) for each in parts),
                 records=total(spans.records(each.topic_partition) for each in parts),
-                size_bytes=total(
-                    taken.get((each.leader, each.topic_partition)) if each.leader is not None else None
-                    for each in parts
-                ),
+                size_bytes=total(size_of(taken, each.leader, each.topic_partition) for each in parts),
                 disk_bytes=total(
                     taken.get((broker, each.topic_partition)) for each in parts for broker in each.replicas
                 ),

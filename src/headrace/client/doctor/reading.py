@@ -7,7 +7,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
@@ -24,6 +24,7 @@ from headrace.client.doctor.security import SecurityFacts
 from headrace.client.errors import NoSuchGroup, lowered
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group
+from headrace.client.schemas.location import ADVERTISED
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
 from headrace.client.wire.connection_settings import Target, settings_for
@@ -62,8 +63,7 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
             time.sleep(SETTLE_S)
             views = dict(_views(brokers, nodes))
         told = _broker_settings(brokers, nodes)
-        listeners = {each["http.listener"] for each in told.values() if each.get("http.listener")}
-        gateways = [*http, *(f"http://{value}" for value in sorted(listeners))]
+        gateways = [*http, *_gateways(told.values())]
         reached = (_gateway(url, found.cluster_id) for url in dict.fromkeys(gateways))
         return ClusterFacts(
             status=status,
@@ -127,7 +127,10 @@ def _topics(brokers: Brokers, found: MetadataResponse) -> dict[str, TopicSafety]
 
 def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[str, str]]:
     """Return settings of each broker about other services and security; Kafka may not have some of them."""
-    keys, values = ("zookeeper.connect", *SECURITY_SETTINGS), defaultdict[int, dict[str, str]](dict)
+    keys, values = (
+        ("zookeeper.connect", ADVERTISED, *SECURITY_SETTINGS),
+        defaultdict[int, dict[str, str]](dict),
+    )
     exchanges = {
         node: partial(Connection.ask, request=describe_configs_request(BROKER, [str(node.id)], keys))
         for node in nodes
@@ -137,6 +140,19 @@ def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[
             for each in result.configs:
                 values[node.id][each.name] = each.value or ""
     return values
+
+
+def _gateways(settings: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Yield the addresses of the gateways that brokers advertise, or run themselves.
+
+    Those with HTTPS are left out: the certificates that they need are not known here.
+    """
+    for each in settings:
+        listener, advertised = each.get("http.listener"), each.get(ADVERTISED, "")
+        if advertised.startswith("http://"):
+            yield advertised
+        elif listener and not advertised:
+            yield f"http://{listener}"
 
 
 def _certificates(target: Target, nodes: Iterable[Node]) -> dict[str, datetime]:

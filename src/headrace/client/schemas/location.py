@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from headrace.addresses import is_loopback
-from headrace.client.errors import WrongSetting
+from headrace.client.errors import ClientError, WrongSetting
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.config_providers import resolve
 from headrace.client.wire.connection_settings import ConnectionSettings
@@ -27,6 +27,7 @@ from headrace.protocol.errors import ErrorCode
 
 URL: Final = "schema.registry.url"
 ADVERTISED: Final = "http.advertised.url"
+USUAL: Final = "http://127.0.0.1:8080"  # of `headrace up`
 TOPIC: Final = "_schemas"  # in which the gateway of a cluster keeps its schemas
 WITHIN_S: Final = 2.0  # for each of the two requests to brokers
 _PREFIX: Final = "schema.registry."
@@ -113,6 +114,15 @@ def advertised(connection: ConnectionSettings) -> Advertised:
         return Advertised(
             cluster_id=found.cluster_id or "", url=values[0] if values else "", has_schemas=has_schemas
         )
+
+
+def discovered(connection: ConnectionSettings) -> RegistryLocation:
+    """Return the registry that the brokers advertise; the usual address on this machine if there is none."""
+    try:
+        url = advertised(connection).url
+    except ClientError:
+        url = ""
+    return at_gateway(url or USUAL, connection)
 
 
 def _is_of_registry(name: str) -> bool:

@@ -8,13 +8,12 @@ our own connections, and `librdkafka()` for those of confluent-kafka.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from headrace.client.errors import BadSetting, Unreachable, check_reachable
-from headrace.client.wire.connection import Address, Connection, NoAnswer
+from headrace.client.errors import BadSetting, Unreachable
+from headrace.client.wire.connection import ANSWER_S, Address, Connection, NoAnswer
 from headrace.client.wire.librdkafka import librdkafka_settings
 from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.properties import InvalidProperties, parse_properties
@@ -59,28 +58,22 @@ class ConnectionSettings:
     def check(self) -> None:
         """Raise Unreachable if no broker listens, and Refused if one does not let us in.
 
-        librdkafka would retry in both cases until its timeout.
+        librdkafka would retry in both cases until its timeout. A broker without security that is slow to
+        answer is left to librdkafka.
         """
-        if self.security == PLAINTEXT:
-            check_reachable(self.bootstrap)
-            self._check_protocol()
-            return
-        why = "expected HOST:PORT,..."
+        is_plain = self.security == PLAINTEXT
+        answer_s = QUICK_S if is_plain else ANSWER_S
+        why, listens = "expected HOST:PORT,...", False
         for address in addresses_of(self.bootstrap):
             try:
-                Connection(address, security=self.security).close()
+                Connection(address, answer_s=answer_s, security=self.security).close()
             except NoAnswer as error:
+                listens |= is_plain and error.sent
                 why = f"{error}; {error.doubt}" if error.doubt else str(error)
             else:
                 return
-        raise Unreachable(f"no broker answers at {self.bootstrap}: {why}")
-
-    def _check_protocol(self) -> None:
-        """Raise Refused if the first server that answers speaks HTTP or TLS; a slow one is left alone."""
-        for address in addresses_of(self.bootstrap):
-            with suppress(NoAnswer):
-                Connection(address, answer_s=QUICK_S).close()
-                return
+        if not listens:
+            raise Unreachable(f"no broker answers at {self.bootstrap}: {why}")
 
 
 def read_client_file(path: Path | str) -> dict[str, str]:

@@ -47,6 +47,11 @@ class Schemas:
             registry = Client(resolve({_URL: registry})[_URL], timeout_s=TIMEOUT_S)
         self._client = registry
 
+    @property
+    def address(self) -> str:
+        """The registry's URL, without a password."""
+        return self._client.url
+
     def version(self, subject: str, version: int | str) -> tuple[Registered, ResolvedSchema]:
         """Return a version of a subject, or its "latest"."""
         found = self._client.get(subject, version)

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from headrace.client.cluster.log_dirs import read_log_dirs, sizes
+from headrace.client.cluster.log_dirs import read_log_dirs, size_of, sizes
 from headrace.client.cluster.move_progress import read_progress
 from headrace.client.cluster.moves import Move
 from headrace.client.cluster.topic_overview import total
@@ -110,7 +110,7 @@ def _plan(reach: Reach, broker_id: int) -> list[Planned]:
                 before=before[each.topic_partition],
                 replicas=each.replicas,
             ),
-            size_bytes=taken.get((leaders.get(each.topic_partition) or -1, each.topic_partition)),
+            size_bytes=size_of(taken, leaders.get(each.topic_partition), each.topic_partition),
         )
         for each in found
     ]
