@@ -4,14 +4,16 @@ BIN := .venv/bin
 STAMP := .venv/installed
 # RERUNS: how often a test that starts processes is run again if it fails; .ci/run says why.
 PYTEST_ALL = $(BIN)/pytest -q $(RERUNS)
-# Every suite of `make test` leaves out the tests that are marked `long`; `make test-long` runs them.
-PYTEST = $(PYTEST_ALL) -m "not long"
+# Every suite leaves out the tests that are marked `long`, which `make test-long` runs. `make test` also leaves out those that
+# are marked `extended`, which `make test-extended` runs.
+MARKED ?= not long
+PYTEST = $(PYTEST_ALL) -m "$(MARKED)"
 
 # Tests start hundreds of processes: what Python has compiled for one of them is there for the next.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-long compat compat-long frameworks transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean arrow dist screenshots
+.PHONY: help install demo test test-extended test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-extended spark-long compat compat-long frameworks transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean arrow dist screenshots
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,13 +32,19 @@ demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: n
 
 # Long suites come first, and those that mostly wait (for timeouts, elections, a browser) between those that work.
 # The last two take about as long as each other, so that no core is left without work.
-SUITES := lint spark unit kazoo compat cluster wire console cli http arrow coordination
+SUITES := lint spark unit cluster wire console cli http coordination arrow
+EXTENDED := compat spark-extended kazoo
 # How many of them run at a time: with two, a third of two cores is idle. JOBS=1 shows the progress of each.
 JOBS ?= 3
 
-test: install  ## everything CI runs, three suites at a time
+SIDE_BY_SIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) $(if $(filter-out 1,$(JOBS)),--output-sync=target UNIT_WORKERS=0)
+
+test: install  ## every subject, three suites at a time: about fifteen minutes
 	@echo "$(words $(SUITES)) suites, $(JOBS) at a time; each prints its output when it is done (JOBS=1: as it runs)"
-	+$(MAKE) --no-print-directory --jobs=$(JOBS) $(if $(filter-out 1,$(JOBS)),--output-sync=target UNIT_WORKERS=0) $(SUITES)
+	+$(SIDE_BY_SIDE) MARKED="not long and not extended" $(SUITES)
+
+test-extended: install  ## other people's programs beside Apache Kafka, and more of Spark: CI runs it after `make test`
+	+$(SIDE_BY_SIDE) $(EXTENDED)
 
 test-long: install simulate transactions-long  ## what `make test` leaves out: tests marked `long`, longer searches, 2,000 simulated clusters
 	HEADRACE_EXAMPLES=$(or $(EXAMPLES),20) $(BIN)/pytest -q -n 2 tests/property tests/http/test_openapi.py
@@ -56,7 +64,7 @@ format: install  ## rewrite the code the way `make lint` wants it
 UNIT_WORKERS ?= 2
 
 unit: install  ## unit and property tests, and 300 simulated clusters
-	$(BIN)/pytest -q -n $(UNIT_WORKERS) -m "not long" tests/unit tests/property tests/simulation tests/scenarios
+	$(BIN)/pytest -q -n $(UNIT_WORKERS) -m "$(MARKED)" tests/unit tests/property tests/simulation tests/scenarios
 
 fuzz: install  ## coverage-guided fuzzing of every parser of strangers' bytes, a minute each (ARGS="--target sasl --seconds 600")
 	PYTHONPATH=tests $(BIN)/python -m fuzzing $(ARGS)
@@ -107,6 +115,9 @@ cluster-matrix: install  ## every such story, with the embedded coordinator and 
 # One process: a second one would start, and warm up, another Spark session and the processes that belong to it.
 spark: install  ## a real Spark session: format("headrace") beside Spark's own Kafka connector
 	$(PYTEST) tests/spark
+
+spark-extended: install  ## the part of `make spark` that `make test` leaves out
+	$(PYTEST_ALL) -m "extended and not long" tests/spark
 
 arrow: install  ## topics as tables without Spark: Arrow, Polars, DuckDB and `headrace sql`, beside a plain consumer
 	$(PYTEST) tests/arrow

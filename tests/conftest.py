@@ -34,6 +34,7 @@ LIMITS_S: Final = {
     "upgrade": 900,
 }
 LONG_S: Final = 1800
+MOST_OF_A_FAILURE: Final = 20_000  # characters
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,6 +43,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         limit_s = LONG_S if item.get_closest_marker("long") else LIMITS_S.get(suite)
         if limit_s is not None:
             item.add_marker(pytest.mark.timeout(limit_s))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print why a test failed that then passed: pytest-rerunfailures prints only its name."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"{report.nodeid} failed before it was run again")
+        terminalreporter.line(report.longreprtext[-MOST_OF_A_FAILURE:])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,8 @@ from pyspark.errors import PySparkException
 
 from spark.queries import OURS, Queries
 
+pytestmark = pytest.mark.extended
+
 MISTAKES: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "an unknown option": (
         {"subscribe": "shapes", "startingOffset": "earliest"},

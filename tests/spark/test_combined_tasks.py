@@ -22,6 +22,8 @@ from wire.confluent import make_topic, send, sent_offsets, settings
 from wire.process import BrokerProcess
 from wire.requests import fresh_name
 
+pytestmark = pytest.mark.extended
+
 Positions = list[tuple[int, int]]
 
 

@@ -25,6 +25,8 @@ from wire.confluent import make_topic
 from wire.process import BrokerProcess
 from wire.requests import fresh_name
 
+pytestmark = pytest.mark.extended
+
 COMMITTED: Final = {"isolation.level": "read_committed"}
 
 

@@ -19,6 +19,8 @@ from wire.confluent import make_topic, settings
 from wire.process import BrokerProcess
 from wire.requests import fresh_name
 
+pytestmark = pytest.mark.extended
+
 
 def delete_records(bootstrap: str, topic: str, *, before: int) -> None:
     admin = AdminClient(settings(bootstrap))

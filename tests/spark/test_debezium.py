@@ -28,6 +28,8 @@ from spark.change_events import (
 from spark.registry_plant import RegistryPlant
 from wire.confluent import make_topic, read, send
 
+pytestmark = pytest.mark.extended
+
 ROW = Json("id bigint, name string, amount int")
 VALUE = {
     "type": "record",

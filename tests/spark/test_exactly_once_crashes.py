@@ -25,6 +25,8 @@ from wire.confluent import make_topic, read
 from wire.process import BrokerProcess
 from wire.requests import fresh_name
 
+pytestmark = pytest.mark.extended
+
 PARTITIONS: Final = 2
 NOW_MS: Final = 1_700_000_000_000
 QUERY: Final = "b7d0"

@@ -11,6 +11,8 @@ from headrace.pipeline.testing import BadRecord, run_on
 from spark.plant import Plant, failing_while, order, orders
 from wire.confluent import make_topic
 
+pytestmark = pytest.mark.extended
+
 
 def expecting(name: str, root: Path) -> Pipeline:
     """Two sinks that share a query, one with state, and expectations on every step."""

@@ -13,6 +13,8 @@ from headrace.spark.kafka_settings import OF_SINKS, OF_SOURCES, REFUSED
 from headrace.spark.patterns.cursor import InvalidPattern
 from headrace.spark.patterns.pattern import TopicPattern
 
+pytestmark = pytest.mark.extended
+
 PATTERNS: Final = 300
 SEED: Final = 20261117
 ATOMS: Final = [

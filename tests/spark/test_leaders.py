@@ -20,6 +20,8 @@ from spark.queries import OURS, Queries
 from spark.readers import batch_reader, offsets_of
 from wire.confluent import send, sent_offsets, settings
 
+pytestmark = pytest.mark.extended
+
 TOPIC: Final = "led"
 ROWS: Final = 200_000  # four times what a reader hands over at once
 

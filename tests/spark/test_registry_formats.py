@@ -20,6 +20,8 @@ from spark.queries import OURS, Queries
 from spark.registry_plant import Gateway, serialized
 from wire.confluent import make_topic, send
 
+pytestmark = pytest.mark.extended
+
 NOON_MS = 1767268800000
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC).astimezone().replace(tzinfo=None)  # as PySpark tells it
 AVRO = [

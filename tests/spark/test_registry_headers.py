@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from confluent_kafka.schema_registry import header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
@@ -15,6 +16,8 @@ from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.formats.protobuf import parse
 from spark.registry_plant import Gateway, RegistryPlant
 from wire.confluent import make_topic, send
+
+pytestmark = pytest.mark.extended
 
 ORDER = """{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}"""
 SHOP = 'syntax = "proto3"; message Other {} message Shop { string name = 1; }'

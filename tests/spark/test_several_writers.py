@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from spark.feeds import Feed, drain
 from spark.table_writers import BATCHES, beside, run_together
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture
 def feed(spark: SparkSession, tmp_path: Path) -> Iterator[Feed]:

@@ -20,6 +20,8 @@ from headrace.testing.process import ClusterProcess
 from spark.plant import ORDERS, Plant, failing_while, order, orders
 from wire.confluent import make_topic, read
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:

@@ -13,6 +13,8 @@ from spark.written import new_topic, save
 from wire.confluent import make_topic
 from wire.process import BrokerProcess
 
+pytestmark = pytest.mark.extended
+
 VALUE: Final = "cast(id as string) as value"
 COLUMNS: Final[dict[str, tuple[list[str], str]]] = {
     "no value": (

@@ -20,6 +20,8 @@ from spark.queries import Queries
 from spark.written import found, save
 from wire.confluent import settings
 
+pytestmark = pytest.mark.extended
+
 TOPIC: Final = "sunk"
 PARTITIONS: Final = 3
 PER_TASK: Final = 120_000

@@ -17,6 +17,8 @@ from unit.spark.arrow_rows import batch_of
 from wire.confluent import read
 from wire.requests import fresh_name
 
+pytestmark = pytest.mark.extended
+
 ROWS: Final = samples(300)
 
 

@@ -13,6 +13,8 @@ from spark.topics import CODECS, FOREVER, PER_CODEC, SIZES, plain, write
 from wire.confluent import make_topic, read
 from wire.requests import fresh_name
 
+pytestmark = pytest.mark.extended
+
 DEPRECATED: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from compat.kafka_tools.server import KafkaServer, client_settings
 from spark.queries import BOTH, OURS, Queries
 
+pytestmark = pytest.mark.extended
+
 TIMEOUT_S: Final = 30
 COMMITTED: Final = {"kafka.isolation.level": "read_committed"}
 TOPIC: Final = "transactions"

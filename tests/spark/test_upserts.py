@@ -28,6 +28,8 @@ from spark.merged_tables import delta_rows
 from spark.table_rows import ROWS, TYPES, plain
 from spark.upserting import HISTORY, InterruptedTable, delta, events, merge_all, merge_of
 
+pytestmark = pytest.mark.extended
+
 NOON: Final = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 
 

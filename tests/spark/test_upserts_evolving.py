@@ -14,6 +14,8 @@ from spark.change_events import cut, disordered, final_rows, history_of_source
 from spark.merged_tables import FORMATS, iceberg_rows, opened
 from spark.upserting import HISTORY, RULES, events, iceberg, merge_all
 
+pytestmark = pytest.mark.extended
+
 OLD: Final = "id long, place struct<x:int,y:int>, op string, lsn long"
 NEW: Final = (
     "id long, city string, place struct<z:string,y:int,x:int>, list array<struct<b:int,a:int>>, "

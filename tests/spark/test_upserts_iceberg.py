@@ -16,6 +16,8 @@ from spark.merged_tables import iceberg_rows, opened
 from spark.table_rows import ROWS, TYPES, plain
 from spark.upserting import HISTORY, InterruptedTable, events, iceberg, merge_all, merge_of
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(1, 4))
