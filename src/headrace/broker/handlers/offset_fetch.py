@@ -2,7 +2,8 @@
 
 Behaviour: returns the committed offsets of groups, or -1. A member of a consumer group with a wrong member
            epoch gets STALE_MEMBER_EPOCH. A client that requires stable offsets gets UNSTABLE_OFFSET_COMMIT
-           for partitions whose next offset is part of an open transaction.
+           for partitions whose next offset is part of an open transaction. A broker that is stopping, and
+           is not the coordinator any more, closes the connection.
 Versions:  v2 all topics; v5 leader epochs; v6 flexible; v7 stable offsets only; v8 several groups; v9 member
            epochs; v10 topics by id.
 """
@@ -18,7 +19,8 @@ from headrace.broker.groups import GroupShard
 from headrace.broker.repeats import MAX_REPEATS, bounded_repeats
 from headrace.broker.requirements import on_groups, on_topics
 from headrace.broker.slices import STEP, Steps, each
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.coordinator.errors import NotCoordinator
 from headrace.group.offsets import Committed
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
@@ -95,7 +97,8 @@ def _group(
         offsets = _offsets(group.group_id, group.member_id, group.member_epoch, context, shards)
         unstable = _stability(group.group_id, context, required=require_stable)
     except FAILURES as error:
-        return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error_code(error))
+        code = _refusal(error, context)
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=code)
     if group.topics is None:
         requested = _all(offsets, context)
     else:
@@ -131,7 +134,7 @@ def _one_group(
         offsets = _offsets(request.group_id, None, -1, context, shards)
         unstable = _stability(request.group_id, context, required=request.require_stable)
     except FAILURES as error:
-        code = error_code(error)
+        code = _refusal(error, context)
     if code and context.version >= _TOP_LEVEL_ERROR:
         return OffsetFetchResponse(error_code=code)
     if request.topics is None:
@@ -155,6 +158,17 @@ def _one_group(
         partitions = yield from each(partition, topic.partitions)
         topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
     return OffsetFetchResponse(topics=topics)
+
+
+def _refusal(error: Failure, context: Context) -> ErrorCode:
+    """Return the error code of a group; HangUp if its coordinator has moved because this broker is stopping.
+
+    librdkafka (2.16) never repeats an OffsetFetch after NOT_COORDINATOR, and does not read the partition
+    until the next rebalance. After a connection that was closed it asks the new coordinator.
+    """
+    if context.broker.is_stopping and isinstance(error, NotCoordinator):
+        raise HangUp(f"the broker is stopping: {error}") from error
+    return error_code(error)
 
 
 def _bounded(requested: Sequence[_RequestedTopic]) -> Steps[Sequence[_RequestedTopic]]:
