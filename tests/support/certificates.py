@@ -99,10 +99,26 @@ class Authority:
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
             )
         )
+        if is_authority:
+            builder = builder.add_extension(_MAY_SIGN, critical=True)
         if hosts:
             names = x509.SubjectAlternativeName([_host(each) for each in hosts])
             builder = builder.add_extension(names, critical=False)
         return Identity(builder.sign(self._key, SHA256()), key)
+
+
+# Python verifies strictly since 3.13, and OpenSSL since 3.6 then refuses an authority without it.
+_MAY_SIGN: Final = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def _name(text: str) -> x509.Name:
