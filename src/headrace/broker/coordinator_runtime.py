@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from headrace.broker.coordinator_shard import CoordinatorShard, Expirations
 from headrace.broker.errors import NotLeader
@@ -12,6 +12,8 @@ from headrace.coordinator.errors import CoordinatorError, CoordinatorNotAvailabl
 from headrace.coordinator.machine import CoordinatorMachine
 from headrace.coordinator.partitioner import partition_for
 from headrace.protocol.ids import TopicPartition
+
+MOVED_S: Final = 10.0  # in which clients of a coordinator that has moved learn where it is
 
 Machine = TypeVar("Machine", bound=CoordinatorMachine[Any])
 
@@ -50,6 +52,7 @@ class CoordinatorRuntime(Generic[Machine]):
         self.expirations = Expirations(host.loop)
         self._host = host
         self._shards: dict[int, CoordinatorShard[Machine]] = {}
+        self._moved_s: dict[int, float] = {}  # when a partition was led here last, by the clock of the loop
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -125,6 +128,15 @@ class CoordinatorRuntime(Generic[Machine]):
             raise NotCoordinator(f"another broker leads {self.topic}-{index} (NOT_COORDINATOR)")
         return shard
 
+    def has_just_moved(self, key: str) -> bool:
+        """Return whether `key` was coordinated here until a moment ago: its clients may not know better yet.
+
+        A coordinator without a lease may have moved, too.
+        """
+        index = self.partition_for(key)
+        moved_s = self._moved_s.get(index)
+        return index in self._shards or (moved_s is not None and self.loop.time() - moved_s < MOVED_S)
+
     def partition_for(self, key: str) -> int:
         """Return the partition of the topic that holds `key`."""
         return partition_for(key, len(self._topic_image().replicas))
@@ -149,6 +161,7 @@ class CoordinatorRuntime(Generic[Machine]):
                 del self._shards[index]
                 shard.stop()
                 shard = None
+                self._moved_s[index] = self.loop.time()
             if leads and shard is None:
                 assert partition is not None, "a leader has a replica"
                 self._shards[index] = CoordinatorShard(self, partition)

@@ -56,8 +56,6 @@ class BrokerServices:
     """What clients are told to connect to, with the ports that are really bound."""
     ready: asyncio.Event
     """Set once the controller has sent the cluster's metadata."""
-    is_stopping: bool = False
-    """Whether the broker stops cleanly: it moves what it leads to others, and then closes all connections."""
     tls: BrokerTls
     authentication: Authentication
     authorizer: Authorizer

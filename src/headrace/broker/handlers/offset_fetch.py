@@ -2,8 +2,8 @@
 
 Behaviour: returns the committed offsets of groups, or -1. A member of a consumer group with a wrong member
            epoch gets STALE_MEMBER_EPOCH. A client that requires stable offsets gets UNSTABLE_OFFSET_COMMIT
-           for partitions whose next offset is part of an open transaction. A broker that is stopping, and
-           is not the coordinator any more, closes the connection.
+           for partitions whose next offset is part of an open transaction. A broker that was the coordinator
+           until a moment ago closes the connection.
 Versions:  v2 all topics; v5 leader epochs; v6 flexible; v7 stable offsets only; v8 several groups; v9 member
            epochs; v10 topics by id.
 """
@@ -97,7 +97,7 @@ def _group(
         offsets = _offsets(group.group_id, group.member_id, group.member_epoch, context, shards)
         unstable = _stability(group.group_id, context, required=require_stable)
     except FAILURES as error:
-        code = _refusal(error, context)
+        code = _refusal(error, group.group_id, context)
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=code)
     if group.topics is None:
         requested = _all(offsets, context)
@@ -134,7 +134,7 @@ def _one_group(
         offsets = _offsets(request.group_id, None, -1, context, shards)
         unstable = _stability(request.group_id, context, required=request.require_stable)
     except FAILURES as error:
-        code = _refusal(error, context)
+        code = _refusal(error, request.group_id, context)
     if code and context.version >= _TOP_LEVEL_ERROR:
         return OffsetFetchResponse(error_code=code)
     if request.topics is None:
@@ -160,14 +160,14 @@ def _one_group(
     return OffsetFetchResponse(topics=topics)
 
 
-def _refusal(error: Failure, context: Context) -> ErrorCode:
-    """Return the error code of a group; HangUp if its coordinator has moved because this broker is stopping.
+def _refusal(error: Failure, group_id: str, context: Context) -> ErrorCode:
+    """Return the error code of a group; HangUp if its coordinator was here until a moment ago.
 
     librdkafka (2.16) never repeats an OffsetFetch after NOT_COORDINATOR, and does not read the partition
     until the next rebalance. After a connection that was closed it asks the new coordinator.
     """
-    if context.broker.is_stopping and isinstance(error, NotCoordinator):
-        raise HangUp(f"the broker is stopping: {error}") from error
+    if isinstance(error, NotCoordinator) and context.broker.groups.runtime.has_just_moved(group_id):
+        raise HangUp(str(error)) from error
     return error_code(error)
 
 
