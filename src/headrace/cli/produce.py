@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import click
 
@@ -206,7 +206,7 @@ class _Source:
             raise no_subject(self._blank.topic, next(iter(decoded)), number)
         return record
 
-    def _parsed(self, piece: bytes, number: int) -> tuple[Record, dict[str, Any]]:
+    def _parsed(self, piece: bytes, number: int) -> tuple[Record, dict[str, formats.DecodedJson]]:
         """Return the record of a piece, and what of it is JSON that a schema encodes."""
         if self._from_json:
             read, decoded = formats.parse_json(piece, number)
