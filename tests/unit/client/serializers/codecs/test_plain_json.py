@@ -77,7 +77,8 @@ def schemas(draw: st.DrawFn) -> tuple[Any, st.SearchStrategy[Any]]:
         return makers[kind](depth)
 
     def leaf(_depth: int) -> tuple[Any, st.SearchStrategy[Any]]:
-        return draw(st.sampled_from(LEAVES))
+        found: tuple[Any, st.SearchStrategy[Any]] = draw(st.sampled_from(LEAVES))
+        return found
 
     def enum(_depth: int) -> tuple[Any, st.SearchStrategy[Any]]:
         return {"type": "enum", "name": f"shop.E{next(numbers)}", "symbols": SYMBOLS}, st.sampled_from(
