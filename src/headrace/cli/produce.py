@@ -236,6 +236,8 @@ def explain(session: Session, topic: str, error: ClientError) -> ClientError:
     why = _why_late if isinstance(error, Unreachable) else _why_refused
     try:
         found = why(session, topic)
+    except Unreachable as unreachable:
+        return unreachable
     except ClientError:
         return error
     return found or error
