@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from headrace.addresses import is_loopback
 from headrace.client.errors import ClientError, WrongSetting
+from headrace.client.schemas.registry import Registry
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.config_providers import resolve
 from headrace.client.wire.connection_settings import ConnectionSettings
@@ -28,6 +29,7 @@ from headrace.protocol.errors import ErrorCode
 URL: Final = "schema.registry.url"
 ADVERTISED: Final = "http.advertised.url"
 USUAL: Final = "http://127.0.0.1:8080"  # of `headrace up`
+USUAL_BOOTSTRAP: Final = "127.0.0.1:9092"
 TOPIC: Final = "_schemas"  # in which the gateway of a cluster keeps its schemas
 WITHIN_S: Final = 2.0  # for each of the two requests to brokers
 _PREFIX: Final = "schema.registry."
@@ -35,6 +37,16 @@ _USER_INFO: Final = "basic.auth.user.info"
 _SOURCE: Final = "basic.auth.credentials.source"
 _SOURCES: Final = ("URL", "USER_INFO", "SASL_INHERIT")
 _MAY_EXIST: Final = {ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+class UnknownRegistry(ClientError):
+    """Neither the user nor the brokers name a schema registry."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(
+            f"the cluster at {bootstrap} names no schema registry: give its address with --registry, "
+            f"HEADRACE_REGISTRY, or {URL} of the profile"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,12 +129,41 @@ def advertised(connection: ConnectionSettings) -> Advertised:
 
 
 def discovered(connection: ConnectionSettings) -> RegistryLocation:
-    """Return the registry that the brokers advertise; the usual address on this machine if there is none."""
+    """Return the registry that the brokers advertise.
+
+    If they know none, it is the registry at the usual address on this machine. UnknownRegistry is raised if
+    that is of another cluster, in which nobody wants to change schemas by mistake; ClientError if no broker
+    answers.
+    """
+    usual = at_gateway(USUAL, connection)
     try:
-        url = advertised(connection).url
+        found = advertised(connection)
     except ClientError:
-        url = ""
-    return at_gateway(url or USUAL, connection)
+        if connection.bootstrap == USUAL_BOOTSTRAP:
+            return usual  # nobody has named a cluster
+        raise
+    if found.url:
+        return at_gateway(found.url, connection)
+    if not is_on_this_machine(connection) or _is_of_another(usual, found.cluster_id):
+        raise UnknownRegistry(connection.bootstrap)
+    return usual
+
+
+def is_on_this_machine(connection: ConnectionSettings) -> bool:
+    """Return whether all bootstrap servers have addresses of this machine only."""
+    hosts = (each.strip().rpartition(":")[0].strip("[]") for each in connection.bootstrap.split(","))
+    return all(map(is_loopback, hosts))
+
+
+def _is_of_another(location: RegistryLocation, cluster_id: str) -> bool:
+    """Return whether a gateway serves other clusters only; False if it does not say."""
+    registry = Registry(
+        location.url, timeout_s=WITHIN_S, user_info=location.user_info, context=location.context()
+    )
+    try:
+        return not registry.serves(cluster_id)
+    except ClientError:
+        return False  # whoever asks it for a schema will report it
 
 
 def _is_of_registry(name: str) -> bool:
