@@ -26,7 +26,11 @@ from headrace.client.records.one_by_one import Receipt, Record, Writer
 @click.option("--key-separator", "-K", metavar="TEXT", help=r"Each record is key, TEXT, value; \t is a tab.")
 @click.option("--delimiter", "-D", default="\\n", help=r"What separates records; \0 and \x1e work too.")
 @click.option("--whole", is_flag=True, help="The whole file or input is one record.")
-@click.option("--from-json", is_flag=True, help="Each line is an object as printed by `consume --json`.")
+@click.option(
+    "--from-json",
+    is_flag=True,
+    help="Each line is an object as printed by `consume --json`; what a schema had decoded is encoded again.",
+)
 @click.option(
     "--header",
     "-H",

@@ -30,7 +30,7 @@ registry_option = click.option(
     expose_value=False,
     callback=_store,
     help="The address of the schema registry. Default: HEADRACE_REGISTRY, schema.registry.url of the profile "
-    f"or of --command-config, what the brokers say, or {REGISTRY}.",
+    f"or of --command-config, what the brokers say, or {REGISTRY} if it is of the same cluster.",
 )
 
 
