@@ -5,7 +5,7 @@ branch has the same JSON type; then it names its branch, as in Avro's JSON encod
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from headrace.client.serializers.codecs.avro_leaves import (
     Misfit,
@@ -17,6 +17,8 @@ from headrace.client.serializers.codecs.avro_leaves import (
 )
 from headrace.client.serializers.codecs.avro_misfit import named_types
 from headrace.client.serializers.codecs.avro_unions import Branch, branch_of, chosen, tagged
+
+_AS_THEY_ARE: Final = frozenset({bool, int, str})  # unless the type is a union
 
 
 class AvroJson:
@@ -34,6 +36,8 @@ class AvroJson:
         return self._shown(value, self._schema)
 
     def _shown(self, value: Any, schema: Any) -> Any:
+        if type(schema) is str and type(value) in _AS_THEY_ARE:
+            return value
         kind = self._resolved(schema)
         if isinstance(kind, list):
             return self._shown_of_union(value, self._branches(kind))

@@ -45,6 +45,7 @@ def logical_type(kind: Mapping[str, Any]) -> str:
 
 
 def json_type_of(value: Any) -> str:
+    """Return the name of a JSON value's type."""
     match value:
         case None:
             return "null"
@@ -58,21 +59,20 @@ def json_type_of(value: Any) -> str:
 
 
 def show_leaf(value: Any) -> Any:
-    match value:
-        case datetime() | date() | time():
-            return value.isoformat()
-        case bytes():
-            return base64.b64encode(value).decode()
-        case Decimal():
-            return format(value, "f")
-        case UUID():
-            return str(value)
-        case float() if not math.isfinite(value):
-            return str(value)
-    return value
+    """Return a value of fastavro that has no parts as JSON."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return str(value) if isinstance(value, UUID) else value
 
 
 def read_leaf(value: Any, kind: Mapping[str, Any], path: str) -> Any:
+    """Return JSON as a value of an Avro type that has no parts; Misfit if it is none."""
     logical, name = logical_type(kind), kind["type"]
     if logical == "decimal" and json_type_of(value) in {"string", "number"}:
         return _read_decimal(str(value), kind, path)
@@ -146,11 +146,13 @@ def _read_logical(text: str, logical: str, path: str) -> Any:
 
 
 def check(fits: bool, value: Any, expected: str, path: str) -> None:
+    """Raise Misfit unless the value fits."""
     if not fits:
         raise Misfit(path, f"is {kind_of(value)}, expected {expected}")
 
 
 def kind_of(value: Any) -> str:
+    """Return a JSON value's type in words, for a sentence."""
     kinds = {"null": "null", "object": "an object", "array": "a list"}
     json_type = json_type_of(value)
     return kinds.get(json_type, f"a {json_type}")
