@@ -287,7 +287,8 @@ def test_a_protobuf_message_of_any_place_in_its_file_is_equal_afterwards(order: 
     assert data.startswith(b"\x02\x02")
     assert proto.message_name(data) == "shop.Order"
     assert printed.keys() >= order.keys()
-    assert proto.encode_plain(printed, "shop.Order") == data
+    again = proto.encode_plain(printed, "shop.Order")
+    assert (len(again), proto.decode(again)) == (len(data), printed)  # entries of a map have any order
 
 
 def test_messages_of_protobuf_are_found_by_their_names() -> None:
