@@ -163,7 +163,15 @@ def run(bootstrap: str, connection: "duckdb.DuckDBPyConnection", query: str) -> 
 
 def test_a_mistake_is_one_line(headrace: Command) -> None:
     complaint = headrace("sql", "select * from nowhere").complaint
-    assert complaint.endswith("(There is no topic nowhere; `headrace topic list` lists the topics.)")
+    assert complaint == "There is no topic nowhere; `headrace topic list` lists the topics."
+
+
+def test_a_registry_that_does_not_answer_is_no_reason_to_return_other_columns(headrace: Command) -> None:
+    registry = ("--registry", "http://127.0.0.1:1")
+    complaint = headrace("sql", COUNTS, *registry).complaint
+    assert complaint.startswith("no registry answers at http://127.0.0.1:1: connection refused")
+    assert complaint.endswith("; --decode text or --decode bytes reads without it")
+    assert headrace("sql", COUNTS, *registry, "--decode", "bytes").status == 0
 
 
 def test_a_topic_has_an_alias_and_may_be_named_twice(bootstrap: str) -> None:

@@ -2,16 +2,21 @@
 
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import requests
 
+import headrace.arrow
 from cli.command import Command
+from cli.secure_up import Secured
 from compat.kafka_tools.samples import Sample
 from compat.secured_kafka import PASSWORD, USER, Files, SecuredKafka
 from compat.secured_settings import WAYS
+from headrace import ConnectionSettings
+from headrace.properties import to_properties
 from headrace.testing.process import ServerProcess
 from spark.topics import write
 
@@ -28,7 +33,7 @@ PAGES: Final = {
     "/ui/brokers/1/drain": "besides broker 1 only 0 are alive",
     "/ui/moves": "No partition is being moved",
     "/ui/groups": "Groups",
-    "/ui/schemas": "There is no schema yet",
+    "/ui/schemas": "Register a schema",
     "/ui/transactions": "Transactions",
     "/ui/hanging-transactions": "No transaction hangs",
     "/ui/quotas": "Quotas",
@@ -98,6 +103,31 @@ def test_nobody_is_served_without_a_password(gateway: str) -> None:
     for credentials in (None, (USER, "guessed")):
         answer = get(f"{gateway}/api/v1/topics", auth=credentials)
         assert answer.status_code == 401, answer.text
+
+
+ORDER: Final = """{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"},
+    {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}}]}"""
+
+
+def test_the_registry_that_the_settings_name_decodes_with_the_users_password(
+    kafka: SecuredKafka, secured_files: Files, gateway: str, tmp_path: Path
+) -> None:
+    given = settings(kafka, secured_files, "scram_over_tls")
+    given |= {"schema.registry.url": gateway, "basic.auth.credentials.source": "SASL_INHERIT"}
+    file, schema = tmp_path / "client.properties", tmp_path / "order.avsc"
+    file.write_text(to_properties(given))
+    schema.write_text(ORDER)
+    run = Secured(file)
+    run.ok("topic", "create", "secured-orders")
+    run.ok("schema", "register", "secured-orders-value", str(schema))
+    run.ok("produce", "secured-orders", '{"id": 7, "price": "1.50"}')
+
+    assert run.ok("consume", "secured-orders", "--exit-at-end").text == '{"id":7,"price":"1.50"}\n'
+    query = 'select value.price * 2 as twice from "secured-orders"'
+    assert run.ok("sql", query, "--json").json == {"twice": "3.00"}
+    for bootstrap in (given, ConnectionSettings.load(file)):
+        found = headrace.arrow.read("secured-orders", bootstrap, schema="registry").read_all()
+        assert found["value"].to_pylist() == [{"id": 7, "price": Decimal("1.50")}]
 
 
 def test_a_gateway_with_a_certificate_serves_nobody_unless_that_is_wanted(

@@ -21,7 +21,7 @@ from headrace.client.errors import ClientError, WrongSetting
 from headrace.client.schemas.registry import Registry
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.config_providers import resolve
-from headrace.client.wire.connection_settings import ConnectionSettings
+from headrace.client.wire.connection_settings import ConnectionSettings, registry_settings
 from headrace.client.wire.requests import BROKER, describe_configs_request, nodes_of
 from headrace.client.wire.tls import Tls
 from headrace.protocol.errors import ErrorCode
@@ -78,7 +78,7 @@ def located(
 
     None if there is no URL. References are resolved; WrongSetting names a setting that is wrong.
     """
-    resolved = resolve({name: value for name, value in settings.items() if _is_of_registry(name)})
+    resolved = resolve(dict(registry_settings(settings)))
     address = url or resolved.get(URL, "").split(",")[0].strip()
     if not address:
         return None
@@ -129,12 +129,14 @@ def advertised(connection: ConnectionSettings) -> Advertised:
 
 
 def discovered(connection: ConnectionSettings) -> RegistryLocation:
-    """Return the registry that the brokers advertise.
+    """Return the registry that the settings of the connection name, or else the one that brokers advertise.
 
     If they know none, it is the registry at the usual address on this machine. UnknownRegistry is raised if
     that is of another cluster, in which nobody wants to change schemas by mistake; ClientError if no broker
     answers.
     """
+    if named := located(dict(connection.registry), connection):
+        return named
     usual = at_gateway(USUAL, connection)
     try:
         found = advertised(connection)
@@ -164,10 +166,6 @@ def _is_of_another(location: RegistryLocation, cluster_id: str) -> bool:
         return not registry.serves(cluster_id)
     except ClientError:
         return False  # whoever asks it for a schema will report it
-
-
-def _is_of_registry(name: str) -> bool:
-    return name.startswith((_PREFIX, "basic.auth.", "config.providers"))
 
 
 def _user_info(settings: Mapping[str, str], connection: ConnectionSettings) -> str:
