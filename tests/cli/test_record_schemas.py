@@ -12,7 +12,9 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from cli.command import Command
-from headrace import Producer
+from headrace import Producer, Unreachable
+from headrace.cli.produce import explain
+from headrace.cli.session import Session
 from headrace.testing.process import UpProcess
 from wire.requests import fresh_name
 
@@ -269,6 +271,15 @@ def test_the_port_of_the_console_is_not_a_brokers(up: UpProcess, command: tuple[
     address = up.http.removeprefix("http://")
     complaint = Command(address)(*command).complaint
     assert complaint.startswith(f"{address} speaks HTTP, not Kafka's protocol: give the address of a broker")
+
+
+def test_records_that_no_broker_takes_are_not_blamed_on_replicas() -> None:
+    """A port that accepts connections and stays silent takes half a minute: what is said then."""
+    late = Unreachable(
+        "orders: not acknowledged in time: fewer replicas are in sync than min.insync.replicas"
+    )
+    explained = explain(Session(bootstrap_option="127.0.0.1:1"), "orders", late)
+    assert str(explained).startswith("no broker answers at 127.0.0.1:1: ")
 
 
 def test_a_web_server_that_waits_for_a_line_is_recognised() -> None:
