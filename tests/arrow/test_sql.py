@@ -12,7 +12,8 @@ import pytest
 
 from cli.command import Command
 from compat.kafka_tools.samples import Sample
-from headrace import ConnectionSettings
+from headrace import ConnectionSettings, Unreachable
+from headrace.client.schemas.registry import Registry as RegistryClient
 from headrace.sql.tables import QueryRefused, Topics, connected
 from headrace.testing.process import UpProcess
 from spark.topics import SIZES, plain, write
@@ -149,10 +150,15 @@ def test_mistakes_are_named(bootstrap: str, query: str, sentence: str) -> None:
     assert sentence in str(refusal.value), session
 
 
-def run(bootstrap: str, connection: "duckdb.DuckDBPyConnection", query: str) -> list[Any]:
+def run(
+    bootstrap: str,
+    connection: "duckdb.DuckDBPyConnection",
+    query: str,
+    registry: RegistryClient | None = None,
+) -> list[Any]:
     topics = Topics(
         ConnectionSettings(bootstrap),
-        None,
+        registry,
         decode="auto",
         on_error="fail",
         progress=lambda _done, _label: None,
@@ -163,7 +169,15 @@ def run(bootstrap: str, connection: "duckdb.DuckDBPyConnection", query: str) -> 
 
 def test_a_mistake_is_one_line(headrace: Command) -> None:
     complaint = headrace("sql", "select * from nowhere").complaint
-    assert complaint.endswith("(There is no topic nowhere; `headrace topic list` lists the topics.)")
+    assert complaint == "There is no topic nowhere; `headrace topic list` lists the topics."
+
+
+def test_a_registry_that_does_not_answer_is_no_reason_to_return_other_columns(bootstrap: str) -> None:
+    registry = RegistryClient("http://127.0.0.1:1")
+    with connected() as connection, pytest.raises(Unreachable) as refusal:
+        run(bootstrap, connection, COUNTS, registry)
+    assert str(refusal.value).startswith("no registry answers at http://127.0.0.1:1: connection refused")
+    assert str(refusal.value).endswith("; --decode text or --decode bytes reads without it")
 
 
 def test_a_topic_has_an_alias_and_may_be_named_twice(bootstrap: str) -> None:

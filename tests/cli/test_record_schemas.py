@@ -12,7 +12,9 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from cli.command import Command
-from headrace import Producer
+from headrace import Producer, Unreachable
+from headrace.cli.produce import explain
+from headrace.cli.session import Session
 from headrace.testing.process import UpProcess
 from wire.requests import fresh_name
 
@@ -113,6 +115,96 @@ def test_a_schema_in_a_header_is_used(headrace: Command, up: UpProcess, topic: s
     assert (
         headrace.ok("consume", topic, "--exit-at-end", "--format", r"%v\n").text == '{"id":1,"item":"tea"}\n'
     )
+    line = headrace.ok("consume", topic, "--exit-at-end", "--json").out
+    headrace.ok("produce", topic, "--from-json", stdin=line)  # with the id before the value, and no header
+    again = headrace.ok("consume", topic, "--from", "-1", "--exit-at-end", "--json").json
+    assert (again["value"], again["headers"]) == (TEA, [])
+
+
+EVENT = {
+    "type": "record",
+    "name": "Event",
+    "fields": [
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "data", "type": ["null", "bytes", "string"]},
+    ],
+}
+EVENTS = [
+    {"at": "2026-01-02T03:04:05.678000+00:00", "price": "1.50", "data": {"bytes": "AP8="}},
+    {"at": "2026-01-02T03:04:05+00:00", "price": "-0.01", "data": {"string": "AP8="}},
+    {"at": "1969-12-31T23:59:59+00:00", "price": "0.00", "data": None},
+]
+
+
+def copied(headrace: Command, topic: str) -> tuple[list[bytes], list[bytes]]:
+    """Write what `consume --json` prints to the same topic; return the bytes of both."""
+    once = headrace.ok("consume", topic, "--exit-at-end", "--json")
+    headrace.ok("produce", topic, "--from-json", stdin=once.out)
+    shown = headrace.ok("consume", topic, "--exit-at-end", "--json", "--raw").text.splitlines()
+    values = [json.dumps(json.loads(line)["value"]).encode() for line in shown]
+    return values[: len(values) // 2], values[len(values) // 2 :]
+
+
+def test_times_decimals_and_bytes_are_the_same_after_a_copy_by_json(
+    headrace: Command, tmp_path: Path, topic: str
+) -> None:
+    file = tmp_path / "event.avsc"
+    file.write_text(json.dumps(EVENT))
+    headrace.ok("schema", "register", f"{topic}-value", str(file))
+    headrace.ok("topic", "create", topic, "--partitions", "1")
+    headrace.ok("produce", topic, *map(json.dumps, EVENTS))
+
+    shown = headrace.ok("consume", topic, "--exit-at-end").text.splitlines()
+    assert [json.loads(line) for line in shown] == EVENTS
+    before, after = copied(headrace, topic)
+    assert before == after
+
+
+def test_a_null_that_a_schema_encodes_does_not_become_a_tombstone(
+    headrace: Command, tmp_path: Path, topic: str
+) -> None:
+    file = tmp_path / "maybe.avsc"
+    file.write_text('["null", "string"]')
+    schema_id = headrace.ok("schema", "register", f"{topic}-value", str(file), "--json").json["id"]
+    headrace.ok("topic", "create", topic, "--partitions", "1")
+    headrace.ok("produce", topic, "--raw", "--whole", stdin=b"\0" + schema_id.to_bytes(4) + b"\0")
+
+    before, after = copied(headrace, topic)
+    assert before == after != [b"null"]
+
+
+PROTO = """syntax = "proto3"; package shop; message First { int32 n = 1; }
+message Second { int32 n = 1; message Inner { string n = 1; } }"""
+
+
+def test_a_message_that_is_not_the_first_of_its_file_stays_what_it_is(
+    headrace: Command, tmp_path: Path, topic: str
+) -> None:
+    file = tmp_path / "shop.proto"
+    file.write_text(PROTO)
+    schema_id = headrace.ok("schema", "register", f"{topic}-value", str(file), "--json").json["id"]
+    headrace.ok("topic", "create", topic, "--partitions", "1")
+    for path, data in ((b"\x00", b"\x08\x07"), (b"\x02\x02", b"\x08\x07"), (b"\x04\x02\x00", b"\x0a\x01x")):
+        value = b"\0" + schema_id.to_bytes(4) + path + data
+        headrace.ok("produce", topic, "--raw", "--whole", stdin=value)
+
+    lines = headrace.ok("consume", topic, "--exit-at-end", "--json").text.splitlines()
+    assert [json.loads(line)["value_message"] for line in lines] == [
+        "shop.First",
+        "shop.Second",
+        "shop.Second.Inner",
+    ]
+    before, after = copied(headrace, topic)
+    assert before == after
+    unknown = lines[0].replace("shop.First", "shop.Third").encode()
+    refused = headrace("produce", topic, "--from-json", stdin=unknown).complaint
+    assert "record 1, value: the Protobuf schema has no message shop.Third" in refused
+
+
+def test_lines_that_are_nested_deeply_are_refused(headrace: Command, topic: str) -> None:
+    refused = headrace("produce", topic, "--from-json", stdin=b'{"value":' + b"[" * 200_000).complaint
+    assert refused.startswith("line 1: expected an object such as")
 
 
 def test_what_cannot_be_decoded_is_shown_as_before_with_one_warning(
@@ -179,6 +271,15 @@ def test_the_port_of_the_console_is_not_a_brokers(up: UpProcess, command: tuple[
     address = up.http.removeprefix("http://")
     complaint = Command(address)(*command).complaint
     assert complaint.startswith(f"{address} speaks HTTP, not Kafka's protocol: give the address of a broker")
+
+
+def test_records_that_no_broker_takes_are_not_blamed_on_replicas() -> None:
+    """A port that accepts connections and stays silent takes half a minute: what is said then."""
+    late = Unreachable(
+        "orders: not acknowledged in time: fewer replicas are in sync than min.insync.replicas"
+    )
+    explained = explain(Session(bootstrap_option="127.0.0.1:1"), "orders", late)
+    assert str(explained).startswith("no broker answers at 127.0.0.1:1: ")
 
 
 def test_a_web_server_that_waits_for_a_line_is_recognised() -> None:

@@ -19,7 +19,7 @@ def test_a_topic_from_its_creation_to_its_end(headrace: Command) -> None:
         *("alter", "life", "--partitions", "3", "--unset", "segment.bytes", "--config", "retention.ms=9"),
     )
     assert altered.text == "altered life: 3 partitions, 1 replica each, retention.ms=9\n"
-    assert headrace.ok("topic", "delete", "life").text == "deleted life\n"
+    assert headrace.ok("topic", "delete", "life", "--yes").text == "deleted life\n"
     assert "life" not in [each["name"] for each in headrace.ok("topic", "list", "--json").json]
 
 
@@ -161,10 +161,15 @@ def test_on_a_terminal_a_deletion_is_asked_about(headrace: Command, answer: byte
     assert outcome in (out + err).decode()
 
 
-def test_a_script_is_not_asked(headrace: Command) -> None:
+def test_a_script_has_to_say_that_it_deletes(headrace: Command) -> None:
     headrace.ok("topic", "create", "unasked-1")
     headrace.ok("topic", "create", "unasked-2")
-    assert headrace.ok("topic", "delete", "unasked-1", "unasked-2").text == "deleted unasked-1, unasked-2\n"
+    delete = ("topic", "delete", "unasked-1", "unasked-2")
+    assert headrace(*delete).complaint.startswith(
+        "Confirmation needs a terminal: give --yes to delete 2 topics (unasked-1, unasked-2)."
+    )
+    assert {"unasked-1", "unasked-2"} <= names(headrace)
+    assert headrace.ok(*delete, "--yes").text == "deleted unasked-1, unasked-2\n"
     assert not {"unasked-1", "unasked-2"} & names(headrace)
 
 

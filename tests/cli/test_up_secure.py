@@ -7,6 +7,7 @@ import ssl
 import stat
 import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import requests
 from confluent_kafka import Consumer as RdkafkaConsumer
 from confluent_kafka import Producer as RdkafkaProducer
 
+import headrace.arrow
 from cli.command import Command
 from cli.secure_up import Secured, administrator
 from headrace import JSON, Admin, Consumer, Producer
@@ -289,3 +291,25 @@ def test_records_are_decoded_by_the_registry_that_the_secured_brokers_name(
     assert shown["value"] == {"id": 7}
     settings = admin.ok("config", "describe", "broker", "1", "--json").json
     assert {each["name"]: each["value"] for each in settings}["http.advertised.url"] == secure_up.http
+
+
+def test_topics_are_tables_with_the_schemas_of_the_secured_registry(admin: Secured, tmp_path: Path) -> None:
+    topic = fresh_name("tables")
+    file = tmp_path / "order.avsc"
+    file.write_text(
+        '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}, '
+        '{"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}]}'
+    )
+    admin.ok("topic", "create", topic)
+    admin.ok("schema", "register", f"{topic}-value", str(file))
+    admin.ok("produce", topic, '{"id": 7, "at": "2026-01-02T03:04:05Z"}')
+
+    settings = parse_properties(admin.file.read_text(), "file")
+    order = {"id": 7, "at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)}
+    for bootstrap in (admin.connection, settings):
+        found = headrace.arrow.read(topic, bootstrap, schema="registry", columns=["value"]).read_all()
+        assert found["value"].to_pylist() == [order]
+    assert admin.ok("sql", f'select value.id as id from "{topic}"', "--json").json == {"id": 7}
+    wrong = settings | {"sasl.jaas.config": settings["sasl.jaas.config"].replace('password="', 'password="x')}
+    with pytest.raises(Refused):
+        headrace.arrow.read(topic, wrong)

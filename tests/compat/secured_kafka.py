@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.server import KafkaServer
+from compat.kafka_tools.written import SETTINGS
 from ports import free_ports
 from support import jks
 from support.certificates import Authority, Identity
@@ -132,7 +133,7 @@ class SecuredKafka(KafkaServer):
 def _settings(files: Files) -> dict[str, str]:
     kinds = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"} | LISTENERS
     plain = f"{_PLAIN_MODULE} {_quoted(f'user_{USER}')}={_quoted(PASSWORD)};"
-    settings = {
+    settings = SETTINGS | {
         "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in kinds.items()),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": files.server,

@@ -133,11 +133,15 @@ def test_existing_znodes_are_secured_and_opened_again(server: SecuredServer, tmp
         Admin(served.address).create_topic(topic, partitions=PARTITIONS)
 
         as_bob = 'zookeeper.sasl.jaas.config=m required username="bob" password="inside";'
-        refused = migrate("unsecure", file, "--set=zookeeper.sasl.jaas.file=", f"--set={as_bob}")
+        unasked = migrate("unsecure", file)
+        assert (
+            "Confirmation needs a terminal: give --yes to open the znodes" in unasked.stderr + unasked.stdout
+        )
+        refused = migrate("unsecure", file, "--yes", "--set=zookeeper.sasl.jaas.file=", f"--set={as_bob}")
         assert refused.returncode == 1
         assert "NOAUTH" in refused.stderr + refused.stdout
 
-    opened = migrate("unsecure", file)
+    opened = migrate("unsecure", file, "--yes")
     assert opened.returncode == 0, opened.stderr
     assert all(may(server, BOB, topic).values())
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.client.errors import BadSetting
-from headrace.client.schemas.location import discovered
+from headrace.client.schemas.location import URL, discovered
 from headrace.client.schemas.registry import Registry as RegistryClient
 from headrace.client.schemas.registry import RegistryError
 from headrace.client.wire.connection_settings import ConnectionSettings
@@ -34,10 +34,11 @@ Values: TypeAlias = Sequence[bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """A schema registry: Registry("http://127.0.0.1:8080"), by default HEADRACE_REGISTRY or the cluster's.
+    """A schema registry: Registry("http://127.0.0.1:8080"), by default the one of the cluster.
 
-    Instead of its URL, a client of the registry can be given, headrace.client.schemas.registry.Registry.
-    Brokers of Headrace are asked for the address of their registry.
+    Instead of its URL, a client of the registry can be given, headrace.client.schemas.registry.Registry. The
+    default is schema.registry.url of the settings with which the cluster is read, then HEADRACE_REGISTRY,
+    then the registry whose address brokers of Headrace know.
 
     The columns are those of `version` of the subject TOPIC-value, or of `subject`. Every record is decoded
     with the schema that it was written with, and becomes a row of that version.
@@ -50,7 +51,8 @@ class Registry:
 
     def schemas(self, connection: ConnectionSettings) -> Schemas:
         """Return the schemas of the registry, which may be that of the cluster."""
-        if given := self.url or os.environ.get("HEADRACE_REGISTRY"):
+        is_named = bool(dict(connection.registry).get(URL))
+        if given := self.url or (None if is_named else os.environ.get("HEADRACE_REGISTRY")):
             return Schemas(given)
         found = discovered(connection)
         context = found.context()

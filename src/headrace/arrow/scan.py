@@ -1,7 +1,7 @@
 """A scan of topics: what is to be read of them, and the batches of rows."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,7 +16,7 @@ from headrace.arrow.decoding import POLICIES, BatchDecoder, Decoder, Schema, dec
 from headrace.arrow.parallel import in_parallel
 from headrace.client.errors import BadSetting, NoSuchTopic, why_no_topic
 from headrace.client.settings import Bootstrap, bootstrap_of, gather, whole
-from headrace.client.wire.connection_settings import ConnectionSettings
+from headrace.client.wire.connection_settings import ConnectionSettings, registry_settings
 from headrace.client.wire.security import Security
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
@@ -46,7 +46,8 @@ def connection_of(bootstrap: Bootstrap) -> ConnectionSettings:
     if isinstance(bootstrap, ConnectionSettings):
         return bootstrap
     settings = gather(bootstrap, defaults={}, settings=None, named={})
-    return ConnectionSettings(bootstrap_of(settings), Security.of_resolved(settings))
+    registry = registry_settings(bootstrap) if isinstance(bootstrap, Mapping) else ()
+    return ConnectionSettings(bootstrap_of(settings), Security.of_resolved(settings), registry)
 
 
 @dataclass(frozen=True)

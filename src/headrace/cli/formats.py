@@ -26,6 +26,13 @@ class Shown(NamedTuple):
     value: Decoded | None = None
 
 
+class DecodedJson(NamedTuple):
+    """A key or value in a line of JSON that a schema had decoded, and that a schema encodes."""
+
+    value: Any
+    message: str = ""  # the full name of a Protobuf message
+
+
 Part = Callable[[Record], bytes]
 
 FIELDS: Final[dict[str, Part]] = {
@@ -103,7 +110,8 @@ def compile_format(text: str) -> Part:
 def to_json(shown: Shown) -> bytes:
     """Return one line of JSON; bytes that are not UTF-8 become {"base64": …}.
 
-    A key or value that a schema has decoded is JSON, and the line has the id of the schema.
+    A key or value that a schema has decoded is JSON, and the line has the id of the schema and the name of a
+    Protobuf message.
     """
     record, key, value = shown
     fields = {
@@ -115,8 +123,12 @@ def to_json(shown: Shown) -> bytes:
         "value": _show(record.value) if value is None else value.value,
         "headers": [[name, _show(value)] for name, value in record.headers],
     }
-    ids = {f"{part}_schema_id": each.schema_id for part, each in (("key", key), ("value", value)) if each}
-    return json.dumps(fields | ids, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    for part, each in (("key", key), ("value", value)):
+        if each is not None:
+            fields[f"{part}_schema_id"] = each.schema_id
+        if each is not None and each.message:
+            fields[f"{part}_message"] = each.message
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def from_json(line: bytes, number: int) -> Record:
@@ -127,21 +139,25 @@ def from_json(line: bytes, number: int) -> Record:
     return record
 
 
-def parse_json(line: bytes, number: int) -> tuple[Record, dict[str, Any]]:
+def parse_json(line: bytes, number: int) -> tuple[Record, dict[str, DecodedJson]]:
     """Return key, value, headers and timestamp of a record that `to_json` printed.
 
     Also return the key and the value that are JSON, because a schema had decoded them, by "key" and "value".
     """
     try:
         fields = json.loads(line)
-        decoded = {part: fields[part] for part in ("key", "value") if f"{part}_schema_id" in fields}
+        decoded = {
+            part: DecodedJson(fields[part], str(fields.get(f"{part}_message", "")))
+            for part in ("key", "value")
+            if f"{part}_schema_id" in fields
+        }
         record = Record(
             value=None if "value" in decoded else _read(fields["value"]),
             key=None if "key" in decoded else _read(fields.get("key")),
             headers=[(str(name), _read(value)) for name, value in fields.get("headers", [])],
             timestamp_ms=_time(fields.get("timestamp")),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, Base64Error):
+    except (ValueError, KeyError, TypeError, AttributeError, Base64Error, RecursionError):
         raise BadInput(
             f'line {number}: expected an object such as {{"key": "k", "value": "v", "headers": [["h", "1"]]}}'
         ) from None

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import click
 
@@ -26,7 +26,11 @@ from headrace.client.records.one_by_one import Receipt, Record, Writer
 @click.option("--key-separator", "-K", metavar="TEXT", help=r"Each record is key, TEXT, value; \t is a tab.")
 @click.option("--delimiter", "-D", default="\\n", help=r"What separates records; \0 and \x1e work too.")
 @click.option("--whole", is_flag=True, help="The whole file or input is one record.")
-@click.option("--from-json", is_flag=True, help="Each line is an object as printed by `consume --json`.")
+@click.option(
+    "--from-json",
+    is_flag=True,
+    help="Each line is an object as printed by `consume --json`; what a schema had decoded is encoded again.",
+)
 @click.option(
     "--header",
     "-H",
@@ -206,7 +210,7 @@ class _Source:
             raise no_subject(self._blank.topic, next(iter(decoded)), number)
         return record
 
-    def _parsed(self, piece: bytes, number: int) -> tuple[Record, dict[str, Any]]:
+    def _parsed(self, piece: bytes, number: int) -> tuple[Record, dict[str, formats.DecodedJson]]:
         """Return the record of a piece, and what of it is JSON that a schema encodes."""
         if self._from_json:
             read, decoded = formats.parse_json(piece, number)
@@ -236,6 +240,8 @@ def explain(session: Session, topic: str, error: ClientError) -> ClientError:
     why = _why_late if isinstance(error, Unreachable) else _why_refused
     try:
         found = why(session, topic)
+    except Unreachable as unreachable:
+        return unreachable
     except ClientError:
         return error
     return found or error

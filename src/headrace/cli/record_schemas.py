@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import click
 
-from headrace.cli.formats import BadInput, Shown
+from headrace.cli.formats import BadInput, DecodedJson, Shown
 from headrace.cli.registry import schemas_of_records
 from headrace.cli.session import Session
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.records.one_by_one import Record
-from headrace.client.schemas.records import Decoded, NotDecodable, NotEncodable, RecordSchemas
+from headrace.client.schemas.records import Decoded, Headers, NotDecodable, NotEncodable, RecordSchemas
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.extras import SERIALIZERS, MissingExtra
 from headrace.registry.schema_ids import HEADERS
@@ -107,7 +107,7 @@ class Encoding:
         """Whether keys or values have a schema; ClientError if the registry does not answer."""
         return self._has("key") or self._has("value")
 
-    def __call__(self, record: Record, number: int, given: dict[str, Any] | None = None) -> Record:
+    def __call__(self, record: Record, number: int, given: dict[str, DecodedJson] | None = None) -> Record:
         """Return the record with its key and value encoded; BadInput names the record and the field.
 
         `given` has values that are JSON already, by "key" and "value".
@@ -116,9 +116,10 @@ class Encoding:
         for part in ("key", "value"):
             data = record.key if part == "key" else record.value
             if self._has(part) and (data is not None or part in values):
-                value = values[part] if part in values else _parsed(data or b"", part, number)
+                value = values[part] if part in values else _given(data or b"", part, number)
                 encoded = None if value is None else self._encoded(part, value, number)
                 record = replace(record, key=encoded) if part == "key" else replace(record, value=encoded)
+                record = replace(record, headers=_without_schema(part, record.headers))
             elif part in values:
                 raise no_subject(self._topic, part, number)
         return record
@@ -132,11 +133,11 @@ class Encoding:
             except Unreachable as error:
                 raise Unreachable(f"{error}; {RAW}") from error
 
-    def _encoded(self, part: str, value: Any, number: int) -> bytes:
+    def _encoded(self, part: str, given: DecodedJson, number: int) -> bytes:
         assert self._schemas is not None
         with _libraries():
             try:
-                return self._schemas.encode(f"{self._topic}-{part}", value)
+                return self._schemas.encode(f"{self._topic}-{part}", *given)
             except NotEncodable as error:
                 raise BadInput(f"record {number}, {part}: {error}; {RAW}") from None
 
@@ -147,6 +148,17 @@ def no_subject(topic: str, part: str, number: int) -> BadInput:
         f"record {number}: its {part} was decoded by a schema, and there is no subject {topic}-{part}: "
         "register its schema, or copy records with `consume --json --raw`"
     )
+
+
+def _without_schema(part: str, headers: Headers) -> list[tuple[str, bytes | None]]:
+    """Return headers without the one that names a schema: encoded data begins with its schema id."""
+    return [(name, value) for name, value in headers if name != HEADERS[part].decode()]
+
+
+def _given(data: bytes, part: str, number: int) -> DecodedJson | None:
+    """Return the JSON in a line; None for null, which deletes."""
+    value = _parsed(data, part, number)
+    return None if value is None else DecodedJson(value)
 
 
 def _parsed(data: bytes, part: str, number: int) -> Any:

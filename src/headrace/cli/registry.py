@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from headrace.addresses import is_loopback
 from headrace.cli.session import REGISTRY, REGISTRY_VARIABLE, Session
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ registry_option = click.option(
     expose_value=False,
     callback=_store,
     help="The address of the schema registry. Default: HEADRACE_REGISTRY, schema.registry.url of the profile "
-    f"or of --command-config, what the brokers say, or {REGISTRY}.",
+    f"or of --command-config, what the brokers say, or {REGISTRY} if it is of the same cluster.",
 )
 
 
@@ -57,7 +56,7 @@ def registry_of_records(session: Session) -> "Registry | None":
     gateway there is of the same cluster.
     """
     from headrace.client.errors import ClientError  # noqa: PLC0415
-    from headrace.client.schemas.location import advertised, at_gateway  # noqa: PLC0415
+    from headrace.client.schemas.location import advertised, at_gateway, is_on_this_machine  # noqa: PLC0415
 
     location = _given(session)
     if location is not None:
@@ -68,7 +67,7 @@ def registry_of_records(session: Session) -> "Registry | None":
             return None
         if found.url:
             return _client(at_gateway(found.url, session.connection), ANSWER_S)
-        if not _is_local(session.bootstrap):
+        if not is_on_this_machine(session.connection):
             return None
         registry = _client(at_gateway(REGISTRY, session.connection), ANSWER_S)
         return registry if registry.serves(found.cluster_id) else None
@@ -97,7 +96,3 @@ def _client(location: "RegistryLocation", timeout_s: float | None) -> "Registry"
         user_info=location.user_info,
         context=location.context(),
     )
-
-
-def _is_local(bootstrap: str) -> bool:
-    return all(is_loopback(each.strip().rpartition(":")[0].strip("[]")) for each in bootstrap.split(","))

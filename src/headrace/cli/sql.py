@@ -74,6 +74,7 @@ def sql(
         from headrace.sql.tables import Topics, connected  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(str(error)) from error
+    session.connection.check()
     with connected() as connection, _ended_by_ctrl_c(), bar("reading", 1.0) as advance:
         registry = registry_of_records(session) if decode in {"auto", "registry"} else None
         topics = Topics(session.connection, registry, decode=decode, on_error=on_error, progress=advance)

@@ -1,7 +1,6 @@
 """`headrace topic`: create, list, describe, alter, delete, offsets, delete-records."""
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -138,8 +137,7 @@ def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool
     deleted = [each.name for each in found]
     if deleted:
         what = deleted[0] if len(deleted) == 1 else f"{count(len(deleted), 'topic')} ({', '.join(deleted)})"
-        unasked = yes or not sys.stdin.isatty()  # a script need not confirm, as with Kafka's own tool
-        confirm(f"Delete {what} with all records", action=f"to delete {what}", yes=unasked)
+        confirm(f"Delete {what} with all records?", action=f"to delete {what}", yes=yes)
     for name in deleted:
         session.admin.delete_topic(name)
     session.show({"deleted": deleted}, f"deleted {', '.join(deleted) or 'nothing'}")

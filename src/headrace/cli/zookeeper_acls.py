@@ -11,7 +11,7 @@ from headrace.broker.config import BrokerConfig
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.zookeeper_security import zookeeper_security
 from headrace.cli.broker import load_settings, set_option
-from headrace.cli.session import Session, existing_file, json_option, pairs
+from headrace.cli.session import Session, confirm, existing_file, json_option, pairs, yes_option
 from headrace.coordination.acl_migration import reset_acls
 from headrace.coordination.session import ZooKeeperSession
 
@@ -39,14 +39,17 @@ def secure(session: Session, *, file: Path | None, sets: Sequence[str]) -> None:
 
 
 @click.command()
+@yes_option
 @_options
-def unsecure(session: Session, *, file: Path | None, sets: Sequence[str]) -> None:
+def unsecure(session: Session, *, file: Path | None, sets: Sequence[str], yes: bool) -> None:
     """Let everybody read and change existing znodes:  headrace zookeeper unsecure --config FILE
 
     Run it after all brokers have been restarted with zookeeper.set.acl=false, and still with their ZooKeeper
     user: only this user may do it.
     """
     config = load_settings(file, pairs(sets, "--set") | {"zookeeper.set.acl": "false"})
+    question = f"Let everybody who reaches {config.text('zookeeper.connect')} change the cluster?"
+    confirm(question, action="to open the znodes", declined="nothing was changed", yes=yes)
     _run(session, config, "{} znodes can be read and changed by everybody")
 
 

@@ -67,6 +67,13 @@ def read_message_path(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
     return tuple(path), position
 
 
+def write_message_path(path: Sequence[int]) -> bytes:
+    """Return the bytes of the path to a Protobuf message."""
+    if tuple(path) == (0,):
+        return b"\0"
+    return b"".join(_write_zigzag(each) for each in (len(path), *path))
+
+
 def format_ref(ref: SchemaRef) -> str:
     """Return an id in decimal, and a fingerprint as a UUID."""
     return str(ref) if isinstance(ref, int) else str(UUID(bytes=ref))
@@ -91,3 +98,11 @@ def _read_zigzag(data: bytes, position: int) -> tuple[int, int]:
         if not byte & 0x80:
             return found >> 1 ^ -(found & 1), position
     raise NoSchemaId("has a number of more than five bytes in its message index")
+
+
+def _write_zigzag(number: int) -> bytes:
+    left, found = number << 1 ^ number >> 63, bytearray()
+    while left > 0x7F:
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*found, left])

@@ -111,10 +111,12 @@ class Topics:
         by_registry = scan(schema=Registry(self._registry))
         try:
             by_registry.arrow_schema  # noqa: B018  asks the registry
-        except (NoSubject, Unreachable):
+        except NoSubject:
             if self._decode == REGISTRY:
                 raise
             return scan(schema=TEXT)
+        except Unreachable as error:
+            raise Unreachable(f"{error}; --decode text or --decode bytes reads without it") from error
         return by_registry
 
     def _progress(self, topic: str, tables: int, done: int, total: int) -> None:
@@ -160,6 +162,9 @@ class Topics:
         first = " ".join(str(error).split("\n\nLINE")[0].split())
         if not self._others or not isinstance(error, duckdb.CatalogException):
             return first
+        for topic in self._others:
+            if f"Table with name {topic} does not exist" in first:  # DuckDB suggests tables of its own
+                return f"There is no topic {topic}; `headrace topic list` lists the topics."
         return (
             f"{first} (There is no topic {', '.join(self._others)}; `headrace topic list` lists the topics.)"
         )

@@ -15,8 +15,9 @@ from headrace.protocol.records import Record, decode_batch
 from headrace.storage.checkpoints import read_lines, read_offsets
 from headrace.storage.config import LogConfig
 from headrace.storage.epochs import FILE_NAME as LEADER_EPOCHS
-from headrace.storage.errors import StorageError
+from headrace.storage.errors import CorruptIndex, StorageError
 from headrace.storage.files import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, names_in
+from headrace.storage.index import IndexFile
 from headrace.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
 from headrace.storage.scan import PrivateFile, Scanner
 from headrace.storage.segment import Segment
@@ -28,8 +29,9 @@ OFFSET_CHECKPOINTS: Final = (
     "log-start-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )
-MAX_SNAPSHOT_BYTES: Final = 1024 * 1024 * 1024
+MAX_BYTES: Final = 128 * 1024 * 1024  # of files that are read as a whole
 _OF_SEGMENT: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)
+_READ_IN_PARTS: Final = (LOG, OFFSET_INDEX, TIME_INDEX)
 _END_MARKERS: Final = {ControlRecordType.ABORT, ControlRecordType.COMMIT}
 
 
@@ -113,6 +115,8 @@ def control_record(record: Record) -> Entry:
 
 def entries(path: Path) -> Iterator[Entry]:
     """Yield the entries of an index, a snapshot or a checkpoint; StorageError if it is damaged."""
+    if path.suffix not in _READ_IN_PARTS and path.stat().st_size > MAX_BYTES:
+        raise StorageError(f"{path} has more than {MAX_BYTES:,} bytes: no broker has written it")
     if path.name == LEADER_EPOCHS:
         for line in read_lines(path):
             epoch, _, start = line.partition(" ")
@@ -137,14 +141,29 @@ def _segment(path: Path) -> Segment:
 
 def _offset_index(path: Path) -> Iterator[Entry]:
     segment = _segment(path)
-    for relative, position in segment.offset_index:
+    for relative, position in _ascending(segment.offset_index):
         yield {"offset": segment.base_offset + relative, "position": position}
 
 
 def _time_index(path: Path) -> Iterator[Entry]:
     segment = _segment(path)
-    for timestamp, relative in segment.time_index:
+    for timestamp, relative in _ascending(segment.time_index):
         yield {"timestamp": timestamp, "offset": segment.base_offset + relative}
+
+
+def _ascending(index: IndexFile) -> Iterator[tuple[int, int]]:
+    """Yield the entries of an index up to its padding; CorruptIndex if they do not ascend.
+
+    Kafka fills the file of an index with zeros, up to segment.index.bytes, for as long as it writes to it.
+    """
+    last = (0, 0)
+    for entry in index:
+        if entry == (0, 0):
+            return
+        if entry[0] < last[0] or entry[1] < last[1]:
+            raise CorruptIndex(f"{index.path} has the entry {entry} after {last}: entries have to ascend")
+        yield entry
+        last = entry
 
 
 def _txn_index(path: Path) -> Iterator[Entry]:
@@ -153,10 +172,6 @@ def _txn_index(path: Path) -> Iterator[Entry]:
 
 
 def _snapshot(path: Path) -> Iterator[Entry]:
-    if path.stat().st_size > MAX_SNAPSHOT_BYTES:
-        raise StorageError(
-            f"{path} has more than {MAX_SNAPSHOT_BYTES:,} bytes: it is no snapshot of producers"
-        )
     try:
         states = decode_snapshot(path.read_bytes())
     except CorruptSnapshot as error:

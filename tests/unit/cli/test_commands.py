@@ -21,7 +21,7 @@ WITHOUT_A_CLUSTER = {
     "zookeeper",
 }
 DELETING = {"delete", "delete-offsets", "delete-records", "remove", "unregister"}
-DESTRUCTIVE = DELETING | {"abort", "replay", "reset"}
+DESTRUCTIVE = DELETING | {"abort", "replay", "reset", "unsecure"}
 TWO_MEANINGS = {
     "-n": {"--limit", "--max-messages"},
     "-o": {"--from", "--output"},

@@ -3,8 +3,10 @@
 DocumentedConfigs(Brokers("127.0.0.1:9092")).of_topic("orders")[0].documentation
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from html import unescape
 from typing import Final
 
 from headrace.client.admin.topics import Config, TopicAdmin, config_of
@@ -22,6 +24,8 @@ TYPES: Final = {1: "boolean", 2: "string", 3: "int", 4: "short", 5: "long", 6: "
 TYPES_OF_TEXT: Final = {8: "class", 9: "password"}
 _OF_TOPIC, _DEFAULT = 1, 5  # sources of a value
 _TRIED: Final = "headrace-new-topic"  # the name of a topic that is checked and never created
+_BREAK: Final = re.compile(r"<(?:br|/?p|/?[ou]l|/?li|/?pre)(?:\s[^<>]{0,500})?/?>", re.IGNORECASE)
+_TAG: Final = re.compile(r"</?(?:a|b|code|em|i|strong|tt)(?:\s[^<>]{0,500})?>", re.IGNORECASE)
 _BROKER_NAMES: Final = {
     "delete.retention.ms": "log.cleaner.delete.retention.ms",
     "file.delete.delay.ms": "log.segment.delete.delay.ms",
@@ -114,6 +118,11 @@ class DocumentedConfigs:
             return {}  # the user may not describe brokers: the settings have no descriptions
 
 
+def plain_text(documentation: str) -> str:
+    """Return a description as text: those of Apache Kafka are HTML, made for its web site."""
+    return " ".join(unescape(_TAG.sub("", _BREAK.sub(" ", documentation))).split())
+
+
 def _about(name: str, of_broker: Mapping[str, DocumentedConfig]) -> DocumentedConfig | None:
     for each in (_BROKER_NAMES.get(name, name), f"log.{name}", name):
         if each in of_broker:
@@ -141,7 +150,7 @@ def _documented(answer: DescribeConfigsResponse, what: str) -> list[DocumentedCo
             **config_of(each),
             type=(TYPES | TYPES_OF_TEXT).get(each.config_type, ""),
             default=_default(each, is_topic=is_topic),
-            documentation=each.documentation or "",
+            documentation=plain_text(each.documentation or ""),
             sensitive=each.is_sensitive,
         )
         for each in sorted(found.configs, key=lambda each: each.name)

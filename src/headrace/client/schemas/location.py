@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 
 from headrace.addresses import is_loopback
 from headrace.client.errors import ClientError, WrongSetting
+from headrace.client.schemas.registry import Registry
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.config_providers import resolve
-from headrace.client.wire.connection_settings import ConnectionSettings
+from headrace.client.wire.connection_settings import ConnectionSettings, registry_settings
 from headrace.client.wire.requests import BROKER, describe_configs_request, nodes_of
 from headrace.client.wire.tls import Tls
 from headrace.protocol.errors import ErrorCode
@@ -28,6 +29,7 @@ from headrace.protocol.errors import ErrorCode
 URL: Final = "schema.registry.url"
 ADVERTISED: Final = "http.advertised.url"
 USUAL: Final = "http://127.0.0.1:8080"  # of `headrace up`
+USUAL_BOOTSTRAP: Final = "127.0.0.1:9092"
 TOPIC: Final = "_schemas"  # in which the gateway of a cluster keeps its schemas
 WITHIN_S: Final = 2.0  # for each of the two requests to brokers
 _PREFIX: Final = "schema.registry."
@@ -35,6 +37,16 @@ _USER_INFO: Final = "basic.auth.user.info"
 _SOURCE: Final = "basic.auth.credentials.source"
 _SOURCES: Final = ("URL", "USER_INFO", "SASL_INHERIT")
 _MAY_EXIST: Final = {ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+class UnknownRegistry(ClientError):
+    """Neither the user nor the brokers name a schema registry."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(
+            f"the cluster at {bootstrap} names no schema registry: give its address with --registry, "
+            f"HEADRACE_REGISTRY, or {URL} of the profile"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +78,7 @@ def located(
 
     None if there is no URL. References are resolved; WrongSetting names a setting that is wrong.
     """
-    resolved = resolve({name: value for name, value in settings.items() if _is_of_registry(name)})
+    resolved = resolve(dict(registry_settings(settings)))
     address = url or resolved.get(URL, "").split(",")[0].strip()
     if not address:
         return None
@@ -117,16 +129,43 @@ def advertised(connection: ConnectionSettings) -> Advertised:
 
 
 def discovered(connection: ConnectionSettings) -> RegistryLocation:
-    """Return the registry that the brokers advertise; the usual address on this machine if there is none."""
+    """Return the registry that the settings of the connection name, or else the one that brokers advertise.
+
+    If they know none, it is the registry at the usual address on this machine. UnknownRegistry is raised if
+    that is of another cluster, in which nobody wants to change schemas by mistake; ClientError if no broker
+    answers.
+    """
+    if named := located(dict(connection.registry), connection):
+        return named
+    usual = at_gateway(USUAL, connection)
     try:
-        url = advertised(connection).url
+        found = advertised(connection)
     except ClientError:
-        url = ""
-    return at_gateway(url or USUAL, connection)
+        if connection.bootstrap == USUAL_BOOTSTRAP:
+            return usual  # nobody has named a cluster
+        raise
+    if found.url:
+        return at_gateway(found.url, connection)
+    if not is_on_this_machine(connection) or _is_of_another(usual, found.cluster_id):
+        raise UnknownRegistry(connection.bootstrap)
+    return usual
 
 
-def _is_of_registry(name: str) -> bool:
-    return name.startswith((_PREFIX, "basic.auth.", "config.providers"))
+def is_on_this_machine(connection: ConnectionSettings) -> bool:
+    """Return whether all bootstrap servers have addresses of this machine only."""
+    hosts = (each.strip().rpartition(":")[0].strip("[]") for each in connection.bootstrap.split(","))
+    return all(map(is_loopback, hosts))
+
+
+def _is_of_another(location: RegistryLocation, cluster_id: str) -> bool:
+    """Return whether a gateway serves other clusters only; False if it does not say."""
+    registry = Registry(
+        location.url, timeout_s=WITHIN_S, user_info=location.user_info, context=location.context()
+    )
+    try:
+        return not registry.serves(cluster_id)
+    except ClientError:
+        return False  # whoever asks it for a schema will report it
 
 
 def _user_info(settings: Mapping[str, str], connection: ConnectionSettings) -> str:

@@ -35,6 +35,7 @@ class Decoded:
 
     value: Any
     schema_id: int
+    message: str = ""  # the full name of a Protobuf message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,9 @@ class RecordSchemas:
         if isinstance(found, str):
             raise NotDecodable(found)
         try:
-            return Decoded(value=self._decoded(found, body), schema_id=found.registered.id)
+            message = found.codec.message_name(body)
+            value = self._decoded(found, body)
+            return Decoded(value=value, schema_id=found.registered.id, message=message)
         except ValueError as error:
             raise NotDecodable(f"schema {format_ref(ref)} does not fit: {error}") from None
 
@@ -125,15 +128,16 @@ class RecordSchemas:
         """Return whether the registry has a schema for values of this subject."""
         return self._of_subject(subject) is not None
 
-    def encode(self, subject: str, value: Any) -> bytes:
-        """Return a value, which is JSON, by the latest version of the subject.
+    def encode(self, subject: str, value: Any, message: str = "") -> bytes:
+        """Return a value, which is JSON as `decode` returns it, by the latest version of the subject.
 
-        NotEncodable is raised if it does not fit.
+        `message` is the full name of a Protobuf message; by default it is the first of the schema.
+        NotEncodable is raised if the value does not fit.
         """
         found = self._of_subject(subject)
         assert found is not None, subject
         try:
-            data = found.codec.encode(value)
+            data = found.codec.encode_plain(value, message)
         except ValueError as error:
             version = f"{subject} version {found.registered.version}"
             raise NotEncodable(f"{error} ({version})") from None

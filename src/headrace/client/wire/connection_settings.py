@@ -8,7 +8,7 @@ our own connections, and `librdkafka()` for those of confluent-kafka.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +19,7 @@ from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.properties import InvalidProperties, parse_properties
 
 BOOTSTRAP_SERVERS: Final = "bootstrap.servers"
+_OF_REGISTRY: Final = ("schema.registry.", "basic.auth.", "config.providers")
 QUICK_S: Final = 1.0  # for a broker whose answer only tells what it speaks
 
 
@@ -28,15 +29,16 @@ class ConnectionSettings:
 
     bootstrap: str
     security: Security = PLAINTEXT
+    registry: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # settings of a schema registry
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], default_bootstrap: str = "") -> "ConnectionSettings":
         """Read a client's settings, Java's or librdkafka's; WrongSetting names the one that is wrong.
 
-        Settings that do not concern connections are ignored.
+        Settings that concern neither connections nor a schema registry are ignored.
         """
         bootstrap = str(settings.get(BOOTSTRAP_SERVERS) or settings.get("metadata.broker.list") or "").strip()
-        return cls(bootstrap or default_bootstrap, Security.of(settings))
+        return cls(bootstrap or default_bootstrap, Security.of(settings), registry_settings(settings))
 
     @classmethod
     def load(cls, path: Path | str, default_bootstrap: str = "") -> "ConnectionSettings":
@@ -74,6 +76,13 @@ class ConnectionSettings:
                 return
         if not listens:
             raise Unreachable(f"no broker answers at {self.bootstrap}: {why}")
+
+
+def registry_settings(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return those of a client's settings that concern a schema registry, with references."""
+    return tuple(
+        (name, str(value)) for name, value in sorted(settings.items()) if name.startswith(_OF_REGISTRY)
+    )
 
 
 def read_client_file(path: Path | str) -> dict[str, str]:

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 
 from headrace import __version__
 from headrace.client.errors import ClientError, Unreachable
+from headrace.client.wire.security import PLAINTEXT
 from headrace.http.console import formats
 from headrace.http.console.assets import asset
 from headrace.http.current import CLUSTERS, SESSION, USER, clients_of, root_of
@@ -49,7 +50,8 @@ THEMES: Final = {"light", "dark"}
 
 def page(request: Request, template: str, *, title: str, answer: int = 200, **context: Any) -> HTMLResponse:
     """Return a page; `context` has the variables of its template."""
-    bootstrap: str = clients_of(request).reach.bootstrap
+    reach = clients_of(request).reach
+    bootstrap: str = reach.bootstrap
     session: Session | None = request.scope.get(SESSION)
     html = (
         _environment()
@@ -59,7 +61,7 @@ def page(request: Request, template: str, *, title: str, answer: int = 200, **co
             path=request.url.path,
             theme=_theme(request),
             bootstrap=bootstrap,
-            at="" if bootstrap == USUAL else f" --bootstrap {bootstrap}",
+            at=_how_to_connect(bootstrap, is_secured=reach.settings.security != PLAINTEXT),
             version=__version__,
             root=root_of(request.scope),
             clusters=request.scope.get(CLUSTERS, ()),
@@ -69,6 +71,12 @@ def page(request: Request, template: str, *, title: str, answer: int = 200, **co
         )
     )
     return HTMLResponse(html, answer, HEADERS)
+
+
+def _how_to_connect(bootstrap: str, *, is_secured: bool) -> str:
+    """Return the options with which the commands on a page reach the cluster."""
+    at = "" if bootstrap == USUAL else f" --bootstrap {bootstrap}"
+    return f"{at} --command-config client.properties" if is_secured else at
 
 
 def login_page(request: Request, answer: int, **context: Any) -> HTMLResponse:

@@ -29,10 +29,10 @@ def missing_field(value: Any, schema: Any) -> str:
 
 
 def _all_misfits(value: Any, schema: Any) -> "Iterator[Misfit]":
-    return _misfits(value, schema, _named_types(schema), "", MAX_DEPTH)
+    return _misfits(value, schema, named_types(schema), "", MAX_DEPTH)
 
 
-def _named_types(schema: Any) -> dict[str, Any]:
+def named_types(schema: Any) -> dict[str, Any]:
     """Return the types that the schema defines, by their full names."""
     found: dict[str, Any] = {}
     waiting = [schema]

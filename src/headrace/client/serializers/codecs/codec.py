@@ -1,20 +1,17 @@
 """Codecs of schemas: they encode and decode what comes after the schema's id in a record."""
 
-import base64
 import io
 import json
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from functools import cached_property
 from struct import error as StructError  # noqa: N812
 from typing import Any, Final, Protocol
-from uuid import UUID
 
 import fastavro
 import jsonschema_rs
 from fastavro.schema import SchemaParseException, UnknownType
 
 from headrace.client.serializers.codecs.avro_cost import cost_of
+from headrace.client.serializers.codecs.avro_json import AvroJson
 from headrace.client.serializers.codecs.avro_misfit import misfit
 from headrace.client.serializers.codecs.errors import BadValue, dotted
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, store_json, write_json
@@ -52,7 +49,21 @@ class Codec(Protocol):
         ...
 
     def encode(self, value: Any) -> bytes:
-        """Return the bytes of a value; raise BadValue if it does not fit the schema."""
+        """Return the bytes of a value; raise BadValue if it does not fit the schema.
+
+        A value of Avro may be in Avro's JSON encoding, which `decode` returns if it is `tagged`.
+        """
+        ...
+
+    def encode_plain(self, value: Any, message: str = "") -> bytes:
+        """Return the bytes of JSON that `decode` returned, not `tagged`; raise BadValue if it does not fit.
+
+        `message` is the full name of a Protobuf message; by default it is the first of the schema.
+        """
+        ...
+
+    def message_name(self, data: bytes) -> str:
+        """Return the full name of the Protobuf message; empty in the other formats."""
         ...
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
@@ -84,6 +95,7 @@ class AvroCodec:
             self._schema = fastavro.parse_schema(json.loads(schema.formatted("resolved")))
         except (SchemaParseException, UnknownType) as error:
             raise BadValue(f"the schema cannot be used here: {error}") from None
+        self._json = AvroJson(self._schema)
         self._cost = cost_of(schema.root)
 
     def is_linear(self, data: bytes) -> bool:
@@ -100,6 +112,21 @@ class AvroCodec:
             if not self._fits(value):
                 raise self._misfit(value, error) from None
             fitting = value
+        return self._written(fitting, value)
+
+    def encode_plain(self, value: Any, message: str = "") -> bytes:
+        del message  # a schema is of one type
+        try:
+            fitting = self._json.read(value)
+        except _FASTAVRO_ERRORS as error:
+            raise BadValue(f"this does not fit the Avro schema: {error}") from None
+        return self._written(fitting, value)
+
+    def message_name(self, data: bytes) -> str:
+        del data
+        return ""
+
+    def _written(self, fitting: Any, value: Any) -> bytes:
         written = io.BytesIO()
         try:
             fastavro.schemaless_writer(written, self._schema, fitting)
@@ -128,10 +155,10 @@ class AvroCodec:
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
         stream = io.BytesIO(data)
         try:
-            value = fastavro.schemaless_reader(stream, self._schema, None)
+            value = fastavro.schemaless_reader(stream, self._schema, None, return_named_type=not tagged)
             if stream.read(1):
                 raise BadValue("there are bytes after the value")
-            return self._tagged(value) if tagged else plain(value)
+            return self._tagged(value) if tagged else self._json.show(value)
         except _FASTAVRO_ERRORS as error:
             raise BadValue(f"this does not fit the Avro schema: {error}") from None
 
@@ -185,6 +212,14 @@ class JsonCodec:
         except NotJson as error:
             raise BadValue(str(error)) from None
 
+    def encode_plain(self, value: Any, message: str = "") -> bytes:
+        del message  # there is no other encoding, and no other type
+        return self.encode(value)
+
+    def message_name(self, data: bytes) -> str:
+        del data
+        return ""
+
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
         del tagged  # there is no other encoding
         try:
@@ -198,21 +233,3 @@ def _why_not_json(error: jsonschema_rs.ValidationError) -> str:
         return f"the field {dotted([*error.instance_path, error.kind.property])} is missing"
     at = f"the field {dotted(error.instance_path)}: " if error.instance_path else ""
     return f"{at}{error.message}"
-
-
-def plain(value: Any) -> Any:
-    """Return a value of fastavro as JSON: times in ISO 8601, decimals as text, bytes as base64."""
-    match value:
-        case dict():
-            return {str(name): plain(each) for name, each in value.items()}
-        case list():
-            return [plain(each) for each in value]
-        case datetime() | date() | time():
-            return value.isoformat()
-        case bytes():
-            return base64.b64encode(value).decode()
-        case Decimal() | UUID() | timedelta():
-            return str(value)
-        case float() if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  NaN
-            return str(value)
-    return value

@@ -10,13 +10,13 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 
 from headrace.client.serializers.codecs.errors import BadValue
 from headrace.registry.formats.protobuf import ProtobufSchema
-from headrace.registry.schema_ids import NoSchemaId, read_message_path
+from headrace.registry.schema_ids import NoSchemaId, read_message_path, write_message_path
 
 _LINEAR = 200_000  # fields of a decoded message, unset ones included
 
 
 class ProtobufCodec:
-    """Decodes all message types of a schema, and encodes the first."""
+    """Decodes and encodes all message types of a schema; the first is the default."""
 
     format = "protobuf"
 
@@ -34,23 +34,29 @@ class ProtobufCodec:
         return self._full_name((0,))
 
     def encode(self, value: Any) -> bytes:
+        return self._encoded(value, (0,))
+
+    def encode_plain(self, value: Any, message: str = "") -> bytes:
+        return self._encoded(value, self._path_of(message) if message else (0,))
+
+    def message_name(self, data: bytes) -> str:
+        return self._full_name(_message_path(data)[0])
+
+    def _encoded(self, value: Any, path: tuple[int, ...]) -> bytes:
         if not isinstance(value, dict):
             raise BadValue("expected a JSON object for a Protobuf message")
         try:
-            message = json_format.ParseDict(value, self._class((0,))(), descriptor_pool=self._schema.pool)
+            message = json_format.ParseDict(value, self._class(path)(), descriptor_pool=self._schema.pool)
         except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
             raise BadValue(f"this does not fit the Protobuf schema: {error}") from None
         missing = message.FindInitializationErrors()  # required fields, of proto2
         if missing:
             raise BadValue(f"this does not fit the Protobuf schema: the field {missing[0]} is missing")
-        return b"\0" + bytes(message.SerializeToString())
+        return write_message_path(path) + bytes(message.SerializeToString())
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
         del tagged  # there is no other encoding
-        try:
-            path, position = read_message_path(data, 0)
-        except NoSchemaId as error:
-            raise BadValue(f"this {error}") from None
+        path, position = _message_path(data)
         try:
             message = self._class(path).FromString(data[position:])
             return json_format.MessageToDict(
@@ -65,6 +71,18 @@ class ProtobufCodec:
     def _class_of(self, path: tuple[int, ...]) -> Any:
         return GetMessageClass(self._schema.pool.FindMessageTypeByName(self._full_name(path)))
 
+    def _path_of(self, name: str) -> tuple[int, ...]:
+        """Return the path to a message by its full name; BadValue if the schema has no such message."""
+        package = self._schema.file.package
+        path, messages = [], self._schema.file.message_type
+        for each in name.removeprefix(f"{package}.").split("."):
+            names = [message.name for message in messages]
+            if each not in names:
+                raise BadValue(f"the Protobuf schema has no message {name[:200]}")
+            path.append(names.index(each))
+            messages = messages[path[-1]].nested_type
+        return tuple(path)
+
     def _full_name(self, path: Sequence[int]) -> str:
         file = self._schema.file
         names, messages = [file.package] if file.package else [], file.message_type
@@ -74,6 +92,13 @@ class ProtobufCodec:
             names.append(messages[index].name)
             messages = messages[index].nested_type
         return ".".join(names)
+
+
+def _message_path(data: bytes) -> tuple[tuple[int, ...], int]:
+    try:
+        return read_message_path(data, 0)
+    except NoSchemaId as error:
+        raise BadValue(f"this {error}") from None
 
 
 def _most_fields(schema: ProtobufSchema) -> int:
