@@ -25,7 +25,7 @@ from headrace.http.console.search_form import LIMITS, SCANNED, SearchForm
 from headrace.http.console.tables import path_of
 from headrace.http.console.views.topic import topic_page
 from headrace.http.gateway.bodies import TopicName
-from headrace.http.gateway.hub import Hub, HubDep
+from headrace.http.gateway.hub import HubDep
 from headrace.http.problems import printable
 from headrace.http.reach import ReachDep
 
@@ -44,9 +44,12 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
     found: Scan[bytes] | None = None
     rows: list[dict[str, Any]] = []
     form, problem = SearchForm(), ""
+    search: Search | None = None
     try:
         form = search_form.read(request.query_params)
-        found, rows = await hub.search(partial(_found, hub, topic, form))
+        search = _search(form)
+        found = await hub.search(partial(search.run, hub, topic.name))
+        rows = [_row(json.loads(each)) for each in found.found]
     except NoSuchTopic:
         raise
     except ClientError as error:
@@ -61,6 +64,7 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
         rows=rows,
         found=found,
         problem=problem,
+        search=search,
         limits=LIMITS,
         scanned=SCANNED,
         more=_more(request, found),
@@ -88,11 +92,9 @@ def _parameters(form: SearchForm) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _found(hub: Hub, topic: TopicAnswer, form: SearchForm) -> tuple[Scan[bytes], list[dict[str, Any]]]:
-    """Run the search of the admin API with the fields of the form."""
-    search = Search(**_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES)
-    found = search.run(hub, topic.name)
-    return found, [_row(json.loads(each)) for each in found.found]
+def _search(form: SearchForm) -> Search:
+    """Return the search of the admin API with the fields of the form."""
+    return Search(**_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES)
 
 
 def _more(request: Request, found: Scan[bytes] | None) -> str:
