@@ -29,7 +29,9 @@ def url(secure_up: UpProcess, other_up: UpProcess, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture(scope="module")
-def logged_in(browser: Browser, url: str, secure_up: UpProcess, other_up: UpProcess) -> Iterator[BrowserContext]:
+def logged_in(
+    browser: Browser, url: str, secure_up: UpProcess, other_up: UpProcess
+) -> Iterator[BrowserContext]:
     """A browser that has logged in to both clusters, one after the other."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(TIMEOUT_MS)
