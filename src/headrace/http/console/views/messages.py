@@ -15,7 +15,7 @@ from headrace.client.records.scanning import Scan
 from headrace.http.admin import topics
 from headrace.http.admin.display import message_of
 from headrace.http.admin.download import has_parquet
-from headrace.http.admin.one_message import MessageOffset, PartitionIndex, record_at
+from headrace.http.admin.one_message import MessageOffset, NoMessage, PartitionIndex, record_at
 from headrace.http.admin.search import Search
 from headrace.http.admin.topics import TopicAnswer
 from headrace.http.console import search_form
@@ -135,8 +135,25 @@ async def one_message(
     *,
     view: Literal["decoded", "text", "hex"] = "decoded",
 ) -> Response:
-    """One message, decoded, as text or as a hex dump."""
-    record = await record_at(hub, name, partition, offset)
+    """One message, decoded, as text or as a hex dump.
+
+    Compaction and the markers of transactions leave offsets without a message: their page leads on.
+    """
+    try:
+        record = await record_at(hub, name, partition, offset)
+    except NoMessage as missing:
+        return page(
+            request,
+            "no_message.html",
+            title=f"{name}-{partition} at {offset}",
+            answer=404,
+            topic=name,
+            partition=partition,
+            offset=offset,
+            view=view,
+            message=str(missing),
+            next_offset=missing.next_offset,
+        )
     message = await to_thread.run_sync(message_of, record, VALUE_BYTES, hub.schemas.show)
     shown: dict[str, str | None] = {
         part: _viewed(data, message[part], view)
