@@ -159,6 +159,13 @@ def test_an_offset_without_a_message_leads_to_the_next_one(reader: Reader, boots
     assert page.request.delete(f"{reader.url}/api/v1/topics/begins-later").ok
 
 
+def test_a_search_that_begins_after_the_end_says_so(reader: Reader) -> None:
+    page = reader.open("/ui/topics/orders?where=offset&offset=999999&partition=0")
+    expect(page.locator("#nothing")).to_contain_text(
+        "The newest message of partition 0 is before this offset"
+    )
+
+
 def test_a_filter_that_does_not_fit_says_why(reader: Reader) -> None:
     page = reader.open("/ui/topics/orders?filter=value.total+%2B+1+%3E+2")
     expect(page.locator("#told")).to_contain_text(

@@ -72,6 +72,16 @@ def test_a_download_continues_over_many_pages_and_says_where_it_has_stopped(gate
     assert (len(few["messages"]), few["stopped_by"]) == (1500, "records")
 
 
+@pytest.mark.parametrize("format_", ["json", "csv", "parquet"])
+def test_a_download_that_fails_in_the_middle_does_not_look_complete(gateway: Asking, format_: str) -> None:
+    name = gateway.topic(partitions=1)
+    for first in range(0, 1500, 500):
+        gateway.write(name, *range(first, first + 500))
+    fails_later = quoted("offset < 1200 ? true : 'neither'")  # the first page is sent before
+    with pytest.raises(requests.exceptions.ChunkedEncodingError):
+        _download(gateway, name, f"format={format_}&filter={fails_later}")
+
+
 def test_messages_are_downloaded_as_csv_without_formulas(gateway: Asking, topic: str) -> None:
     answer = _download(gateway, topic, "format=csv")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
