@@ -159,6 +159,19 @@ def test_an_offset_without_a_message_leads_to_the_next_one(reader: Reader, boots
     assert page.request.delete(f"{reader.url}/api/v1/topics/begins-later").ok
 
 
+def test_data_of_a_schema_that_is_missing_says_which(reader: Reader, bootstrap: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce("empty-of-schemas", b"\x00\x00\x01\x86\x9fabc", "key")
+    assert producer.flush(20) == 0
+    page = reader.open("/ui/topics/empty-of-schemas/messages/0/0")
+    told = page.locator("section", has=page.get_by_role("heading", name="Value"))
+    expect(told).to_contain_text("If its first bytes are a schema id, it is schema 99999")
+    expect(told).to_contain_text("the registry does not have it, or the data does not fit it")
+    key = page.locator("section", has=page.get_by_role("heading", name="Key"))
+    expect(key).not_to_contain_text("schema")
+    assert page.request.delete(f"{reader.url}/api/v1/topics/empty-of-schemas").ok
+
+
 def test_a_search_that_begins_after_the_end_says_so(reader: Reader) -> None:
     page = reader.open("/ui/topics/orders?where=offset&offset=999999&partition=0")
     expect(page.locator("#nothing")).to_contain_text(

@@ -25,6 +25,7 @@ from headrace.http.console.search_form import LIMITS, SCANNED, SearchForm
 from headrace.http.console.tables import path_of
 from headrace.http.console.views.topic import topic_page
 from headrace.http.gateway.bodies import TopicName
+from headrace.http.gateway.decoding import ID_BYTES, MAGIC
 from headrace.http.gateway.hub import HubDep
 from headrace.http.problems import printable
 from headrace.http.reach import ReachDep
@@ -167,12 +168,24 @@ async def one_message(
         topic=name,
         message=_row(message),
         shown=shown,
+        undecoded={
+            part: schema_id_in(data) if message[f"{part}_schema_id"] is None else None
+            for part, data in (("key", record.key), ("value", record.value))
+        },
         view=view,
         views=VIEWS,
         cut=max(message["key_size"], message["value_size"]) > VALUE_BYTES,
         most=VALUE_BYTES,
     )
     return await to_thread.run_sync(render)
+
+
+def schema_id_in(data: bytes | None) -> int | None:
+    """Return the schema id at the beginning of the data, if it begins as Confluent's serializers write it."""
+    if data is None or len(data) <= ID_BYTES or data[0] != MAGIC:
+        return None
+    found = int.from_bytes(data[1:ID_BYTES], signed=True)
+    return found if found >= 0 else None
 
 
 def _viewed(data: bytes | None, decoded: object, view: str) -> str | None:
