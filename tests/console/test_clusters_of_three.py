@@ -99,6 +99,7 @@ def test_a_slow_move_is_shown_with_its_progress_and_cancelled(reader: Reader, th
     page.get_by_role("button", name="Cancel the move of slow-0").click()
     page.get_by_role("button", name="Cancel the move", exact=True).click()
     expect(page.locator("#moves")).to_contain_text("No partition is being moved")
+    expect(page.locator("#moves")).not_to_contain_text("complete")
     assert replicas(three, "slow")[0] == (before,)
     admin.delete_topic("slow")
 
@@ -133,13 +134,15 @@ def test_a_broker_is_drained_as_the_plan_says_after_its_name_was_typed(
 def test_what_cannot_be_drained_is_said_on_the_page(reader: Reader) -> None:
     page = reader.open("/ui/brokers/1/drain")
     expect(page.locator(".finding")).to_contain_text("strict-0 has 3 replicas")
+    expect(page.locator(".finding code")).to_contain_text("headrace cluster reassign --topic strict")
 
 
 def test_after_the_death_of_a_broker_the_worst_comes_first_and_nothing_is_shown_as_zero(
     reader: Reader, three: UpProcess
 ) -> None:
     victim = 3
-    lonely = next(index for index, found in enumerate(replicas(three, "single")) if found == (victim,))
+    offline = [index for index, found in enumerate(replicas(three, "single")) if found == (victim,)]
+    lonely = offline[0]
     pid = _pid(three, victim)
     os.kill(pid, signal.SIGSTOP)  # not killed: it would be started again
     try:
@@ -162,11 +165,26 @@ def test_after_the_death_of_a_broker_the_worst_comes_first_and_nothing_is_shown_
         shown = set(page.locator("#messages .partition").all_inner_texts())
         assert not any(each.endswith(str(lonely)) for each in shown)
         expect(page.locator("#figures")).to_contain_text(UNKNOWN)
+        _check_what_cannot_be_read(reader, offline)
         for path in ("partitions", "producers", f"producers?partition={lonely}", "groups", "settings"):
             reader.open(f"/ui/topics/single/{path}")
             expect(page.locator("#wrong .finding").first).to_be_visible()
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+def _check_what_cannot_be_read(reader: Reader, offline: list[int]) -> None:
+    """Offline partitions are not shown as in sync or as empty, and downloads say that they are missing."""
+    page = reader.open("/ui/topics/single/partitions")
+    expect(page.locator("#partitions tbody tr").first.locator(".replica.lacks")).to_have_count(1)
+    under_replicated = page.locator("#figures div", has_text="Under-replicated")
+    expect(under_replicated.locator("dd")).to_have_text(str(len(offline)))
+    reader.open(f"/ui/topics/single?partition={offline[0]}")
+    expect(page.locator("#nothing")).to_contain_text("No partition can be read")
+    answer = page.request.get(f"{reader.url}/api/v1/topics/single/messages/download")
+    assert answer.headers["content-disposition"] == 'attachment; filename="single-incomplete.json"'
+    assert answer.json()["offline"] == offline
+    assert len(answer.json()["messages"]) == 30 - 10 * len(offline)
 
 
 def _states(up: UpProcess) -> dict[int, str]:

@@ -2,12 +2,14 @@
 
 import re
 import time
+from dataclasses import replace
 
 from playwright.sync_api import Browser, expect
 
 from console.reading import Reader
 from console.seed import HOSTILE
 from headrace.client.records.one_by_one import Record, Writer
+from headrace.http.console.formats import UNKNOWN
 from headrace.pipeline.progress import TOPIC, Progress
 
 
@@ -76,6 +78,27 @@ def test_a_pipeline_that_has_gone_quiet_says_when_its_last_figures_were_true(rea
     expect(page.locator("#rates-1 .when")).to_have_text(re.compile(r"last at (\d+ \w{3} )?\d\d:\d\d:\d\d"))
     chart = page.locator("#rates-1 svg")
     expect(chart).to_have_attribute("aria-label", re.compile("Rows per second, last at"))
+
+
+def test_the_rates_of_a_pipeline_that_does_not_report_are_unknown(reader: Reader, bootstrap: str) -> None:
+    started = Progress(
+        pipeline="quiet",
+        query="quiet.archive",
+        event="started",
+        at_ms=int(time.time() * 1000) - 300_000,
+        graph=({"name": "archive", "kind": "sink", "inputs": [], "about": "Delta archive"},),
+    )
+    batch = replace(started, event="batch", graph=(), batch=1, rows=9, rows_per_s=90.0, lag=7)
+    writer = Writer(bootstrap, TOPIC)
+    for progress in (started, batch):
+        writer.write(Record(value=progress.encode()))
+    writer.flush()
+    page = reader.open("/ui/pipelines/quiet")
+    expect(page.locator("#about-1")).to_contain_text("silent")
+    expect(page.locator("#about-1 div", has_text="Rows in").locator("dd")).to_contain_text(UNKNOWN)
+    expect(page.locator("#about-1 div", has_text="Rows out").locator("dd")).to_contain_text(UNKNOWN)
+    expect(page.locator("#graph")).to_contain_text("silent")
+    expect(page.locator("#graph")).not_to_contain_text("rows/s")
 
 
 def test_figures_are_renewed_and_what_was_closed_stays_closed(reader: Reader, bootstrap: str) -> None:

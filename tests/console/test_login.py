@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from console.logging_in import log_in, password_of
-from console.reading import TIMEOUT_MS
+from console.reading import TIMEOUT_MS, Reader
 from headrace.testing.process import UpProcess
 
 
@@ -50,3 +50,18 @@ def test_the_form_is_in_the_middle_of_the_page(visitor: Page) -> None:
     assert box is not None
     assert box["width"] > 300
     assert abs(box["x"] + box["width"] / 2 - 640) < 20
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_login_is_not_wider_than_the_screen(browser: Browser, secure_up: UpProcess, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, ignore_https_errors=True)
+    reader = Reader(context.new_page(), secure_up.http)
+    page = reader.open("/ui/login")
+    for _ in ("as it is opened", "after a refusal"):
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0
+        assert [*reader.cut(), *reader.sticking_out()] == []
+        assert reader.unreadable() == []
+        log_in(page, "n" * 256, "wrong")
+        expect(page.get_by_role("alert")).to_be_visible()
+    context.close()

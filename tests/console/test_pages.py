@@ -120,7 +120,7 @@ def test_no_page_is_wider_than_the_screen(browser: Browser, url: str, width: int
     context = browser.new_context(viewport={"width": width, "height": 900})
     reader = Reader(context.new_page(), url)
     problems = []
-    for path in [*PAGES, "/ui/nowhere", "/ui/topics/nope"]:
+    for path in [*PAGES, "/ui/nowhere", "/ui/topics/nope", "/ui/topics/orders/messages/0/99999"]:
         page = reader.open(path)
         for details in page.locator("main details").all()[:3]:
             details.evaluate("(each) => { each.open = true; }")

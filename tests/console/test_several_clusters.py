@@ -113,6 +113,23 @@ def test_the_apis_of_a_cluster_are_under_its_prefix(reader: Reader) -> None:
     assert "orders" in {each["name"] for each in ask.get(f"{reader.url}/api/v1/topics").json()}
     assert ask.get(f"{reader.url}/c/test/subjects").json() == []
     assert 'kafka_topic_partitions{topic="elsewhere"}' in ask.get(f"{reader.url}/c/test/metrics").text()
+    for address in ("/c/test", "/c/test/"):
+        assert (
+            ask.get(reader.url + address, headers={"accept": "text/html"}).url == f"{reader.url}/c/test/ui/"
+        )
     at_root = ask.get(f"{reader.url}/c/prod/ui/topics?q=ord", max_redirects=0)
     assert (at_root.status, at_root.headers["location"]) == (307, "/ui/topics?q=ord")
     assert ask.get(f"{reader.url}/c/nobody/ui/topics").status == 404
+
+
+def test_addresses_in_responses_of_the_rest_proxy_are_those_of_the_cluster(reader: Reader) -> None:
+    ask = reader.open("/ui/").request
+    here = f"{reader.url}/c/test"
+    (cluster,) = ask.get(f"{here}/v3/clusters").json()["data"]
+    topics = ask.get(f"{cluster['metadata']['self']}/topics").json()
+    assert cluster["metadata"]["self"].startswith(f"{here}/v3/clusters/")
+    assert topics["metadata"]["self"].startswith(f"{here}/v3/clusters/")
+    kind = {"content-type": "application/vnd.kafka.v2+json"}
+    made = ask.post(f"{here}/consumers/readers", data='{"format": "json"}', headers=kind).json()
+    assert made["base_uri"].startswith(f"{here}/consumers/readers/instances/")
+    assert ask.delete(made["base_uri"], headers=kind).status == 204

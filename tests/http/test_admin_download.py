@@ -27,6 +27,9 @@ def test_an_expression_selects_messages(gateway: Asking, topic: str) -> None:
     newest = gateway.get(f"/api/v1/topics/{topic}/messages?last=10&filter={matching}")
     assert [each["value"]["n"] for each in newest["messages"]] == [3, 1]
     assert newest["scanned"]["messages"] == 6
+    assert newest["misfit"] == "no such overload: the operation is not defined for the given operand types"
+    by_key = quoted('key.startsWith("@")')  # five messages have no key
+    assert gateway.values(topic, f"filter={by_key}") == ["=HYPERLINK(1)"]
     by_header = quoted('headers["h"] == "x" && key == "@key"')
     assert gateway.values(topic, f"filter={by_header}") == ["=HYPERLINK(1)"]
 
@@ -52,7 +55,7 @@ def test_messages_are_downloaded_as_json(gateway: Asking, topic: str) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
     found = answer.json()
     assert len(found["messages"]) == 6
-    assert found["stopped_by"] == "end"
+    assert (found["stopped_by"], found["offline"]) == ("end", [])
 
 
 def test_a_download_continues_over_many_pages_and_says_where_it_has_stopped(gateway: Asking) -> None:
@@ -67,6 +70,16 @@ def test_a_download_continues_over_many_pages_and_says_where_it_has_stopped(gate
     assert [int(each["value"]) for each in newest["messages"]] == list(range(2499, 399, -1))
     few = _download(gateway, name, "format=json&scan=1500").json()
     assert (len(few["messages"]), few["stopped_by"]) == (1500, "records")
+
+
+@pytest.mark.parametrize("format_", ["json", "csv", "parquet"])
+def test_a_download_that_fails_in_the_middle_does_not_look_complete(gateway: Asking, format_: str) -> None:
+    name = gateway.topic(partitions=1)
+    for first in range(0, 1500, 500):
+        gateway.write(name, *range(first, first + 500))
+    fails_later = quoted("offset < 1200 ? true : 'neither'")  # the first page is sent before
+    with pytest.raises(requests.exceptions.ChunkedEncodingError):
+        _download(gateway, name, f"format={format_}&filter={fails_later}")
 
 
 def test_messages_are_downloaded_as_csv_without_formulas(gateway: Asking, topic: str) -> None:
@@ -85,7 +98,7 @@ def test_messages_are_downloaded_as_parquet(gateway: Asking, topic: str) -> None
     assert sorted(json.loads(each)["n"] for each in table["value"].to_pylist()) == [0, 1, 2]
     assert set(table["partition"].to_pylist()) == {0, 1}
     about = pq.ParquetFile(io.BytesIO(answer.content)).metadata.metadata
-    assert about[b"stopped_by"] == b"end"
+    assert (about[b"stopped_by"], about[b"offline"]) == (b"end", b"[]")
 
 
 def test_a_file_without_messages_is_valid(gateway: Asking, topic: str) -> None:

@@ -19,6 +19,7 @@ RULES: list[dict[str, Any]] = [
     rule for group in yaml.safe_load(FILE.read_text("utf-8"))["groups"] for rule in group["rules"]
 ]
 NAME = re.compile(r"\b(?:kafka|headrace|process)_[a-z_]+\b")
+OF_TARGETS = {"job", "instance"}  # labels that Prometheus adds
 LABELS = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
 
 
@@ -45,13 +46,15 @@ def test_a_rule_uses_metrics_and_labels_that_there_are(
     assert [name for name in used if name not in samples] == []
     labels = set().union(*(samples[name] for name in used))
     selected = {
-        name for inside in re.findall(r"\{(.*?)\}", rule["expr"]) for name in re.findall(r"(\w+)!?=", inside)
+        name
+        for inside in re.findall(r"\{(.*?)\}", rule["expr"])
+        for name in re.findall(r"(\w+)!?=~?", inside)
     }
     grouped = {
         name.strip() for inside in re.findall(r"by \((.*?)\)", rule["expr"]) for name in inside.split(",")
     }
     shown = {name for text in rule["annotations"].values() for name in LABELS.findall(text)}
-    assert (selected | grouped | shown) - labels - {"job"} == set()
+    assert (selected | grouped | shown) - labels - OF_TARGETS == set()
     if grouped:
         assert shown <= grouped
 
@@ -61,6 +64,14 @@ def test_a_rule_says_how_urgent_it_is_and_what_to_do(rule: dict[str, Any]) -> No
     assert rule["labels"]["severity"] in {"page", "ticket"}
     assert rule["annotations"].keys() == {"summary", "description"}
     assert f"`{rule['alert']}`" in PAGE
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_a_rule_does_not_mix_the_brokers_of_several_clusters(rule: dict[str, Any]) -> None:
+    for aggregated in re.findall(r"\b(?:sum|min|max|avg|count)\b(.*?)\(", rule["expr"]):
+        assert aggregated == " by ", rule["expr"]
+    for grouped in re.findall(r"by \((.*?)\)", rule["expr"]):
+        assert set(grouped.split(", ")) >= OF_TARGETS, rule["expr"]
 
 
 def test_prometheus_accepts_the_rules() -> None:

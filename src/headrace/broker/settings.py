@@ -89,6 +89,8 @@ class Setting:
                     value = text
         except (KeyError, ValueError):
             raise InvalidSetting(f"{self.name}={text}: expected {self._expected()}") from None
+        except OverflowError as error:
+            raise InvalidSetting(f"{self.name}={text}: expected {error}") from None
         self._check(value, text)
         return value
 
@@ -134,7 +136,9 @@ def _whole_number(text: str, bits: int) -> int:
     if len(text) > _LONGEST_NUMBER or not _WHOLE_NUMBER.fullmatch(text):
         raise ValueError(text)
     value = int(text)
-    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+    if value >= 2 ** (bits - 1):
+        raise OverflowError(f"a whole number of at most {2 ** (bits - 1) - 1}")
+    if value < -(2 ** (bits - 1)):
         raise ValueError(text)
     return value
 

@@ -29,6 +29,7 @@ from headrace.http.admin import (
 )
 from headrace.http.clients import ClientsFactory
 from headrace.http.console import routes as console
+from headrace.http.current import root_of
 from headrace.http.gateway import (
     v2_consumers,
     v2_produce,
@@ -183,5 +184,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 async def _root(request: Request) -> Response:
     """Redirect browsers to the console; answer {} to registry clients that check the registry's URL."""
     if "text/html" in request.headers.get("accept", ""):
-        return RedirectResponse("ui/")
+        root = root_of(request.scope)  # of a cluster; its address may have been asked for without a slash
+        return RedirectResponse(f"{root}/ui/" if root else "ui/")
     return JSONResponse({})

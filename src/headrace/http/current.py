@@ -33,6 +33,11 @@ def root_of(scope: Scope) -> str:
     return root
 
 
+def base_url(request: Request) -> str:
+    """Return the address of the request's cluster, as the client knows it; it ends with a slash."""
+    return f"{str(request.base_url).rstrip('/')}{root_of(request.scope)}/"
+
+
 def clients_of(request: Request) -> "Clients":
     """Return the clients of the request's user.
 

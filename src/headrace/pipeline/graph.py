@@ -1,6 +1,6 @@
 """The graph of a pipeline: sources, views and sinks, what each of them reads, and the rates of a run."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -85,14 +85,22 @@ def _node(value: Mapping[str, Any]) -> Node:
     return Node(name=name, kind=kind, inputs=tuple(inputs), about=about)
 
 
-def with_figures(graph: Graph, queries: Iterable[Figures]) -> Graph:
-    """Return the graph with the rates of the last batches: of sinks, and of the sources that they read."""
+def with_figures(graph: Graph, queries: Iterable[Figures], silent: Collection[str] = ()) -> Graph:
+    """Return the graph with the rates of the last batches: of sinks, and of the sources that they read.
+
+    Queries in `silent` have not reported for a while: their rates are not known.
+    """
     prefix = f"{graph.name}."
-    by_sink = {each.query.removeprefix(prefix): each for each in queries}
-    return replace(graph, nodes=tuple(_with_figures(graph, node, by_sink) for node in graph.nodes))
+    by_sink = {each.query.removeprefix(prefix): each for each in queries if each.query not in silent}
+    silent_sinks = {each.removeprefix(prefix) for each in silent}
+    return replace(
+        graph, nodes=tuple(_with_figures(graph, node, by_sink, silent_sinks) for node in graph.nodes)
+    )
 
 
-def _with_figures(graph: Graph, node: Node, by_sink: Mapping[str, Figures]) -> Node:
+def _with_figures(graph: Graph, node: Node, by_sink: Mapping[str, Figures], silent: Collection[str]) -> Node:
+    if node.kind == SINK and node.name in silent:
+        return replace(node, state="silent")
     if node.kind == SINK and node.name in by_sink:
         figures = by_sink[node.name]
         last = figures.last

@@ -18,7 +18,7 @@ def test_an_offline_partition_names_the_missing_broker_and_since_when() -> None:
     (found,) = diagnose(
         [partition(0, 1, (1,), (1,)), partition(1, None, (3,), (3,)), partition(4, None, (3,), (3,))],
         live={1, 2},
-        since_ms={3: NOW_MS - 120_000},
+        since_ms={3: NOW_MS - 120_641},
         now_ms=NOW_MS,
     )
     assert found.tone == "bad"
@@ -67,3 +67,10 @@ def test_an_absence_is_remembered_until_the_broker_is_back() -> None:
     assert absences.note({1, 3}, {1}, 900) == {3: 100}
     assert absences.note({1, 3}, {1, 3}, 950) == {}
     assert absences.note({1, 3}, {1}, 990) == {3: 990}
+
+
+def test_the_time_since_a_broker_is_missing_has_no_milliseconds() -> None:
+    (found,) = diagnose(
+        [partition(0, None, (3,), (3,))], live={1}, since_ms={3: NOW_MS - 18_641}, now_ms=NOW_MS
+    )
+    assert "(noticed 18 s ago)" in found.text

@@ -28,7 +28,7 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
         ("listeners", "9092", "NAME://HOST:PORT"),
         ("listeners", "PLAINTEXT://host:99999", "NAME://HOST:PORT"),
         ("num.partitions", "1_000", "a whole number"),
-        ("num.partitions", "3000000000", "a whole number"),
+        ("num.partitions", "3000000000", "a whole number of at most 2147483647"),
         ("offsets.topic.replication.factor", "40000", "a whole number"),
         ("log.dirs", "/a,/b", "one directory"),
         ("process.roles", "controller", "expected the role broker"),

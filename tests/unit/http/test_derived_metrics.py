@@ -85,14 +85,15 @@ def test_groups_are_counted_where_they_are_kept() -> None:
     assert read(found) == {("1",): 2, ("2",): 0}
 
 
-def test_sums_are_of_a_topic_and_leave_out_what_nobody_knows() -> None:
+def test_sums_are_of_a_topic_and_missing_if_a_partition_is_not_known() -> None:
     found = groups_read([group("billing", 1, ("orders", 5, 2), ("orders", 7, None), ("pay", None, None))], {})
     assert read(found["kafka_consumergroup_current_offset"]) == {
         ("billing", "orders", "0"): 5,
         ("billing", "orders", "1"): 7,
     }
     assert read(found["kafka_consumergroup_current_offset_sum"]) == {("billing", "orders"): 12}
-    assert read(found["kafka_consumergroup_lag_sum"]) == {("billing", "orders"): 2}
+    assert read(found["kafka_consumergroup_lag"]) == {("billing", "orders", "0"): 2}
+    assert read(found["kafka_consumergroup_lag_sum"]) == {}
 
 
 def test_requests_have_a_count_and_milliseconds() -> None:
@@ -107,3 +108,16 @@ def test_requests_have_a_count_and_milliseconds() -> None:
         ("kafka_network_requestmetrics_totaltimems_count", labels, 4),
         ("kafka_network_requestmetrics_totaltimems_sum", labels, 500),
     ]
+
+
+def test_the_lag_of_a_topic_is_unknown_if_that_of_a_partition_is() -> None:
+    """A sum of the other partitions would look as if the group had caught up."""
+    groups = [
+        group("a", 1, ("orders", 10, 5), ("orders", 10, None), ("payments", 1, 2), ("payments", None, None))
+    ]
+    found = groups_read(groups, ends({1: {}}))
+    assert read(found["kafka_consumergroup_lag_sum"]) == {("a", "payments"): 2}
+    assert read(found["kafka_consumergroup_current_offset_sum"]) == {
+        ("a", "orders"): 20,
+        ("a", "payments"): 1,
+    }

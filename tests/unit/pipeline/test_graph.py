@@ -76,6 +76,18 @@ def test_sinks_and_their_sources_have_rates(shop: Pipeline) -> None:
     assert said["dear"] == said["dear.quarantine"] == ("", "")
 
 
+def test_the_rates_of_a_query_that_does_not_report_are_not_known(shop: Pipeline) -> None:
+    given = [
+        figures("archive", rows=10, rows_per_s=1200.4, written_per_s=3.25, lag=4000),
+        figures("alerts", rows=10, rows_per_s=1700, written_per_s=5, lag=1),
+    ]
+    graph = with_figures(graph_of(shop), given, silent={"shop.archive", "shop.alerts"})
+
+    said = {each.name: (each.state, each.figures) for each in graph.nodes}
+    assert said["archive"] == said["alerts"] == ("silent", "")
+    assert said["orders"] == said["customers"] == ("", "")
+
+
 def test_boxes_do_not_overlap_and_edges_lead_to_the_right(shop: Pipeline) -> None:
     layout = lay_out(graph_of(shop))
 

@@ -78,11 +78,18 @@ def _check(drained: Collection[int], partition: PartitionState, candidates: Coll
             f"{partition.topic_partition} has no leader to copy its replica on {which} from: "
             "`headrace cluster status` says what it waits for"
         )
+    count = len(partition.replicas)
     moving = len(set(drained).intersection(partition.replicas))
     if len(set(candidates) - set(partition.replicas)) < moving:
         raise ClientError(
-            f"{partition.topic_partition} has {len(partition.replicas)} replicas, and besides {which} "
-            f"only {len(candidates)} {'is' if len(candidates) == 1 else 'are'} alive: "
+            f"{partition.topic_partition} has {count} {'replica' if count == 1 else 'replicas'}, and besides "
+            f"{which} {_alive(len(candidates))}: "
             "start another broker first, or have fewer replicas "
             f"(`headrace cluster reassign --topic {partition.topic} --to ...`)"
         )
+
+
+def _alive(count: int) -> str:
+    if not count:
+        return "no broker is alive"
+    return f"only {count} {'is' if count == 1 else 'are'} alive"

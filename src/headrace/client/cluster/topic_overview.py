@@ -40,7 +40,7 @@ class TopicOverview:
     records: int | None
     size_bytes: int | None  # of the leaders
     disk_bytes: int | None  # of all replicas
-    under_replicated: int  # partitions
+    under_replicated: int  # partitions, those without a leader included
     under_min_isr: int  # partitions that have a leader and refuse acks=all
     leaderless: int  # partitions, those without a live replica included
     cleanup_policy: str | None
@@ -107,7 +107,7 @@ class TopicList:
                 disk_bytes=total(
                     taken.get((broker, each.topic_partition)) for each in parts for broker in each.replicas
                 ),
-                under_replicated=sum(bool(each.lacks) for each in parts),
+                under_replicated=sum(bool(each.lacks) or each.leader is None for each in parts),
                 under_min_isr=sum(each.severity == UNDER_MIN_ISR for each in parts),
                 leaderless=sum(each.leader is None for each in parts),
                 cleanup_policy=settings.get((name, "cleanup.policy")),

@@ -6,6 +6,7 @@ from typing import Any
 
 from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, write_json
+from headrace.client.serializers.codecs.processes import Matched
 from headrace.http.gateway.decoding import BySchema, cut, decode
 
 MAX_HEADER_BYTES = 8 * 1024  # of one header's value
@@ -71,14 +72,15 @@ def _header(name: str, data: bytes | None) -> Header:
     return Header(name=name, value=decoded.value, encoding=decoded.encoding)
 
 
-Match = Callable[[Sequence[Mapping[str, Any]]], Sequence[bool]]
+Match = Callable[[Sequence[Mapping[str, Any]]], Matched]
 """Returns for each message, by the variables of an expression, whether it matches."""
 
 
 class RecordFilter:
     """Selects records that have this key, as text or as JSON, and this text in key, value or a header.
 
-    With `match`, they also have to match an expression.
+    With `match`, they also have to match an expression. If there are messages to which it cannot be applied,
+    `misfit` says why for the first.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class RecordFilter:
         self._text = None if text is None else text.casefold()
         self._by_schema = by_schema
         self._match = match
+        self.misfit = ""
 
     def __call__(self, record: Record) -> bool:
         return self.select([record])[0]
@@ -102,8 +105,10 @@ class RecordFilter:
         if self._match is None or not any(selected):
             return selected
         rest = [self._variables(each) for each, fits in zip(records, selected, strict=True) if fits]
-        matches = iter(self._match(rest))
-        return [fits and next(matches) for fits in selected]
+        matched = self._match(rest)
+        self.misfit = self.misfit or matched.reason
+        matches = iter(matched.found)
+        return [fits and next(matches) is True for fits in selected]
 
     def _fits(self, record: Record) -> bool:
         return (self._key is None or self._has_key(record.key, self._key)) and (

@@ -58,7 +58,9 @@ async def download(
     """Download what a search with the same parameters finds; `limit` does not apply.
 
     The download ends after `most` messages, `scan` messages that were read, 64 MiB or 60 seconds. JSON ends
-    with `stopped_by` and `next`, Parquet has them in its metadata; a CSV file has no place for them.
+    with `stopped_by`, `next` and `offline`, the partitions without a leader, which are not in the file.
+    Parquet has them in its metadata; a CSV file has no place for them. If a partition has no leader, the name
+    of the file says `incomplete`.
     """
     if format == "parquet" and not has_parquet():
         raise Problem(
@@ -68,8 +70,9 @@ async def download(
     export = await run_in_threadpool(_export, format, name)
     pages = _Pages(hub, name, search, most)
     first = await pages.read()  # errors of the search are still a refusal
+    file = f"{name}-incomplete.{format}" if pages.offline else f"{name}.{format}"
     headers = {
-        "Content-Disposition": f'attachment; filename="{name}.{format}"',
+        "Content-Disposition": f'attachment; filename="{file}"',
         "X-Content-Type-Options": "nosniff",
     }
     return StreamingResponse(_stream(export, pages, first), media_type=_TYPES[format], headers=headers)
@@ -90,7 +93,9 @@ async def _stream(export: Export, pages: "_Pages", first: Scan[bytes]) -> AsyncI
     while found is not None:
         yield await run_in_threadpool(export.rows, found.found)
         last, found = found, await pages.next(found)
-    yield await run_in_threadpool(export.end, pages.stopped_by, written(last.next_offsets))
+    yield await run_in_threadpool(
+        export.end, pages.stopped_by, written(last.next_offsets), sorted(pages.offline)
+    )
 
 
 class _Pages:
@@ -101,11 +106,14 @@ class _Pages:
         self._left, self._left_bytes, self._left_records = most, BYTES, search.bounds.records
         self._deadline_s = time.monotonic() + TIME_S
         self.stopped_by = "end"
+        self.offline: set[int] = set()  # partitions that had no leader when they were to be read
 
     async def read(self) -> Scan[bytes]:
         """Return the next messages."""
         self._search.narrow(min(self._left, PAGE), self._left_records)
-        return await self._hub.search(partial(self._search.run, self._hub, self._topic))
+        found = await self._hub.search(partial(self._search.run, self._hub, self._topic))
+        self.offline.update(self._search.offline)
+        return found
 
     async def next(self, found: Scan[bytes]) -> Scan[bytes] | None:
         """Return the messages after `found`, or None at the end or at a bound, which `stopped_by` names."""

@@ -33,8 +33,8 @@ class Export(Protocol):
     def rows(self, messages: Sequence[bytes]) -> bytes:
         """Return the next bytes of the file."""
 
-    def end(self, stopped_by: str, next_: str) -> bytes:
-        """Return the last bytes of the file."""
+    def end(self, stopped_by: str, next_: str, offline: Sequence[int]) -> bytes:
+        """Return the last bytes of the file; `offline` are the partitions that could not be read."""
 
 
 class JsonExport:
@@ -52,12 +52,9 @@ class JsonExport:
             self._between = b",\n"
         return written
 
-    def end(self, stopped_by: str, next_: str) -> bytes:
-        return b'%b\n],"stopped_by":%b,"next":%b}\n' % (
-            self._begin,
-            write_json(stopped_by),
-            write_json(next_),
-        )
+    def end(self, stopped_by: str, next_: str, offline: Sequence[int]) -> bytes:
+        about = {"stopped_by": stopped_by, "next": next_, "offline": offline}
+        return b"%b\n],%b\n" % (self._begin, write_json(about)[1:])
 
 
 class CsvExport:
@@ -76,7 +73,7 @@ class CsvExport:
             table.writerow([_cell(value) for value in row_of(json.loads(each)).values()])
         return text.getvalue().encode("utf-8", "backslashreplace")
 
-    def end(self, stopped_by: str, next_: str) -> bytes:  # noqa: ARG002  a table has no place for them
+    def end(self, stopped_by: str, next_: str, offline: Sequence[int]) -> bytes:  # noqa: ARG002  a table has no place
         return b""
 
 

@@ -20,8 +20,16 @@ PartitionIndex = Annotated[int, Path(description="The partition.", ge=0, le=INT3
 MessageOffset = Annotated[int, Path(description="The offset.", ge=0, le=INT64)]
 
 
+class NoMessage(Problem):
+    """There is no message at an offset; the next one is at `next_offset`, or None if there is none."""
+
+    def __init__(self, message: str, next_offset: int | None) -> None:
+        super().__init__(40407, message)
+        self.next_offset = next_offset
+
+
 async def record_at(hub: Hub, topic: str, partition: int, offset: int) -> Record:
-    """Return the record at an offset; raise a Problem (404) if there is none."""
+    """Return the record at an offset; raise NoMessage if there is none."""
     await hub.topics.check(topic, partition)
     return await hub.search(partial(_record_at, hub, topic, partition, offset))
 
@@ -42,10 +50,11 @@ def _record_at(hub: Hub, topic: str, partition: int, offset: int) -> Record:
         partitions=[partition],
     ).found
     if not found:
-        raise Problem(40407, f"{where} has no message at offset {offset}, nor after it")
+        raise NoMessage(f"{where} has no message at offset {offset}, nor after it", None)
     if found[0].offset != offset:
         next_one = found[0].offset
-        raise Problem(40407, f"{where} has no message at offset {offset}: the next one is at {next_one}")
+        why = f"{where} has no message at offset {offset}: the next one is at {next_one}"
+        raise NoMessage(why, next_one)
     return found[0]
 
 

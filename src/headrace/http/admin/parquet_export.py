@@ -68,7 +68,8 @@ class ParquetExport:
             self._writer.write_table(pa.Table.from_pylist(rows, _SCHEMA))
         return self._file.take()
 
-    def end(self, stopped_by: str, next_: str) -> bytes:
-        self._writer.add_key_value_metadata({"stopped_by": stopped_by, "next": next_})
+    def end(self, stopped_by: str, next_: str, offline: Sequence[int]) -> bytes:
+        about = {"stopped_by": stopped_by, "next": next_, "offline": json.dumps(offline)}
+        self._writer.add_key_value_metadata(about)
         self._writer.close()
         return self._file.take()

@@ -59,6 +59,8 @@ class MessagesAnswer:
     next: str
     offline: tuple[int, ...]
     """Partitions without a leader, which were not searched."""
+    misfit: str
+    """Why the filter could not be applied to a message, which did not match; empty if it could, to all."""
 
 
 class Search:
@@ -111,6 +113,8 @@ class Search:
         self.key, self.text, self.filter = key, text, filter
         self.max_value_bytes = max_value_bytes
         self.offline: tuple[int, ...] = ()  # after `run`: partitions that have no leader
+        self.searched: tuple[int, ...] = ()  # after `run`: the others
+        self.misfit = ""  # after `run`: why the filter could not be applied to a message
 
     def run(self, hub: Hub, topic: str) -> Scan[bytes]:
         """Return every message found, as JSON. It blocks, so it is for a thread.
@@ -129,17 +133,20 @@ class Search:
         partitions = self._readable(hub, topic)
         if not partitions:
             return Scan(found=(), records=0, size_bytes=0, took_ms=0, stopped_by="end", next_offsets={})
-        return scan(
+        selecting = RecordFilter(self.key, self.text, hub.schemas.show, hub.match(self.filter))
+        found = scan(
             hub.reach.connection,
             topic,
             self.start,
-            select=RecordFilter(self.key, self.text, hub.schemas.show, hub.match(self.filter)).select,
+            select=selecting.select,
             keep=to_json,
             is_full=lambda: written_bytes >= SHOWN_BYTES,
             bounds=self.bounds,
             partitions=partitions,
             positions=self.positions,
         )
+        self.misfit = selecting.misfit
+        return found
 
     def narrow(self, found: int, records: int) -> None:
         """End the next run after so many messages that were found, or read."""
@@ -159,7 +166,8 @@ class Search:
                 raise ClientError(f"{topic} has no partition {each}, only 0 to {max(indexes)}")
         wanted = [part for part in found if not self.partitions or part.index in self.partitions]
         self.offline = tuple(part.index for part in wanted if part.leader is None)
-        return [part.index for part in wanted if part.leader is not None]
+        self.searched = tuple(part.index for part in wanted if part.leader is not None)
+        return list(self.searched)
 
 
 @router.get(
@@ -187,5 +195,6 @@ def _answer(hub: Hub, topic: str, search: Search) -> bytes:
         "stopped_by": found.stopped_by,
         "next": written(found.next_offsets),
         "offline": search.offline,
+        "misfit": search.misfit,
     }
     return b'%b,"messages":[%b]}' % (write_json(about)[:-1], b",".join(found.found))

@@ -192,7 +192,9 @@ def topic_answer(reach: Reach, found: Topic) -> TopicAnswer:
             for each in partitions
             for broker in each.replicas
         ),
-        under_replicated=sum(len(each.in_sync) < len(each.replicas) for each in partitions),
+        under_replicated=sum(
+            each.leader is None or len(each.in_sync) < len(each.replicas) for each in partitions
+        ),
         partitions=partitions,
         configs=dict(found.configs),
     )

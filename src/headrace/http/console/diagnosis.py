@@ -69,7 +69,8 @@ class _Missing:
     def brokers(self, ids: Sequence[int]) -> str:
         """Return `broker 3, which is not registered (noticed 2 min ago)`."""
         noticed = [self.since_ms[each] for each in ids if each in self.since_ms]
-        ago = f" (noticed {span(max(1000, self.now_ms - min(noticed)))} ago)" if noticed else ""
+        seconds = max(1, (self.now_ms - min(noticed)) // 1000) if noticed else 0
+        ago = f" (noticed {span(seconds * 1000)} ago)" if noticed else ""
         return f"{_brokers(ids)}, which {'is' if len(ids) == 1 else 'are'} not registered{ago}"
 
 

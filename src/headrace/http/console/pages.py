@@ -84,7 +84,12 @@ def login_page(request: Request, answer: int, **context: Any) -> HTMLResponse:
     html = (
         _environment()
         .get_template("login.html")
-        .render(theme=_theme(request), root=root_of(request.scope), **context)
+        .render(
+            theme=_theme(request),
+            root=root_of(request.scope),
+            clusters=request.scope.get(CLUSTERS, ()),
+            **context,
+        )
     )
     return HTMLResponse(html, answer, HEADERS | {"Cache-Control": "no-store"})
 

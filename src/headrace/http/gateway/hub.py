@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
-from headrace.client.serializers.codecs.processes import CodecProcesses
+from headrace.client.serializers.codecs.processes import CodecProcesses, Matched
 from headrace.http.current import clients_of
 from headrace.http.gateway.delivery import Failed, Outcome, SharedProducer
 from headrace.http.gateway.instances import MAX_INSTANCES, Instances
@@ -123,7 +123,7 @@ class Hub:
             raise Problem(42904, why)
         return await to_thread.run_sync(call, limiter=self.reading)
 
-    def match(self, expression: str | None) -> Callable[[Sequence[Mapping[str, Any]]], list[bool]] | None:
+    def match(self, expression: str | None) -> Callable[[Sequence[Mapping[str, Any]]], Matched] | None:
         """Return what tells which messages match an expression, for a thread; None without one."""
         return partial(self._limits.processes.match, expression) if expression else None
 

@@ -18,6 +18,7 @@ from pydantic import ConfigDict, Field, StrictInt, StrictStr
 from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.errors import BadValue
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json
+from headrace.http.current import base_url
 from headrace.http.gateway.bodies import INT64, NO_NUL, PARTITIONS, Body, GroupName, Index, Name, Offset
 from headrace.http.gateway.hub import Hub, HubDep
 from headrace.http.gateway.instance import ConsumerOptions, Instance, Unreadable
@@ -92,7 +93,7 @@ async def create(
     )
     name = await hub.consume(partial(hub.instances.create, group, given.name, options))
     path = f"consumers/{quote(group, safe='')}/instances/{quote(name, safe='')}"
-    return CreatedV2(instance_id=name, base_uri=f"{request.base_url}{path}")
+    return CreatedV2(instance_id=name, base_uri=f"{base_url(request)}{path}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
 from headrace.client.cluster.reading import read_partitions
+from headrace.http.current import base_url
 from headrace.http.gateway.bodies import BrokerId
 from headrace.http.gateway.hub import HubDep
 from headrace.http.gateway.v3_resources import (
@@ -28,7 +29,7 @@ router = v3_router()
 @clusters_router.get("/clusters", responses=answers(503), summary="List clusters: one")
 async def clusters(request: Request, hub: HubDep, reach: ReachDep) -> Collection:
     """Return the gateway's cluster in a list."""
-    links = Links(str(request.base_url), await read_cluster_id(hub))
+    links = Links(base_url(request), await read_cluster_id(hub))
     return links.clusters([await run_in_threadpool(cluster, links, reach)])
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from headrace.client.errors import ClientError, NoSuchGroup, NoSuchTopic, TopicExists
+from headrace.http.current import base_url
 from headrace.http.gateway.hub import Hub, HubDep
 from headrace.http.problems import Problem, answers, code_of
 from headrace.http.raw_names import RawRoute
@@ -155,7 +156,7 @@ async def links_of(
     ours = await read_cluster_id(hub)
     if cluster_id != ours:
         raise Problem(404, f"there is no cluster {cluster_id} here, only {ours}")
-    return Links(str(request.base_url), ours)
+    return Links(base_url(request), ours)
 
 
 async def read_cluster_id(hub: Hub) -> str:

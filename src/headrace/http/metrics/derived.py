@@ -129,14 +129,18 @@ def of_groups(groups: Iterable[Group], counted: Counted) -> Iterator[Metric]:
     ):
         samples: list[tuple[tuple[str, str, str], int]] = []
         sums: dict[tuple[str, str], int] = defaultdict(int)
+        unknown: set[tuple[str, str]] = set()  # such as the lag of a partition without a leader
         for group in groups:
             for each in group.partitions:
                 if (known := value(each)) is not None:
                     samples.append(((group.name, each.topic, str(each.partition)), known))
                     sums[group.name, each.topic] += known
+                elif each.committed is not None:
+                    unknown.add((group.name, each.topic))
         yield gauge(f"kafka_consumergroup_{name}", f"{help_}.", _GROUP_PARTITION, samples)
         of_topic = f"{help_}, all partitions of a topic together."
-        yield gauge(f"kafka_consumergroup_{name}_sum", of_topic, ("consumergroup", "topic"), sums.items())
+        whole = [(labels, total) for labels, total in sums.items() if labels not in unknown]
+        yield gauge(f"kafka_consumergroup_{name}_sum", of_topic, ("consumergroup", "topic"), whole)
     coordinated = dict.fromkeys(counted, 0)
     for group in groups:
         if group.coordinator.id in coordinated:

@@ -80,6 +80,8 @@ def test_a_broker_that_is_down_can_be_drained() -> None:
 def test_too_few_brokers_are_refused() -> None:
     with pytest.raises(ClientError, match="orders-0 has 2 replicas, and besides broker 2 only 1 is alive"):
         drain([2], [partition(0, 1, 2)], alone(1, 2))
+    with pytest.raises(ClientError, match="orders-0 has 1 replica, and besides broker 1 no broker is alive"):
+        drain([1], [partition(0, 1)], alone(1))
 
 
 def test_a_partition_that_nobody_can_copy_is_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
-from headrace.client.serializers.codecs.processes import CodecProcesses
+from headrace.client.serializers.codecs.processes import CodecProcesses, Matched
 from headrace.http.admin.display import RecordFilter
 
 
@@ -36,27 +36,57 @@ def processes() -> Iterator[CodecProcesses]:
         ("partition == 0 && offset >= 7", message(), True),
         ('time > timestamp("2023-01-01T00:00:00Z")', message(), True),
         ('value.matches("^a+$")', message("aaa"), True),
-        ("value.total > 100", message("only text"), False),
-        ("value.total > 100", message({"other": 1}), False),
-        ("value.total > 100", message({"total": "many"}), False),
-        ("value.total / 0 == 1", message({"total": 1}), False),
-        ('time > timestamp("2023-01-01T00:00:00Z")', message(timestamp_ms=None), False),
+        ('value.total > 1 && key.startsWith("eu-")', message({"total": 0}), False),
+        ('value.gone > 1 || key == "eu"', message({"total": 0}, "eu"), True),
     ],
 )  # fmt: skip
 def test_an_expression_matches_what_it_says(
     processes: CodecProcesses, expression: str, given: dict[str, Any], matches: bool
 ) -> None:
-    assert processes.match(expression, [given]) == [matches]
+    assert processes.match(expression, [given]).found == [matches]
+
+
+@pytest.mark.parametrize(
+    ("expression", "given", "why"),
+    [
+        ("value.total > 100", message("only text"), "no such overload"),
+        ("value.total > 100", message({"other": 1}), "there is no 'total'"),
+        ('headers["source"] == "web"', message(), "there is no 'source'"),
+        ("value.total > 100", message({"total": "many"}), "no such overload"),
+        ("value.total + 1 > 2", message({"total": 1.5}), "unsupported operation: double + int"),
+        ("value.total / 0 == 1", message({"total": 1}), "division by zero in CEL expression"),
+        ("value.l[3] == 1", message({"l": [1]}), "index out of bounds: 3"),
+        ('key.startsWith("eu-")', message({"total": 1}), "startsWith does not take a value of this type"),
+        ("size(value.total) > 1", message({"total": 1}), "size does not take a value of this type"),
+        ("timestamp(value.at) < time", message({"at": "x"}), "function 'timestamp' error"),
+        ("int(value.n) > 3", message({"n": "x"}), "function 'int' error"),
+        ('value.matches("(")', message("a"), "function 'matches' error: '(' not a valid regex"),
+        ('time > timestamp("2023-01-01T00:00:00Z")', message(timestamp_ms=None), "no such overload"),
+    ],
+)
+def test_a_message_to_which_an_expression_cannot_be_applied_does_not_match(
+    processes: CodecProcesses, expression: str, given: dict[str, Any], why: str
+) -> None:
+    found, reason = processes.match(expression, [message({"total": 0}), given])
+    assert found[1] is None
+    assert processes.match(expression, [given]).reason.startswith(why), reason
 
 
 @pytest.mark.parametrize(
     ("expression", "why"),
     [
         ("value.total >", "Syntax error"),
-        ("valeu.total > 1", "'valeu'; its variables are key, value, headers"),
-        ("value.total", "its result is a int: expected true or false"),
+        (
+            "valeu.total > 1",
+            "there is no variable or function 'valeu': the variables are key, value, headers",
+        ),
+        ("valeu(value) > 1", "there is no variable or function 'valeu'"),
+        ("value.total", "its result is of type int: expected true or false"),
+        ("value", "its result is of type map: expected true or false"),
+        ("key", "its result is of type null: expected true or false"),
         ("x" * 2001, "it has more than 2,000 characters"),
-        ("(" * 900 + "1" + ")" * 900, "not valid"),
+        ("(" * 900 + "1" + ")" * 900, "at 1:97: Recursion limit of 96 exceeded"),
+        (r"key == '\ud800'", "at 1:8: invalid string literal: InvalidUnicode"),
     ],
 )
 def test_an_expression_that_cannot_be_used_is_refused_with_a_sentence(
@@ -68,7 +98,7 @@ def test_an_expression_that_cannot_be_used_is_refused_with_a_sentence(
 
 
 def test_an_expression_is_checked_without_messages(processes: CodecProcesses) -> None:
-    assert processes.match("value.total > 1", []) == []
+    assert processes.match("value.total > 1", []).found == []
     with pytest.raises(ClientError, match="Syntax error"):
         processes.match("value.total >", [])
 
@@ -78,7 +108,7 @@ def test_an_expression_that_loops_for_too_long_is_refused_and_others_go_on(proce
     loops = "value.l.all(a, value.l.all(b, value.l.all(c, value.l.all(d, a + b + c + d >= 0))))"
     with pytest.raises(ClientError, match="the filter takes too much CPU time or memory"):
         processes.match(loops, [message(numbers)])
-    assert processes.match("size(value.l) == 200", [message(numbers)]) == [True]
+    assert processes.match("size(value.l) == 200", [message(numbers)]).found == [True]
 
 
 def test_an_expression_that_takes_too_much_memory_is_refused(processes: CodecProcesses) -> None:
@@ -90,15 +120,18 @@ def test_an_expression_that_takes_too_much_memory_is_refused(processes: CodecPro
 def test_a_key_a_text_and_an_expression_all_have_to_match() -> None:
     asked: list[Any] = []
 
-    def match(messages: Any) -> list[bool]:
+    def match(messages: Any) -> Matched:
         asked.extend(each["offset"] for each in messages)
-        return [each["value"]["n"] == 2 for each in messages]
+        return Matched(
+            [None if each["value"]["n"] == 3 else each["value"]["n"] == 2 for each in messages], "why"
+        )
 
     records = [
         Record(key=b"a", value=b'{"n": %d, "t": "tea"}' % number, offset=number, partition=0)
         for number in range(4)
     ]
     records.append(Record(key=b"b", value=b'{"n": 2, "t": "tea"}', offset=9, partition=0))
-    chosen = RecordFilter("a", "TEA", match=match).select(records)
-    assert chosen == [False, False, True, False, False]
+    selecting = RecordFilter("a", "TEA", match=match)
+    assert selecting.select(records) == [False, False, True, False, False]
+    assert selecting.misfit == "why"
     assert asked == [0, 1, 2, 3]

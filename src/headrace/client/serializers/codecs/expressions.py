@@ -4,6 +4,7 @@ Expressions come from users, and values from anybody: `codec_worker` evaluates t
 and memory.
 """
 
+import re
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -12,12 +13,27 @@ import cel
 VARIABLES: Final = ("key", "value", "headers", "partition", "offset", "timestamp_ms", "time")
 LONGEST: Final = 2000  # characters of an expression
 _YEAR_10000_MS: Final = 253_402_300_800_000
-_NO_MATCH: Final = (KeyError, TypeError, IndexError, ValueError, ArithmeticError)
+_MISFITS: Final = (KeyError, TypeError, IndexError, ValueError, ArithmeticError)
 """Errors of one value: it lacks a field, or has one of another type."""
+_UNDEFINED: Final = re.compile(r"Undefined variable or function: '([^']*)'")
+_FUNCTIONS: Final = frozenset(
+    {
+        *("contains", "endsWith", "matches", "max", "min", "size", "startsWith"),
+        *("bytes", "double", "duration", "int", "string", "timestamp", "uint"),
+        *("getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours"),
+        *("getMilliseconds", "getMinutes", "getMonth", "getSeconds"),
+    }
+)
+"""Functions that `cel` has. It calls them undefined, too, if they do not take a value of this type."""
+_TYPES: Final = {"dict": "map", "str": "string", "float": "double", "NoneType": "null"}
 
 
 class InvalidExpression(Exception):
     """The expression cannot be used for any message."""
+
+
+class Misfit(Exception):
+    """The expression cannot be applied to one message: it lacks a field, or has one of another type."""
 
 
 class Expression:
@@ -33,7 +49,7 @@ class Expression:
             raise InvalidExpression(_syntax(str(error), text)) from None
 
     def matches(self, message: dict[str, Any]) -> bool:
-        """Return whether the expression is true; it is not for a message to which it cannot be applied.
+        """Return whether the expression is true; raise Misfit if it cannot be applied to this message.
 
         Raise InvalidExpression if the result is neither true nor false, or a function does not exist.
         """
@@ -42,19 +58,44 @@ class Expression:
         time = datetime.fromtimestamp(at_ms / 1000, UTC) if known else None
         try:
             found = self._program.execute({**message, "time": time})
-        except _NO_MATCH:
-            return False
+        except _MISFITS as error:
+            raise Misfit(_reason(error)) from None
         except RuntimeError as error:
-            known = ", ".join(VARIABLES)
-            raise InvalidExpression(f"{str(error).split('. ')[0][:300]}; its variables are {known}") from None
+            raise _of_function(str(error)) from None
         if not isinstance(found, bool):
-            what = "null" if found is None else f"a {type(found).__name__}"
+            kind = type(found).__name__
+            what = f"of type {_TYPES.get(kind, kind)}"
             raise InvalidExpression(f"its result is {what}: expected true or false, as of value.total > 100")
         return found
 
 
+def _of_function(error: str) -> InvalidExpression | Misfit:
+    """Return the error of a call: the function does not exist, or it does not take this value."""
+    undefined = _UNDEFINED.match(error)
+    if undefined is None:
+        return Misfit(_first_sentence(error))
+    if undefined[1] in _FUNCTIONS:
+        return Misfit(f"{undefined[1]} does not take a value of this type")
+    known = ", ".join(VARIABLES)
+    return InvalidExpression(f"there is no variable or function {undefined[1]!r}: the variables are {known}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"there is no {str(error.args[0])[:100]!r}"
+    return re.sub(r"\bfloat\b", "double", _first_sentence(str(error)))
+
+
+def _first_sentence(error: str) -> str:
+    """Return the beginning of a message of `cel`, without its general advice."""
+    first = error.split(". ", maxsplit=1)[0].splitlines()[0] if error else "it cannot be applied"
+    return f"{first[:1].lower()}{first[1:200].rstrip(':')}"
+
+
 def _syntax(error: str, text: str) -> str:
-    """Return the parser's message without the expression, which it repeats."""
+    """Return the parser's message without the expression, which it repeats, and its own structures."""
     said = error.replace(f"Failed to parse expression '{text}': ", "").strip()
     first = said.splitlines()[0] if said else "it is not an expression"
-    return "at " + first.removeprefix("ERROR: <input>:").partition(" expecting {")[0][:300]
+    at, _, rest = first.removeprefix("ERROR: <input>:").partition(" expecting {")[0].partition(": ")
+    inner = re.search(r'msg: "([^"]*)"', rest)
+    return f"at {at}: {inner[1] if inner else rest.partition(' { ')[0]}"[:300]

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty, LifoQueue
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from headrace.client.errors import ClientError
 from headrace.client.serializers.codecs.errors import BadValue, TooCostly
@@ -42,6 +42,13 @@ class TooLarge(BadValue):
     """The encoded values have more bytes than allowed."""
 
 
+class Matched(NamedTuple):
+    """Whether each message matches; None if the expression cannot be applied to it, and why for the first."""
+
+    found: list[bool | None]
+    reason: str
+
+
 class CodecProcesses:
     """A pool of worker processes, each started when it is first needed."""
 
@@ -69,13 +76,14 @@ class CodecProcesses:
         """Return the decoded value; raise BadValue if the bytes are invalid, or TooCostly."""
         return self._do(Job(key, spec, "tagged" if tagged else "decode", [data], 0), 0)[0]
 
-    def match(self, expression: str, messages: Sequence[Mapping[str, Any]]) -> list[bool]:
+    def match(self, expression: str, messages: Sequence[Mapping[str, Any]]) -> Matched:
         """Return whether each message matches an expression; with no message, check the expression.
 
         Raise ClientError if it cannot be used, or takes too much CPU time or memory.
         """
         key = b"expression " + hashlib.sha256(expression.encode("utf-8", "surrogatepass")).digest()
-        found: list[bool] = []
+        found: list[bool | None] = []
+        reason = ""
         for items in _slices(messages) if messages else [[]]:
             job = Job(key, expression, "match", items, 0)
             try:
@@ -87,7 +95,8 @@ class CodecProcesses:
             if result.outcome != "done":
                 raise ClientError(f"the filter is not valid: {result.message}")
             found += result.done
-        return found
+            reason = reason or result.message
+        return Matched(found, reason)
 
     def close(self) -> None:
         """Stop all processes."""

@@ -50,7 +50,8 @@ class Job(NamedTuple):
 class Result(NamedTuple):
     """The items up to the first that failed, in `done`, and how the job ended.
 
-    The message says why a value does not fit (`bad`) or why the schema cannot be used (`invalid`).
+    The message says why a value does not fit (`bad`) or why the schema cannot be used (`invalid`). A message
+    to which an expression cannot be applied is None in `done`; why, for the first, is in `message`.
     """
 
     outcome: Literal["done", "bad", "invalid", "unknown", "too large"]
@@ -106,15 +107,27 @@ class Worker:
         return Result("done", done)
 
     def _match(self, key: bytes, text: str, items: list[bytes]) -> Result:
-        from headrace.client.serializers.codecs.expressions import Expression, InvalidExpression  # noqa: PLC0415
+        from headrace.client.serializers.codecs.expressions import (  # noqa: PLC0415
+            Expression,
+            InvalidExpression,
+            Misfit,
+        )
 
+        done: list[bool | None] = []
+        why = ""
         try:
             if key not in self._codecs:
                 self._codecs[key] = Expression(text)
             matches = self._codecs[key].matches
-            return Result("done", [matches(marshal.loads(item)) for item in items])  # noqa: S302  our own
+            for item in items:
+                try:
+                    done.append(matches(marshal.loads(item)))  # noqa: S302  from our own process
+                except Misfit as error:
+                    done.append(None)
+                    why = why or str(error)
         except InvalidExpression as error:
             return Result("invalid", [], str(error))
+        return Result("done", done, why)
 
     def _codec(self, job: Job) -> Any:
         from headrace.client.serializers.codecs.codec import codec_of  # noqa: PLC0415

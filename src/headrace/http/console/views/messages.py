@@ -15,7 +15,7 @@ from headrace.client.records.scanning import Scan
 from headrace.http.admin import topics
 from headrace.http.admin.display import message_of
 from headrace.http.admin.download import has_parquet
-from headrace.http.admin.one_message import MessageOffset, PartitionIndex, record_at
+from headrace.http.admin.one_message import MessageOffset, NoMessage, PartitionIndex, record_at
 from headrace.http.admin.search import Search
 from headrace.http.admin.topics import TopicAnswer
 from headrace.http.console import search_form
@@ -25,7 +25,8 @@ from headrace.http.console.search_form import LIMITS, SCANNED, SearchForm
 from headrace.http.console.tables import path_of
 from headrace.http.console.views.topic import topic_page
 from headrace.http.gateway.bodies import TopicName
-from headrace.http.gateway.hub import Hub, HubDep
+from headrace.http.gateway.decoding import ID_BYTES, MAGIC
+from headrace.http.gateway.hub import HubDep
 from headrace.http.problems import printable
 from headrace.http.reach import ReachDep
 
@@ -44,9 +45,12 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
     found: Scan[bytes] | None = None
     rows: list[dict[str, Any]] = []
     form, problem = SearchForm(), ""
+    search: Search | None = None
     try:
         form = search_form.read(request.query_params)
-        found, rows = await hub.search(partial(_found, hub, topic, form))
+        search = _search(form)
+        found = await hub.search(partial(search.run, hub, topic.name))
+        rows = [_row(json.loads(each)) for each in found.found]
     except NoSuchTopic:
         raise
     except ClientError as error:
@@ -61,6 +65,7 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
         rows=rows,
         found=found,
         problem=problem,
+        search=search,
         limits=LIMITS,
         scanned=SCANNED,
         more=_more(request, found),
@@ -88,11 +93,9 @@ def _parameters(form: SearchForm) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _found(hub: Hub, topic: TopicAnswer, form: SearchForm) -> tuple[Scan[bytes], list[dict[str, Any]]]:
-    """Run the search of the admin API with the fields of the form."""
-    search = Search(**_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES)
-    found = search.run(hub, topic.name)
-    return found, [_row(json.loads(each)) for each in found.found]
+def _search(form: SearchForm) -> Search:
+    """Return the search of the admin API with the fields of the form."""
+    return Search(**_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES)
 
 
 def _more(request: Request, found: Scan[bytes] | None) -> str:
@@ -133,8 +136,25 @@ async def one_message(
     *,
     view: Literal["decoded", "text", "hex"] = "decoded",
 ) -> Response:
-    """One message, decoded, as text or as a hex dump."""
-    record = await record_at(hub, name, partition, offset)
+    """One message, decoded, as text or as a hex dump.
+
+    Compaction and the markers of transactions leave offsets without a message: their page leads on.
+    """
+    try:
+        record = await record_at(hub, name, partition, offset)
+    except NoMessage as missing:
+        return page(
+            request,
+            "no_message.html",
+            title=f"{name}-{partition} at {offset}",
+            answer=404,
+            topic=name,
+            partition=partition,
+            offset=offset,
+            view=view,
+            message=str(missing),
+            next_offset=missing.next_offset,
+        )
     message = await to_thread.run_sync(message_of, record, VALUE_BYTES, hub.schemas.show)
     shown: dict[str, str | None] = {
         part: _viewed(data, message[part], view)
@@ -148,12 +168,24 @@ async def one_message(
         topic=name,
         message=_row(message),
         shown=shown,
+        undecoded={
+            part: schema_id_in(data) if message[f"{part}_schema_id"] is None else None
+            for part, data in (("key", record.key), ("value", record.value))
+        },
         view=view,
         views=VIEWS,
         cut=max(message["key_size"], message["value_size"]) > VALUE_BYTES,
         most=VALUE_BYTES,
     )
     return await to_thread.run_sync(render)
+
+
+def schema_id_in(data: bytes | None) -> int | None:
+    """Return the schema id at the beginning of the data, if it begins as Confluent's serializers write it."""
+    if data is None or len(data) <= ID_BYTES or data[0] != MAGIC:
+        return None
+    found = int.from_bytes(data[1:ID_BYTES], signed=True)
+    return found if found >= 0 else None
 
 
 def _viewed(data: bytes | None, decoded: object, view: str) -> str | None:

@@ -1,5 +1,6 @@
 """Moves of partitions: those in progress, and the plan that drains a broker."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -8,7 +9,7 @@ from fastapi.responses import Response
 
 from headrace.client.cluster.log_dirs import read_log_dirs, size_of, sizes
 from headrace.client.cluster.move_progress import read_progress
-from headrace.client.cluster.moves import Move
+from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.topic_overview import total
 from headrace.client.errors import ClientError, Unreachable
 from headrace.http.admin.cluster import Moved
@@ -33,6 +34,7 @@ def moves(
 ) -> Response:
     """`of` is the number of moves that were started together, to tell how many are complete."""
     found = read_progress(reach.brokers)
+    live = {each.id for each in reach.brokers.nodes()}
     started = int(of or 0)
     return page(
         request,
@@ -45,7 +47,19 @@ def moves(
         complete=max(0, started - len(found)),
         copied=total(each.copied_bytes for each in found),
         total=total(each.total_bytes for each in found),
+        missing=lambda move: missing_brokers(move, live),
     )
+
+
+def missing_brokers(move: Reassignment, live: Collection[int]) -> str:
+    """Return the brokers, such as `broker 2`, that a move waits for because they are not registered.
+
+    These are new ones, and the old ones if none of them is there to copy from.
+    """
+    missing = [each for each in move.adding if each not in live]
+    old = [each for each in move.replicas if each not in move.adding]
+    missing += old if not any(each in live for each in old) else []
+    return f"{'broker' if len(missing) == 1 else 'brokers'} {', '.join(map(str, missing))}" if missing else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

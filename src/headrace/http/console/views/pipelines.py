@@ -30,7 +30,7 @@ PipelineName = Annotated[str, Path(description="The pipeline.", min_length=1, ma
 class Query(BaseModel):
     """A query of a pipeline after its last batch; rates are zero while no rows arrive.
 
-    Figures of batches are null before the first one.
+    Figures of batches are null before the first one, and rates are null while the query is silent.
     """
 
     name: str
@@ -129,7 +129,11 @@ def _graph(name: str, progress: Iterable[Progress]) -> Markup:
     """Return the drawing of a pipeline's steps, as its last run has reported them; nothing if it has not."""
     queries = totals(progress).get(name, [])
     graph = reported(name, queries)
-    return Markup(to_svg(with_figures(graph, queries), alone=False) if graph is not None else "")  # noqa: S704  escaped
+    if graph is None:
+        return Markup()
+    now_ms = time.time_ns() // 1_000_000
+    silent = {each.query for each in queries if state_of([each], now_ms) == "silent"}
+    return Markup(to_svg(with_figures(graph, queries, silent), alone=False))  # noqa: S704  escaped
 
 
 def _get(name: str, known: Iterable[Pipeline]) -> Pipeline:
@@ -155,14 +159,15 @@ def _query(pipeline: str, figures: Figures, state: str) -> Query:
     last = figures.last or Progress(pipeline=pipeline, query=figures.query, event="", at_ms=0)
     moving = figures.is_moving and state == "running"
     known = figures.last is not None
+    rates_known = known and state != "silent"
     return Query(
         name=figures.query.removeprefix(f"{pipeline}."),
         group=figures.query,
         state=figures.event if state == "running" and figures.event in {"idle", "restarting"} else state,
         at_ms=figures.at_ms,
         batch=last.batch if known else None,
-        rows_per_s=(last.rows_per_s if moving else 0) if known else None,
-        written_per_s=(last.written_per_s if moving else 0) if known else None,
+        rows_per_s=(last.rows_per_s if moving else 0) if rates_known else None,
+        written_per_s=(last.written_per_s if moving else 0) if rates_known else None,
         rows=figures.rows,
         written=figures.written,
         lag=last.lag if known else None,
