@@ -265,6 +265,11 @@ def test_a_message_is_produced_by_its_schema_and_decoded_by_it(reader: Reader) -
     dialog.get_by_role("textbox", name="Value").fill('{"order": 1}')
     dialog.get_by_role("button", name="Produce").click()
     expect(dialog.get_by_role("alert")).not_to_be_empty()
+    dialog.get_by_role("textbox", name="Value").fill(
+        '{"order": "12345678901234567890", "n": 12345678901234567}'
+    )
+    dialog.get_by_role("button", name="Produce").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("would round 12345678901234567:")
     reader.open("/ui/topics/orders?key=by-schema")
     first = page.locator("#messages details").first
     first.locator("summary").click()

@@ -1,6 +1,7 @@
 """/api/v1: messages, written and searched for."""
 
 import base64
+import json
 import time
 
 import pytest
@@ -34,6 +35,37 @@ def test_what_is_written_is_found_as_it_was(gateway: Asking) -> None:
         ("from", "test", "text"),
         ("raw", "/w==", "base64"),
     ]
+
+
+PAYMENT = {
+    "type": "record",
+    "name": "Payment",
+    "fields": [
+        {
+            "name": "amount",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        },
+        {"name": "receipt", "type": ["null", "bytes"]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    ],
+}
+
+
+def test_what_a_schema_has_decoded_is_encoded_by_it_as_it_was(gateway: Asking) -> None:
+    topic = gateway.topic()
+    for part, schema in (("value", PAYMENT), ("key", "string")):
+        gateway.post(f"/subjects/{topic}-{part}/versions", {"schema": json.dumps(schema)})
+    value = {"amount": "12.50", "receipt": "/wAB", "at": "2026-01-31T12:00:00+00:00"}
+    message = {"key": "alice", "key_encoding": "schema", "value": value, "encoding": "schema"}
+
+    gateway.post(f"/api/v1/topics/{topic}/messages", {"messages": [message, message | {"value": None}]})
+
+    first, second = gateway.get(f"/api/v1/topics/{topic}/messages")["messages"]
+    assert (first["key"], first["value"], first["value_encoding"]) == ("alice", value, "avro")
+    assert (second["key"], second["value"]) == ("alice", None)
+    wrong = message | {"value": value | {"amount": "12.505"}}
+    refused = gateway.refused("POST", f"/api/v1/topics/{topic}/messages", {"messages": [message, wrong]})
+    assert "message 1: this does not fit the Avro schema: the field amount is '12.505'" in refused[2]
 
 
 @pytest.mark.parametrize(

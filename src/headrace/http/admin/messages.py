@@ -1,10 +1,11 @@
 """Messages: produce to a topic."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter
+from fastapi.concurrency import run_in_threadpool
 from pydantic import Discriminator, Field, StrictStr, Tag
 
 from headrace.client.records.one_by_one import Record
@@ -13,6 +14,7 @@ from headrace.http.gateway.bodies import Body, Index, TimeMs, TopicName, example
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import as_binary, as_given, as_json, as_text, checked_text
 from headrace.http.gateway.hub import HubDep
+from headrace.http.gateway.schemas import Schemas, framed
 from headrace.http.problems import FORM, answers, bad_request, code_of
 
 router = APIRouter(tags=["messages"], responses=answers(400, 404, 422, 503))
@@ -22,9 +24,13 @@ MAX_HEADERS: Final = 100  # of a message
 _ONE: Final = f"{FORM}message"
 _SEVERAL: Final = f"{FORM}messages"
 
+Part = Literal["key", "value"]
 Encoding = Annotated[
-    Literal["auto", "text", "json", "base64"],
-    Field(description="`auto`: a string is text, null is no value, everything else is JSON."),
+    Literal["auto", "text", "json", "base64", "schema"],
+    Field(
+        description="`auto`: a string is text, null is no value, everything else is JSON. `schema`: JSON, as "
+        "a search shows it, that is encoded by the latest schema of the subject TOPIC-value or TOPIC-key."
+    ),
 ]
 _ENCODERS: Final[Mapping[str, Callable[[Any], bytes | None]]] = {
     "auto": as_given,
@@ -105,18 +111,46 @@ async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> ProduceAn
     await hub.topics.partitions(name)
     for partition in {each.partition for each in bodies}:
         await hub.topics.check(name, partition)
-    outcomes = await hub.send(name, [_record(each, index) for index, each in enumerate(bodies)])
+    encoded: dict[tuple[int, Part], bytes] = {}
+    if any("schema" in {each.encoding, each.key_encoding} for each in bodies):
+        encoded = await run_in_threadpool(_by_schemas, hub.schemas, name, bodies)
+    outcomes = await hub.send(name, [_record(each, index, encoded) for index, each in enumerate(bodies)])
     failed = [each for each in outcomes if not isinstance(each, Delivered)]
     if len(failed) == len(outcomes):
         raise failed[0].error
     return ProduceAnswer(topic=name, messages=tuple(map(_produced, outcomes)))
 
 
-def _record(body: MessageBody, index: int) -> Record:
+def _by_schemas(schemas: Schemas, topic: str, bodies: Sequence[MessageBody]) -> dict[tuple[int, Part], bytes]:
+    """Return the keys and values that are encoded by schemas, by the index of the message and its part."""
+    found: dict[tuple[int, Part], bytes] = {}
+    values: dict[Part, list[tuple[int, Any]]] = {
+        "key": [(i, each.key) for i, each in enumerate(bodies) if each.key_encoding == "schema"],
+        "value": [(i, each.value) for i, each in enumerate(bodies) if each.encoding == "schema"],
+    }
+    for part, indexed in values.items():
+        present = [(index, value) for index, value in indexed if value is not None]
+        if present:
+            subject = f"{topic}-{part}"
+            schema_id = schemas.version(subject, None).id
+            codec = schemas.by_id(schema_id, subject)
+            try:
+                encoded = codec.encode([value for _, value in present], plain=True)
+            except BadValue as error:
+                raise bad_request(f"message {present[error.index][0]}: {error}") from None
+            for (index, _), data in zip(present, encoded, strict=True):
+                found[index, part] = framed(schema_id, data)
+    return found
+
+
+def _record(body: MessageBody, index: int, encoded: Mapping[tuple[int, Part], bytes]) -> Record:
+    def data_of(part: Part, value: Any, encoding: str) -> bytes | None:
+        return encoded.get((index, part)) if encoding == "schema" else _ENCODERS[encoding](value)
+
     try:
         return Record(
-            key=_ENCODERS[body.key_encoding](body.key),
-            value=_ENCODERS[body.encoding](body.value),
+            key=data_of("key", body.key, body.key_encoding),
+            value=data_of("value", body.value, body.encoding),
             headers=[
                 (checked_text(each.name), _ENCODERS[each.encoding](each.value)) for each in body.headers
             ],

@@ -60,10 +60,13 @@ class SchemaCodec:
         self._lock = Lock()
         self._costly: LRUCache[bytes, None] = LRUCache(COSTLY)  # digests of values
 
-    def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """Return every value as bytes; raise BadValue if one does not fit, a Problem (413) if too large."""
+    def encode(self, values: Sequence[Any], *, plain: bool = False) -> list[bytes]:
+        """Return every value as bytes; raise BadValue if one does not fit, a Problem (413) if too large.
+
+        With `plain` they are JSON as `decode` returns it, not `tagged`.
+        """
         try:
-            return self._processes.encode(self._key, self._spec, values, self._max_bytes)
+            return self._processes.encode(self._key, self._spec, values, self._max_bytes, plain=plain)
         except TooLarge as error:
             raise Problem(413, str(error)) from None
         except NoProcess as error:

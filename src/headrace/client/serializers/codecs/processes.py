@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty, LifoQueue
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from headrace.client.errors import ClientError
 from headrace.client.serializers.codecs.errors import BadValue, TooCostly
@@ -62,12 +62,18 @@ class CodecProcesses:
         for _ in range(PROCESSES):
             self._idle.put(None)  # a process to start
 
-    def encode(self, key: bytes, spec: Spec, values: Sequence[Any], max_bytes: int) -> list[bytes]:
-        """Return every value as bytes; raise BadValue (with the value's index), TooLarge or TooCostly."""
+    def encode(
+        self, key: bytes, spec: Spec, values: Sequence[Any], max_bytes: int, *, plain: bool = False
+    ) -> list[bytes]:
+        """Return every value as bytes; raise BadValue (with the value's index), TooLarge or TooCostly.
+
+        With `plain` they are JSON as `decode` returns it, not `tagged`.
+        """
         encoded: list[bytes] = []
         left = max_bytes
         for items in _slices(values):
-            part = self._do(Job(key, spec, "encode", items, left), len(encoded))
+            what: Literal["encode", "encode plain"] = "encode plain" if plain else "encode"
+            part = self._do(Job(key, spec, what, items, left), len(encoded))
             left -= sum(map(len, part))
             encoded += part
         return encoded

@@ -29,6 +29,7 @@ MAX_MEMORY: Final = 1 << 30
 MAX_DECODED_BYTES: Final = 32 * 1024 * 1024  # of one value
 KEPT: Final = 100  # codecs
 _LENGTH: Final = Struct(">Q")
+_ENCODES: Final = frozenset({"encode", "encode plain"})
 
 Spec = tuple[Schema, Mapping[Reference, Schema]]  # a schema, and all schemas that it refers to
 
@@ -42,7 +43,7 @@ class Job(NamedTuple):
 
     key: bytes
     spec: Spec | str | None
-    what: Literal["encode", "decode", "tagged", "match"]
+    what: Literal["encode", "encode plain", "decode", "tagged", "match"]
     items: list[bytes]
     max_bytes: int  # of all encoded items together
 
@@ -93,8 +94,9 @@ class Worker:
                 return Result("unknown", [])
             left = job.max_bytes
             for item in job.items:
-                if job.what == "encode":
-                    done.append(codec.encode(marshal.loads(item)))  # noqa: S302  from our own process
+                if job.what in _ENCODES:
+                    encode = codec.encode if job.what == "encode" else codec.encode_plain
+                    done.append(encode(marshal.loads(item)))  # noqa: S302  from our own process
                     left -= len(done[-1])
                 else:
                     done.append(_within(codec.decode(item, tagged=job.what == "tagged")))
@@ -169,7 +171,7 @@ def main() -> None:
         job = Job(*pickle.loads(frame))  # noqa: S301  from our parent
         if job.what == "match":
             import headrace.client.serializers.codecs.expressions  # noqa: F401, PLC0415  only if it is needed
-        many = job.what in {"encode", "match"}
+        many = job.what in {*_ENCODES, "match"}
         signal.setitimer(signal.ITIMER_PROF, cpu_s if many else cpu_s * DECODE_SHARE)
         result = worker.do(job)
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -6,8 +6,6 @@ import { refresh } from "./live.js";
 const produce = document.querySelector("form[data-produce]");
 const purge = document.querySelector("form[data-purge]");
 
-let schema = null;  // the latest schema of the topic's values, if there is one
-
 function headers(text) {
   return text.split("\n").filter((line) => line.trim()).map((line) => {
     const at = line.indexOf(":");
@@ -24,45 +22,46 @@ function parsed(text) {
   }
 }
 
-// Produce by our own API: the text is written as it was typed, to the last digit.
-async function plainly(fields) {
-  const { key, partition, value, encoding, tombstone } = fields;
-  if (encoding.value === "json" && !tombstone.checked) parsed(value.value);
+// A value for a schema. A browser rounds long numbers, and nobody would notice.
+function exactly(text) {
+  const value = parsed(text);
+  const outside = text.replace(/"(?:[^"\\]|\\.)*"/g, "");
+  for (const [number] of outside.matchAll(/(?<![\d.eE+-])-?\d+(?![\d.eE])/g)) {
+    if (!Number.isSafeInteger(Number(number))) {
+      throw new Error(`the browser would round ${number}: produce it with \`headrace produce\``);
+    }
+  }
+  return value;
+}
+
+// Without a schema the text is written as it was typed, to the last digit.
+function written({ value, encoding, tombstone }) {
+  if (tombstone.checked) return { value: null };
+  if (encoding.value === "schema") return { value: exactly(value.value), encoding: "schema" };
+  if (encoding.value === "json") parsed(value.value);
+  return { value: value.value, encoding: encoding.value === "base64" ? "base64" : "text" };
+}
+
+async function send(fields) {
+  const { key, partition } = fields;
   const answer = await ask("POST", produce.dataset.produce, {
     key: key.value === "" ? null : key.value,
     key_encoding: "text",
-    value: tombstone.checked ? null : value.value,
-    encoding: encoding.value === "base64" ? "base64" : "text",
+    ...written(fields),
     headers: headers(fields.headers.value),
     ...(partition.value !== "" && { partition: Number(partition.value) }),
   });
   return answer.messages[0];
 }
 
-// Produce by the REST proxy, which encodes by schemas.
-async function bySchema(fields) {
-  const { key, partition, value } = fields;
-  const { data: [{ cluster_id: cluster }] } = await ask("GET", "/v3/clusters");
-  const bytes = (text) => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
-  const answer = await ask("POST", `/v3/clusters/${encodeURIComponent(cluster)}/topics/${encodeURIComponent(produce.dataset.topic)}/records`, {
-    ...(key.value !== "" && { key: { type: "STRING", data: key.value } }),
-    value: { schema_id: schema.id, data: parsed(value.value) },
-    headers: headers(fields.headers.value).map((each) => ({ name: each.name, value: bytes(each.value) })),
-    ...(partition.value !== "" && { partition_id: Number(partition.value) }),
-  });
-  if (answer.error_code !== 200) throw new Error(answer.message);
-  return { partition: answer.partition_id, offset: answer.offset };
-}
-
 produce.closest("dialog").addEventListener("opened", async () => {
   const option = produce.querySelector("option[value=schema]");
   const subject = `${produce.dataset.topic}-value`;
   option.disabled = true;
-  schema = null;
   try {
     const subjects = await ask("GET", `/subjects?subjectPrefix=${encodeURIComponent(subject)}`);
     if (!subjects.includes(subject)) return;
-    schema = await ask("GET", `/subjects/${encodeURIComponent(subject)}/versions/latest`);
+    const schema = await ask("GET", `/subjects/${encodeURIComponent(subject)}/versions/latest`);
     option.textContent = `by ${subject}, version ${schema.version}`;
     option.disabled = false;
   } catch { /* then there is no registry to write by */ }
@@ -74,9 +73,7 @@ produce.addEventListener("submit", async (event) => {
   const well = produce.querySelector(".well");
   problem.textContent = well.textContent = "";
   try {
-    const { encoding, tombstone } = produce.elements;
-    const by = encoding.value === "schema" && !tombstone.checked ? bySchema : plainly;
-    const { partition, offset } = await by(produce.elements);
+    const { partition, offset } = await send(produce.elements);
     well.textContent = `Written to partition ${partition} at offset ${offset}.`;
     refresh();
     document.dispatchEvent(new CustomEvent("produced"));
