@@ -80,6 +80,21 @@ def test_a_pkcs12_store_without_cryptography_says_what_to_install() -> None:
     assert "a PKCS12 store, which needs cryptography: pip install 'headrace[security]'" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("program", "sentence"),
+    [
+        (
+            "headrace.testing.Broker().__enter__().http",
+            f"the HTTP gateway of the fixture needs {HTTP.brings}",
+        ),
+        ("headrace.testing.Broker(secure=True).__enter__()", "secure=True needs cryptography"),
+    ],
+)
+def test_the_fixture_says_what_a_gateway_or_a_secured_broker_needs(program: str, sentence: str) -> None:
+    ended = in_base_install(f"import headrace.testing; {program}")
+    assert f"MissingExtra: {sentence}: pip install 'headrace[" in ended.stderr
+
+
 def test_a_protobuf_schema_without_its_packages_has_no_names_and_the_reason_is_given() -> None:
     ended = in_base_install(
         "from headrace.registry.formats import Schema, SchemaType\n"
