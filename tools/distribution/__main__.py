@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from distribution.interpreters import VERSIONS, find_all
 
 REPOSITORY: Final = Path(__file__).parents[2]
 DIST: Final = REPOSITORY / "dist"
+SDIST: Final = "sdist"
 ROW: Final = "{:<8} {:<10} {:>6}  {:>8}  {}"
 
 
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     if problems:
         return 1
     print(f"dist: {wheel.relative_to(REPOSITORY)} and {sdist.name} are in order")
-    return try_out(options, wheel)
+    return try_out(options, wheel, sdist)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -45,7 +46,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--python", action="append", choices=VERSIONS, help="default: every one that is installed"
     )
-    parser.add_argument("--extra", action="append", help="`plain`, or an extra; default: every one")
+    names = ["plain", SDIST, *extras_of_project()]
+    parser.add_argument(
+        "--extra", action="append", choices=names, help="`plain`, `sdist` or an extra; default: all"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="environments at a time")
     return parser.parse_args(arguments)
 
@@ -85,24 +89,29 @@ def check(tools: Path, wheel: Path, sdist: Path) -> list[str]:
     return [*problems, *([twine.stdout.strip()] if twine.returncode else [])]
 
 
-def try_out(options: argparse.Namespace, wheel: Path) -> int:
-    """Install the wheel into an environment for each Python and each extra, and print a table."""
-    pythons = {
-        name: path for name, path in find_all().items() if not options.python or name in options.python
-    }
-    extras = [PLAIN if each == "plain" else each for each in options.extra or ["plain", *extras_of_project()]]
-    missing = [each for each in options.python or VERSIONS if each not in pythons]
-    print(ROW.format("Python", "extra", "MB", "seconds", "up, produce, consume"))
+def try_out(options: argparse.Namespace, wheel: Path, sdist: Path) -> int:
+    """Install wheel and sdist into an environment for each Python and each extra, and print a table."""
+    found = find_all()
+    wanted = options.python or VERSIONS
+    extras = options.extra or ["plain", SDIST, *extras_of_project()]
+    cases = [(python, extra) for python in wanted if python in found for extra in extras]
+    print(f"dist: {len(cases)} environments, {options.jobs} at a time; a row is printed when one is done")
+    print(ROW.format("Python", "extra", "MB", "seconds", "up, produce, consume, the extra"), flush=True)
+    uv = options.tools / "uv"
     with ThreadPoolExecutor(options.jobs) as pool:
         waiting = [
-            pool.submit(examine, options.tools / "uv", name, path, wheel, extra)
-            for name, path in pythons.items()
-            for extra in extras
+            pool.submit(examine, uv, python, found[python], sdist, PLAIN)
+            if extra == SDIST
+            else pool.submit(examine, uv, python, found[python], wheel, PLAIN if extra == "plain" else extra)
+            for python, extra in cases
         ]
-        outcomes = [_printed(each.result()) for each in waiting]
-    for each in missing:
-        print(ROW.format(each, "", "", "", "not installed on this machine: not tried"))
-    return 1 if any(each.failure for each in outcomes) or not outcomes else 0
+        outcomes = [_printed(each.result()) for each in as_completed(waiting)]
+    for each in wanted:
+        if each not in found:
+            print(ROW.format(each, "", "", "", "not installed on this machine: not tried"))
+    failed = sum(bool(each.failure) for each in outcomes)
+    print(f"dist: {len(outcomes) - failed} of {len(outcomes)} environments are in order")
+    return 1 if failed or not outcomes else 0
 
 
 def extras_of_project() -> list[str]:
@@ -114,7 +123,7 @@ def _printed(outcome: Outcome) -> Outcome:
     result = outcome.failure or "ok"
     size = "" if outcome.failure else outcome.megabytes
     print(
-        ROW.format(outcome.python, outcome.extra or "plain", size, f"{outcome.seconds:.0f}", result),
+        ROW.format(outcome.python, outcome.what, size, f"{outcome.seconds:.0f}", result),
         flush=True,
     )
     return outcome
