@@ -121,6 +121,12 @@ def test_an_extra_is_enough_for_what_it_is_for(extra: str, modules: str) -> None
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def test_duckdb_returns_timestamps_of_topics() -> None:
+    program = "import duckdb; duckdb.sql(\"select timestamptz '2026-01-01 00:00:00Z'\").fetchall()"
+    ended = in_base_install(program, "sql")
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 SCHEMA = """
 from headrace.reader.registry.batches import reader_of
 from headrace.reader.registry.reader import ResolvedSchema

@@ -53,6 +53,14 @@ def test_the_readme_of_a_package_index_has_absolute_links_and_images() -> None:
         assert (REPOSITORY / path).read_bytes().startswith(b"\x89PNG"), each
 
 
+def test_the_readme_of_a_package_index_installs_from_there() -> None:
+    text = readme_of_an_index()
+    assert "    pip install 'headrace[http]'\n" in text
+    assert "`pip install headrace` alone" in text
+    assert "not on a package index" not in text
+    assert "pip install ." not in text.replace("pip install '.", "pip install .")
+
+
 def test_links_of_the_readme_lead_to_files() -> None:
     links = re.findall(r"\]\(([^)]+)\)", (REPOSITORY / "README.md").read_text())
     relative = [each.partition("#")[0] for each in links if not each.startswith("http")]
