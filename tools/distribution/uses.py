@@ -23,7 +23,7 @@ from headrace.spark.launcher import session
 topic = session("dist").read.format("headrace").option("kafka.bootstrap.servers", sys.argv[1])
 print(topic.option("subscribe", "orders").load().count())
 """
-_PROGRAMS: Final = {
+PROGRAMS: Final = {
     "all": (_ARROW, _POLARS, _DUCKDB, _SPARK),
     "arrow": (_ARROW,),
     "iceberg": ("import pyiceberg.catalog.sql; print(1)", _SPARK),
@@ -32,7 +32,7 @@ _PROGRAMS: Final = {
     "sql": (_DUCKDB,),
 }
 _SQL: Final = frozenset({"all", "sql"})
-_SECURITY: Final = HAS_HTTP | {"security"}
+SECURITY: Final = HAS_HTTP | {"security"}
 
 
 def use(bin_directory: Path, root: Path, extra: str) -> None:
@@ -48,13 +48,13 @@ def use(bin_directory: Path, root: Path, extra: str) -> None:
             raise Failed(f"the ready line is {ready}")
         if "http" in ready:
             _ask_gateway(ready["http"])
-        for program in _PROGRAMS.get(extra, ()):
+        for program in PROGRAMS.get(extra, ()):
             printed = run([bin_directory / "python", "-c", program, ready["bootstrap"]])
             _expect("python -c", printed.strip().rpartition("\n")[2], "1")  # DuckDB may draw a progress bar
         if extra in _SQL:
             printed = run([headrace, *target, "sql", "--csv", "select value from orders"])
             _expect("sql", printed, f"value\n{VALUE}")
-    if extra in _SECURITY:
+    if extra in SECURITY:
         run([headrace, "certs", "init", "--dir", root / "certs"])
 
 
