@@ -1,8 +1,10 @@
 """The command: python -m distribution --tools .venv-dist/bin [--python 3.12] [--extra http] [--jobs 2]."""
 
 import argparse
+import os
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -23,6 +25,7 @@ from distribution.interpreters import VERSIONS, find_all
 REPOSITORY: Final = Path(__file__).parents[2]
 DIST: Final = REPOSITORY / "dist"
 SDIST: Final = "sdist"
+HAS_SPARK: Final = frozenset({"all", "iceberg", "spark"})
 ROW: Final = "{:<8} {:<10} {:>6}  {:>8}  {}"
 
 
@@ -98,7 +101,13 @@ def try_out(options: argparse.Namespace, wheel: Path, sdist: Path) -> int:
     print(f"dist: {len(cases)} environments, {options.jobs} at a time; a row is printed when one is done")
     print(ROW.format("Python", "extra", "MB", "seconds", "up, produce, consume, the extra"), flush=True)
     uv = options.tools / "uv"
-    with ThreadPoolExecutor(options.jobs) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="headrace-dist-uv-") as cache,
+        ThreadPoolExecutor(options.jobs) as pool,
+    ):
+        # uv's own cache would grow by 2 GB with every environment that has Spark: pyspark is built for each.
+        os.environ["UV_CACHE_DIR"] = cache
+        os.environ["UV_FIND_LINKS"] = build_spark(options.tools, Path(cache, "wheels"), extras)
         waiting = [
             pool.submit(examine, uv, python, found[python], sdist, PLAIN)
             if extra == SDIST
@@ -114,9 +123,24 @@ def try_out(options: argparse.Namespace, wheel: Path, sdist: Path) -> int:
     return 1 if failed or not outcomes else 0
 
 
+def build_spark(tools: Path, wheels: Path, extras: Sequence[str]) -> str:
+    """Return a directory with a wheel of pyspark, which is only published as source; built once for all."""
+    if not HAS_SPARK.isdisjoint(extras):
+        wanted = next(each for each in _optional()["spark"] if each.startswith("pyspark"))
+        command: list[str | Path] = [tools / "python", "-m", "pip", "wheel", "--quiet", "--no-deps"]
+        subprocess.run([*command, "--wheel-dir", wheels, wanted], check=True)  # noqa: S603
+    wheels.mkdir(exist_ok=True)
+    return str(wheels)
+
+
 def extras_of_project() -> list[str]:
+    return sorted(_optional())
+
+
+def _optional() -> dict[str, list[str]]:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
-    return sorted(project["optional-dependencies"])
+    found: dict[str, list[str]] = project["optional-dependencies"]
+    return found
 
 
 def _printed(outcome: Outcome) -> Outcome:
