@@ -191,7 +191,7 @@ sbom: install  ## build/sbom.json: the installed packages in CycloneDX form (nee
 	@echo "build/sbom.json"
 
 dist: install  ## dist/: wheel and sdist, checked, and used in an empty environment for each Python and extra (ARGS="--extra http")
-	test -x .venv-dist/bin/twine || { $(PYTHON) -m venv .venv-dist && .venv-dist/bin/python -m pip install --quiet build hatch-fancy-pypi-readme hatchling twine uv; }
+	test -x .venv-dist/bin/twine || { $(PYTHON) -m venv .venv-dist && .venv-dist/bin/python -m pip install --quiet build hatch-fancy-pypi-readme hatchling 'readme_renderer[md]' twine uv; }
 	PYTHONPATH=tools $(BIN)/python -m distribution --tools .venv-dist/bin $(ARGS)
 
 screenshots: install  ## docs/assets/*.png anew: the console and the demo, of what really runs (needs Chromium)

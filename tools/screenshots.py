@@ -42,12 +42,12 @@ def main(what: str = "all") -> None:
 @contextmanager
 def _load(bootstrap: str) -> Iterator[None]:
     """Write to the topics, and read one as a group that lags a little, while the block runs."""
-    ended = threading.Event()
+    stop_writing, stop_reading = threading.Event(), threading.Event()
 
     def write() -> None:
         with Producer(bootstrap, value=JSON) as producer:
             number = 0
-            while not ended.wait(0.02):
+            while not stop_writing.wait(0.02):
                 for topic in TOPICS:
                     order = {"order": number, "item": DRINKS[number % 4], "price": 2 + number % 5 / 2}
                     producer.send(topic, order, key=f"customer-{number % 50}")
@@ -56,18 +56,19 @@ def _load(bootstrap: str) -> Iterator[None]:
     def read() -> None:
         with Consumer(bootstrap, "orders", group="billing", value=JSON) as consumer:
             for _ in consumer.read():
-                if ended.is_set():
+                if stop_reading.is_set():
                     return
 
-    working = [threading.Thread(target=each, daemon=True) for each in (write, read)]  # noqa: TID251  ends with us
-    for each in working:
-        each.start()
+    writer, reader = (threading.Thread(target=each, daemon=True) for each in (write, read))  # noqa: TID251  end with us
+    writer.start()
+    reader.start()
     try:
         yield
     finally:
-        ended.set()
-        for each in working:
-            each.join()
+        stop_reading.set()
+        reader.join()  # before the writer: it notices the event with the next record
+        stop_writing.set()
+        writer.join()
 
 
 def shoot_console(browser: Browser) -> None:

@@ -56,7 +56,7 @@ ICEBERG: Final = Extra("iceberg", "Iceberg", ("pyiceberg",))
 OTEL: Final = Extra("otel", "OpenTelemetry", ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"))
 ARROW: Final = Extra("arrow", "Arrow", ("numba", "pyarrow"))
 POLARS: Final = Extra("polars", "Polars", ("polars", *ARROW.modules))
-SQL: Final = Extra("sql", "DuckDB", ("duckdb", *ARROW.modules))
+SQL: Final = Extra("sql", "DuckDB", ("duckdb", "pytz", *ARROW.modules))
 EXTRAS: Final = {each.name: each for each in (ARROW, HTTP, ICEBERG, OTEL, POLARS, SECURITY, SPARK, SQL)}
 
 

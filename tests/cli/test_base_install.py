@@ -11,6 +11,7 @@ from headrace.testing.process import ServerProcess
 from support.base_install import environment
 
 GATEWAY = "the packages of gateway and schema registry: pip install 'headrace[http]'"
+JARS = "ZooKeeper's jar comes with pyspark, which is not installed: pip install 'headrace[spark]'"
 LISTENER = ("--set", "http.listener=127.0.0.1:0", "--set", "zookeeper.connect=127.0.0.1:1")
 
 
@@ -65,6 +66,9 @@ def test_a_broker_validates_schemas_without_the_registry(tmp_path: Path) -> None
         (["certs", "init"], "headrace certs needs cryptography: pip install 'headrace[security]'"),
         (["up", "--secure"], "headrace up --secure needs cryptography: pip install 'headrace[security]'"),
         (["gateway"], f"headrace gateway needs {GATEWAY}"),
+        (["zookeeper"], JARS),
+        (["zookeeper", "--tls"], JARS),
+        (["up", "--zookeeper", "ensemble"], JARS),
         (["up", "--http-port", "0"], f"headrace up --http-port needs {GATEWAY}"),
         (["broker", *LISTENER], f"http.listener=127.0.0.1:0 needs {GATEWAY}"),
     ],
@@ -74,7 +78,7 @@ def test_a_missing_extra_is_reported_before_anything_starts(
 ) -> None:
     data = tmp_path / "data"
     match command[0]:
-        case "up":
+        case "up" | "zookeeper":
             command = [*command, "--data", str(data)]
         case "broker":
             command = [*command, "--set", f"log.dirs={data}"]

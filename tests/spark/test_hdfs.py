@@ -1,7 +1,6 @@
 """A pipeline whose state and checkpoints are on HDFS, and whose process is killed."""
 
 import os
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +16,7 @@ from headrace.pipeline.storage.files import state_root
 from headrace.pipeline.storage.hadoop_files import HadoopFiles
 from headrace.pipeline.storage.versions import VersionedStore
 from spark.hdfs.server import HdfsServer
-from spark.pipeline_process import PipelineProcess, headrace, write_numbers
+from spark.killed_pipeline import KilledPipeline
 from wire.confluent import make_topic
 from wire.process import BrokerProcess
 
@@ -88,9 +87,6 @@ def test_a_pipeline_continues_after_a_kill_with_its_state_on_hdfs(
 ) -> None:
     (tmp_path / "numbers.py").write_text(PIPELINE)
     make_topic(broker.bootstrap, TOPIC, partitions=2)
-    state = f"{server.url}/state"
-    arguments = ["numbers.py", "--state", state, "--master", "local[2]"]
-    variables = {"HEADRACE_BOOTSTRAP": broker.bootstrap}
 
     def rows() -> list[int]:
         if not (tmp_path / "table" / "_delta_log").is_dir():
@@ -98,27 +94,8 @@ def test_a_pipeline_continues_after_a_kill_with_its_state_on_hdfs(
         found: list[int] = DeltaTable(tmp_path / "table").to_pyarrow_table()["n"].to_pylist()
         return found
 
-    first = PipelineProcess(tmp_path, *arguments, variables=variables)
-    try:
-        write_numbers(broker.bootstrap, TOPIC, range(1000))
-        first.wait_until(lambda: bool(rows()))
-        write_numbers(broker.bootstrap, TOPIC, range(1000, 2000))
-        first.process.send_signal(signal.SIGKILL)
-    finally:
-        first.end()
-
-    second = PipelineProcess(tmp_path, *arguments, name="again", variables=variables)
-    try:
-        write_numbers(broker.bootstrap, TOPIC, range(2000, 3000))
-        second.wait_until(lambda: len(rows()) >= 3000)
-        status = headrace(tmp_path, "status", "numbers", "--state", state, variables=variables)
-        assert f"pipeline numbers: running, process {second.process.pid}" in status
-        stopped = headrace(tmp_path, "stop", "numbers", "--state", state, variables=variables)
-        assert stopped == f"stopped numbers, process {second.process.pid}\n"
-        assert second.process.wait(60) == 0, second.output
-    finally:
-        second.end()
-
-    assert sorted(rows()) == list(range(3000))
-    said = headrace(tmp_path, "reset", "numbers.py", "--state", state, "--yes", variables=variables)
-    assert "deleted 1 checkpoint" in said
+    pipeline = KilledPipeline(tmp_path, TOPIC, f"{server.url}/state", broker.bootstrap, rows)
+    pipeline.run_until_killed()
+    with pipeline.running_again():
+        pass
+    assert "deleted 1 checkpoint" in pipeline.headrace("reset", "numbers.py", "--yes")

@@ -1,7 +1,6 @@
 """A pipeline whose state, checkpoints and table are on an S3 server, and whose process is killed."""
 
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,9 @@ from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.state import State
 from headrace.pipeline.storage.object_store import ObjectStore
 from headrace.pipeline.storage.remote_path import RemotePath
+from spark.killed_pipeline import KilledPipeline
 from spark.object_store.server import BUCKET, PASSWORD, USER, S3Server, s3a_jars
-from spark.pipeline_process import HEADRACE, PipelineProcess, headrace, write_numbers
+from spark.pipeline_process import HEADRACE
 from wire.confluent import make_topic
 from wire.process import BrokerProcess
 
@@ -75,8 +75,6 @@ def test_a_pipeline_continues_after_a_kill_with_everything_on_s3(
         jars = ",".join(map(str, s3a_jars()))
     except KafkaUnavailableError as reason:
         pytest.skip(str(reason))
-    arguments = ["numbers.py", "--state", STATE, "--master", "local[2]", "--set", f"spark.jars={jars}"]
-    variables = {**server.variables, "HEADRACE_BOOTSTRAP": broker.bootstrap}
 
     def rows() -> list[int]:
         try:
@@ -86,43 +84,32 @@ def test_a_pipeline_continues_after_a_kill_with_everything_on_s3(
         found: list[int] = table.to_pyarrow_table()["n"].to_pylist()
         return found
 
-    first = PipelineProcess(tmp_path, *arguments, variables=variables)
-    try:
-        write_numbers(broker.bootstrap, TOPIC, range(1000))
-        first.wait_until(lambda: bool(rows()))
-        write_numbers(broker.bootstrap, TOPIC, range(1000, 2000))
-        first.process.send_signal(signal.SIGKILL)
-    finally:
-        first.end()
-
+    pipeline = KilledPipeline(
+        tmp_path,
+        TOPIC,
+        STATE,
+        broker.bootstrap,
+        rows,
+        arguments=["--set", f"spark.jars={jars}"],
+        variables=server.variables,
+    )
+    pipeline.run_until_killed()
     assert server.names("state/numbers/running") == ["state/numbers/running"]  # nobody has released it
-    second = PipelineProcess(tmp_path, *arguments, name="again", variables=variables)
-    try:
-        write_numbers(broker.bootstrap, TOPIC, range(2000, 3000))
-        second.wait_until(lambda: len(rows()) >= 3000)
-        status = headrace(tmp_path, "status", "numbers", "--state", STATE, variables=variables)
-        assert f"pipeline numbers: running, process {second.process.pid}" in status
+    with pipeline.running_again() as second:
         refused = subprocess.run(
             [HEADRACE, "pipeline", "reset", "numbers.py", "--state", STATE, "--yes"],
             cwd=tmp_path,
-            env={**os.environ, **variables},
+            env={**os.environ, **server.variables, "HEADRACE_BOOTSTRAP": broker.bootstrap},
             capture_output=True,
             text=True,
             check=False,
         )
         assert f"is running, as process {second.process.pid}" in refused.stderr
-        stopped = headrace(tmp_path, "stop", "numbers", "--state", STATE, variables=variables)
-        assert stopped == f"stopped numbers, process {second.process.pid}\n"
-        assert second.process.wait(60) == 0, second.output
-    finally:
-        second.end()
 
-    assert sorted(rows()) == list(range(3000))
     assert server.names("state/numbers/running") == []
     assert server.names("state/numbers/checkpoints/numbers.kept/commits")
     assert USER not in second.output
     assert PASSWORD not in second.output
     assert PASSWORD not in (tmp_path / ".headrace" / "numbers" / "spark.log").read_text()
-    said = headrace(tmp_path, "reset", "numbers.py", "--state", STATE, "--yes", variables=variables)
-    assert "deleted 1 checkpoint" in said
+    assert "deleted 1 checkpoint" in pipeline.headrace("reset", "numbers.py", "--yes")
     assert server.names("state/numbers/checkpoints") == []

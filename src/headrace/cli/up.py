@@ -12,7 +12,7 @@ from headrace.cli import process
 from headrace.cli.broker import load_settings, set_option
 from headrace.cli.machine.directory import DataDirectory, check_left_out_brokers
 from headrace.cli.machine.gateway import on_demand
-from headrace.cli.machine.layout import EMBEDDED, Layout
+from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
 from headrace.cli.machine.secure import SecureCluster, check_not_secured, client_address
 from headrace.cli.session import Session, data_option, host_option, json_option, pairs, port_option
 from headrace.coordination.credentials import ensure_file
@@ -79,6 +79,10 @@ def up(
     """
     if secure:
         require(SECURITY, "headrace up --secure")
+    if zookeeper == ENSEMBLE:
+        from headrace.coordination.zookeeper import find_jars  # noqa: PLC0415  not for the other ones
+
+        find_jars()
     directory = DataDirectory(data_dir.absolute())
     layout = Layout(
         directory=directory,

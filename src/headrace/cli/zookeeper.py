@@ -14,7 +14,8 @@ from headrace.cli.machine.process import zookeeper_process
 from headrace.cli.machine.supervisor import Supervisor
 from headrace.cli.session import Session, directory, existing_file, host_option, json_option, port_option
 from headrace.coordination.credentials import FILE_NAME, ensure_file
-from headrace.coordination.zookeeper import PORTS_EACH, ServerTls, ZooKeeper
+from headrace.coordination.zookeeper import PORTS_EACH, ServerTls, ZooKeeper, find_jars
+from headrace.extras import CRYPTOGRAPHY, require
 from headrace.ports import reserved
 
 CERTIFICATES: Final = "certs"
@@ -90,6 +91,7 @@ def zookeeper(
         return
     if data_dir is None:
         raise click.UsageError("Missing option '--data'.")
+    find_jars()  # before anything is created
     ready = process.Readiness(as_json=session.as_json)
     with ExitStack() as stack:
         any_port = port == 0
@@ -115,6 +117,7 @@ def _tls(
         return None
     if keystore is not None and truststore is not None:
         return ServerTls(keystore, truststore)
+    require(CRYPTOGRAPHY, "headrace zookeeper --tls without --keystore")
     from headrace.security.certificate_directory import CertificateDirectory  # noqa: PLC0415  takes 50 ms
 
     made, now = CertificateDirectory(data_dir / CERTIFICATES), datetime.now(UTC)

@@ -95,6 +95,7 @@ class ZooKeeper:
         To use free ports, reserve them first: see `headrace.ports`.
         """
         require_odd(servers)
+        jars = find_jars()
         try:
             java = find_java("ZooKeeper")
         except NoJava as error:
@@ -104,7 +105,7 @@ class ZooKeeper:
         if tls is not None:
             java_options = (*java_options, _RELOADS)
         more = {**(_SASL if credentials is not None else {}), **(settings or {})}
-        command = [str(java), HEAP, *java_options, "-cp", os.pathsep.join(map(str, find_jars()))]
+        command = [str(java), HEAP, *java_options, "-cp", os.pathsep.join(map(str, jars))]
         ports = _ports_from(port, servers) if isinstance(port, int) else _ports_of(port)
         self.servers = [
             Server(

@@ -8,6 +8,10 @@ from typing import Final
 
 ALLOW_UNAUTHENTICATED: Final = "http.allow.unauthenticated"
 ALLOW_PLAINTEXT: Final = "http.allow.plaintext"
+_CONSENT: Final = (
+    f"allow that with {ALLOW_UNAUTHENTICATED}=true (--set of `headrace up` and `headrace broker`, "
+    "--allow-unauthenticated of `headrace gateway`)"
+)
 
 
 class Exposed(ValueError):
@@ -34,14 +38,13 @@ def check_exposure(
         if security_protocol != "PLAINTEXT":
             raise Exposed(
                 f"the gateway cannot authenticate users by security.protocol={security_protocol}, and "
-                "everyone would have its own rights: give it a listener with SASL, or allow that with "
-                f"--allow-unauthenticated ({ALLOW_UNAUTHENTICATED}=true)"
+                f"everyone would have its own rights: give it a listener with SASL, or {_CONSENT}"
             )
         if not is_loopback(host):
             raise Exposed(
                 f"HTTP on {host} would be open to everyone who reaches it, without authentication: listen on "
-                "127.0.0.1, connect to brokers with SASL (--command-config), or allow it with "
-                f"--allow-unauthenticated ({ALLOW_UNAUTHENTICATED}=true)"
+                "127.0.0.1, let users authenticate with SASL (`headrace up --secure`, or --command-config of "
+                f"`headrace gateway`), or {_CONSENT}"
             )
     elif not tls and not allow_plaintext and not is_loopback(host):
         raise Exposed(

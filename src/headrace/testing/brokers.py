@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 from headrace.background import CANNOT_STOP
 from headrace.coordination.embedded.server import Coordinator
+from headrace.extras import HTTP, SECURITY, importing, require
 from headrace.ports import reserved
 from headrace.testing.captured_log import CapturedLog
 from headrace.testing.faults import Faults
@@ -235,8 +236,8 @@ class RunningBrokers:
     @cached_property
     def http(self) -> str:
         """The URL of an HTTP gateway with the schema registry, which the first use starts."""
-        from headrace.http.serving import serve_in_thread  # noqa: PLC0415  FastAPI, for tests that need it
-
+        with importing(HTTP, "the HTTP gateway of the fixture"):
+            from headrace.http.serving import serve_in_thread  # noqa: PLC0415  for tests that need it
         secured = {} if self._secured is None else self._secured.gateway(self.client.connection)
         gateway = self._stack.enter_context(serve_in_thread(self.bootstrap, **secured))
         return str(gateway.url)
@@ -345,6 +346,7 @@ class RunningBrokers:
         """Make certificates, and store the administrator, before the first broker starts."""
         from headrace.testing.secured import SecuredBrokers  # noqa: PLC0415
 
+        require(SECURITY, "secure=True")
         made = SecuredBrokers(self._root, self._count, HOST)
         self._loop.run(made.create_administrator({"zookeeper.connect": zookeeper}))
         return made

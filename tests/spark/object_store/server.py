@@ -3,21 +3,17 @@
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import obstore
 from obstore.store import S3Store
 
 from compat.kafka_tools.java import find_jars
 from compat.registry_clients.programs import ClientUnavailable, kept
-from headrace.testing.process import NotReady
-from ports import free_port
+from spark.storage_server import StorageServer
 
 HERE: Final = Path(__file__).parent
-START_TIMEOUT_S: Final = 120.0
 BUILD_TIMEOUT_S: Final = 3600  # 500 modules, on a machine that is busy otherwise
 USER: Final = "headrace-tests"
 PASSWORD: Final = "through-the-looking-glass"
@@ -52,14 +48,12 @@ def s3a_jars() -> list[Path]:
     return sorted(find_jars(HERE / "pom.xml").glob("*.jar"))
 
 
-class S3Server:
+class S3Server(StorageServer):
     """MinIO with one bucket. `variables` are those of a process that uses it."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._port = free_port()
-        self._process: subprocess.Popen[bytes]
-        self.endpoint = f"http://127.0.0.1:{self._port}"
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
 
     @property
     def variables(self) -> dict[str, str]:
@@ -71,27 +65,16 @@ class S3Server:
             "AWS_ALLOW_HTTP": "true",
         }
 
-    def __enter__(self) -> Self:
+    def _command(self) -> list[str | Path]:
         minio = find_minio()
-        with (self._root / "minio.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [minio, "server", "--quiet", "--address", f"127.0.0.1:{self._port}", self._root / "data"],
-                env={**os.environ, "MINIO_ROOT_USER": USER, "MINIO_ROOT_PASSWORD": PASSWORD},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
         (self._root / "data" / BUCKET).mkdir(parents=True)  # a bucket is a directory
-        try:
-            self._wait()
-        except BaseException:
-            self._stop()
-            raise
-        return self
+        return [minio, "server", "--quiet", "--address", f"127.0.0.1:{self._port}", self._root / "data"]
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
+    def _variables(self) -> dict[str, str]:
+        return {**os.environ, "MINIO_ROOT_USER": USER, "MINIO_ROOT_PASSWORD": PASSWORD}
+
+    def _write(self) -> None:
+        obstore.put(self.store(), "ready", b"")
 
     def store(self, prefix: str = "") -> S3Store:
         return S3Store(
@@ -108,20 +91,3 @@ class S3Server:
         """Return the names of all files that begin with a prefix; Hadoop marks directories by empty ones."""
         names = (each["path"] for batch in obstore.list(self.store()) for each in batch if each["size"])
         return sorted(name for name in names if name.startswith(prefix))
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while True:
-            try:
-                obstore.put(self.store(), "ready", b"")
-            except Exception as error:
-                log = (self._root / "minio.log").read_text(errors="replace")
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    raise NotReady(f"MinIO does not answer: {error}\n{log[-2000:]}") from error
-                time.sleep(0.2)
-            else:
-                return
-
-    def _stop(self) -> None:
-        self._process.kill()
-        self._process.wait()

@@ -3,15 +3,18 @@
 import os
 import sys
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 
 _HIDDEN = frozenset(os.environ["HIDDEN_PACKAGES"].split(","))
 
 
-class _Hidden:
-    @staticmethod
-    def find_spec(name: str, _path: Sequence[str] | None = None, _target: object = None) -> None:
-        if name.partition(".")[0] in _HIDDEN:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+class _Hiding(PathFinder):
+    @classmethod
+    def find_spec(
+        cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return None if name.partition(".")[0] in _HIDDEN else super().find_spec(name, path, target)
 
 
-sys.meta_path.insert(0, _Hidden)
+sys.meta_path[:] = [_Hiding if each is PathFinder else each for each in sys.meta_path]

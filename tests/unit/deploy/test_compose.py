@@ -11,6 +11,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from compose_spec import PyCompose
 
+from headrace import __version__
 from headrace.broker.config import BrokerConfig
 from headrace.cli.broker import COMMANDS
 from headrace.cli.main import commands
@@ -68,6 +69,24 @@ def test_every_address_leads_somewhere(name: str) -> None:
         port = advertised["EXTERNAL"].removeprefix("localhost:")
         assert f"127.0.0.1:{port}:{port}" in service["ports"]
         assert f"EXTERNAL://0.0.0.0:{port}" in service["environment"]["HEADRACE_LISTENERS"]
+
+
+@each_file
+def test_images_have_a_version_and_ours_is_this_one(name: str) -> None:
+    images = {each["image"] for each in COMPOSE[name]["services"].values()}
+    assert f"headrace:{__version__}" in images
+    assert all(re.search(r":\d+\.\d+\.\d+$", each) for each in images)
+
+
+@each_file
+def test_zookeeper_deletes_old_snapshots(name: str) -> None:
+    servers = [each for each in COMPOSE[name]["services"].values() if each["image"].startswith("zookeeper:")]
+    assert len(servers) % 2 == 1
+    assert all(int(each["environment"]["ZOO_AUTOPURGE_PURGEINTERVAL"]) > 0 for each in servers)
+
+
+def test_ci_builds_the_image_that_compose_files_name() -> None:
+    assert f"-t headrace:{__version__} ." in (REPOSITORY / ".github" / "workflows" / "ci.yml").read_text()
 
 
 @each_file

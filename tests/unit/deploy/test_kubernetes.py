@@ -43,6 +43,10 @@ def test_the_driver_has_arguments_of_the_command(tmp_path: Path) -> None:
     given = [each.replace("/etc/headrace/client.properties", str(client)) for each in container["args"]]
     parsed = run.make_context("run", given, obj=Session()).params
     assert parsed["master"].startswith("k8s://")
+    brokers = yaml.safe_load_all(FILE.with_name("brokers.yaml").read_text())
+    services = {each["metadata"]["name"] for each in brokers if each["kind"] == "Service"}
+    (bootstrap,) = (each for each in container["args"] if each.startswith("--bootstrap="))
+    assert bootstrap.removeprefix("--bootstrap=").removesuffix(":9092") in services
     assert parsed["root"] == "s3a://example-bucket/state"
 
     settings = pairs(parsed["settings"], "--set")

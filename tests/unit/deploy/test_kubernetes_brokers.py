@@ -8,6 +8,7 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from headrace import __version__
 from headrace.broker.config import BrokerConfig
 from headrace.properties import parse_properties
 
@@ -38,14 +39,15 @@ def test_a_broker_accepts_its_settings() -> None:
     properties = of_kind("ConfigMap")["data"]["server.properties"]
     variables = {each["name"]: each.get("value", "0") for each in CONTAINER["env"]}
     environment = {
-        name: value.replace("$(POD_NAME)", "headrace-0")
+        name: value.replace("$(POD_NAME)", "headrace-0").replace("$(POD_NAMESPACE)", "logs")
         for name, value in variables.items()
         if name.startswith("HEADRACE_") and name != "HEADRACE_LOG_FORMAT"
     }
     file = parse_properties(properties, "server.properties")
     config = BrokerConfig.load(file=None, environment=environment, sets=file)
     assert config.number("broker.id") == 0
-    assert "headrace-0.headrace." in config.items("advertised.listeners")[0]
+    assert "headrace-0.headrace.logs." in config.items("advertised.listeners")[0]
+    assert {"POD_NAME", "POD_NAMESPACE"} <= variables.keys()
     assert any(
         config.items("log.dirs")[0].startswith(each["mountPath"]) for each in CONTAINER["volumeMounts"]
     )
@@ -90,5 +92,7 @@ def test_labels_connect_the_objects() -> None:
 
 def test_the_user_is_that_of_the_image() -> None:
     user = POD["securityContext"]["runAsUser"]
-    assert f"--uid {user}" in (REPOSITORY / "Containerfile").read_text()
+    group = POD["securityContext"]["runAsGroup"]
+    assert f"--uid {user} --gid {group} " in (REPOSITORY / "Containerfile").read_text()
+    assert CONTAINER["image"].endswith(f":{__version__}")
     assert CONTAINER["securityContext"]["readOnlyRootFilesystem"] is True

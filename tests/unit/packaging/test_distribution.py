@@ -79,3 +79,19 @@ def test_this_python_is_found_and_others_are_not_invented() -> None:
     this = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert this in interpreters.find_all()
     assert interpreters.find("3.99") is None
+
+
+def test_a_command_that_fails_or_hangs_is_a_failure_with_a_sentence() -> None:
+    commands = import_module("distribution.commands")
+    program = [sys.executable, "-c"]
+    assert commands.run([*program, "print('tea')"]) == "tea\n"
+    with pytest.raises(commands.Failed, match=r"failed: there is no tea$"):
+        commands.run([*program, "import sys; sys.exit('there is no tea')"])
+    with pytest.raises(commands.Failed, match=r"did not end within 0 s$"):
+        commands.run([*program, "import time; time.sleep(60)"], timeout_s=0.01)
+
+
+def test_every_extra_is_used_for_what_it_brings() -> None:
+    uses = import_module("distribution.uses")
+    names = set(import_module("distribution.__main__").extras_of_project())
+    assert uses.HAS_HTTP | uses.PROGRAMS.keys() | uses.SECURITY == names

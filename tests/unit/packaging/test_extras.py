@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterable
 from importlib import metadata
 
 import pytest
@@ -10,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from headrace.extras import EXTRAS, HTTP, SECURITY, Extra, MissingExtra, importing, is_installed, require
-from support.base_install import PROJECT, environment, hidden_packages
+from support.base_install import PROJECT, distributions_of, environment, hidden_packages
 
 ABSENT = Extra("absent", "a package that nobody has", ("nobody.has.this",))
 
@@ -42,9 +41,13 @@ for name in headrace.__all__:
 """
 
 
-def in_base_install(program: str) -> subprocess.CompletedProcess[str]:
+def in_base_install(program: str, *extras: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        env=environment(*extras),
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -77,6 +80,21 @@ def test_a_pkcs12_store_without_cryptography_says_what_to_install() -> None:
     assert "a PKCS12 store, which needs cryptography: pip install 'headrace[security]'" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("program", "sentence"),
+    [
+        (
+            "headrace.testing.Broker().__enter__().http",
+            f"the HTTP gateway of the fixture needs {HTTP.brings}",
+        ),
+        ("headrace.testing.Broker(secure=True).__enter__()", "secure=True needs cryptography"),
+    ],
+)
+def test_the_fixture_says_what_a_gateway_or_a_secured_broker_needs(program: str, sentence: str) -> None:
+    ended = in_base_install(f"import headrace.testing; {program}")
+    assert f"MissingExtra: {sentence}: pip install 'headrace[" in ended.stderr
+
+
 def test_a_protobuf_schema_without_its_packages_has_no_names_and_the_reason_is_given() -> None:
     ended = in_base_install(
         "from headrace.registry.formats import Schema, SchemaType\n"
@@ -84,6 +102,46 @@ def test_a_protobuf_schema_without_its_packages_has_no_names_and_the_reason_is_g
         "parse(Schema(text='syntax = \"proto3\";', type=SchemaType.PROTOBUF), None)\n"
     )
     assert "MissingExtra: a schema in PROTOBUF needs" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("extra", "modules"),
+    [
+        ("arrow", "headrace.arrow"),
+        ("polars", "headrace.polars"),
+        ("sql", "headrace.duckdb, headrace.sql.tables, headrace.sql.output"),
+        ("security", "headrace.cli.certs"),
+        ("http", "headrace.http.app, headrace.http.serving"),
+        ("otel", "headrace.http.serving"),
+        ("spark", "headrace.spark.launcher, headrace.pipeline.runner, headrace.cli.demo.command"),
+    ],
+)
+def test_an_extra_is_enough_for_what_it_is_for(extra: str, modules: str) -> None:
+    ended = in_base_install(f"import {modules}", extra)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_duckdb_returns_timestamps_of_topics() -> None:
+    program = "import duckdb; duckdb.sql(\"select timestamptz '2026-01-01 00:00:00Z'\").fetchall()"
+    ended = in_base_install(program, "sql")
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+SCHEMA = """
+from headrace.reader.registry.batches import reader_of
+from headrace.reader.registry.reader import ResolvedSchema
+from headrace.registry.formats import Schema, SchemaType
+reader_of(ResolvedSchema(Schema(text='"string"', type=SchemaType.AVRO)))
+"""
+
+
+def test_a_schema_that_arrow_alone_cannot_read_says_what_to_install() -> None:
+    ended = in_base_install(SCHEMA, "arrow")
+    assert ended.stderr.endswith(
+        "MissingExtra: a schema in AVRO needs the packages of gateway and schema registry: "
+        "pip install 'headrace[http]'\n"
+    )
+    assert in_base_install(SCHEMA, "arrow", "http").returncode == 0
 
 
 def test_a_missing_extra_is_one_sentence_with_the_command() -> None:
@@ -106,7 +164,7 @@ def test_an_import_that_fails_for_another_reason_keeps_its_error() -> None:
 def test_an_extra_brings_every_package_that_its_commands_look_for(extra: Extra) -> None:
     assert is_installed(extra)
     provided = metadata.packages_distributions()
-    brought = closure([f"headrace[{extra.name}]"])
+    brought = distributions_of(extra.name)
     for module in extra.modules:
         names = provided[module.partition(".")[0]]
         assert any(canonicalize_name(each) in brought for each in names), module
@@ -120,25 +178,3 @@ def test_all_brings_every_extra() -> None:
 
 def test_security_is_part_of_http() -> None:
     assert set(SECURITY.modules) <= set(HTTP.modules)
-
-
-def closure(requirements: Iterable[str]) -> set[str]:
-    """Return the distributions that an installation has, by pyproject.toml and installed metadata."""
-    waiting = list(map(Requirement, requirements))
-    done: set[tuple[str, str]] = set()
-    while waiting:
-        requirement = waiting.pop()
-        name = canonicalize_name(requirement.name)
-        for extra in {"", *requirement.extras} - {extra for known, extra in done if known == name}:
-            done.add((name, extra))
-            if name == "headrace":
-                lines = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
-                waiting += map(Requirement, lines)
-                continue
-            needed = map(Requirement, metadata.distribution(name).requires or ())
-            waiting += [
-                each
-                for each in needed
-                if (not extra if each.marker is None else each.marker.evaluate({"extra": extra}))
-            ]
-    return {name for name, _ in done}

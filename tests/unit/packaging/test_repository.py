@@ -53,6 +53,14 @@ def test_the_readme_of_a_package_index_has_absolute_links_and_images() -> None:
         assert (REPOSITORY / path).read_bytes().startswith(b"\x89PNG"), each
 
 
+def test_the_readme_of_a_package_index_installs_from_there() -> None:
+    text = readme_of_an_index()
+    assert "    pip install 'headrace[http]'\n" in text
+    assert "`pip install headrace` alone" in text
+    assert "not on a package index" not in text
+    assert "pip install ." not in text.replace("pip install '.", "pip install .")
+
+
 def test_links_of_the_readme_lead_to_files() -> None:
     links = re.findall(r"\]\(([^)]+)\)", (REPOSITORY / "README.md").read_text())
     relative = [each.partition("#")[0] for each in links if not each.startswith("http")]
@@ -79,14 +87,14 @@ def test_every_documented_install_command_works_before_the_package_is_on_an_inde
 ) -> None:
     """`.` is a checkout. An extra by name works where the package is installed."""
     extras = set(PYPROJECT["project"]["optional-dependencies"])
-    match = re.fullmatch(r"(\.|\./dist/headrace-([\d.]+)-py3-none-any\.whl|headrace)(?:\[(\w+)\])?", what)
+    match = re.fullmatch(r"(\.|\./dist/headrace-([\d.]+)-py3-none-any\.whl|headrace)(?:\[([\w,]+)\])?", what)
     if match is None:
         assert what in OTHERS, page
         return
-    target, version, extra = match.groups()
-    assert extra is None or extra in extras, page
+    target, version, named = match.groups()
+    assert named is None or set(named.split(",")) <= extras, page
     assert version in {None, __version__}, page
-    assert target != "headrace" or extra is not None, f"{page}: it is not on an index yet"
+    assert target != "headrace" or named is not None, f"{page}: it is not on an index yet"
 
 
 def test_ci_runs_what_has_to_pass_on_any_machine() -> None:

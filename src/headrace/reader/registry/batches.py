@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from headrace.extras import HTTP, importing
 from headrace.reader.errors import ReadError
-from headrace.reader.registry.avro_reader import AvroReader
 from headrace.reader.registry.client import (
     Clock,
     NewerSchema,
@@ -20,14 +20,9 @@ from headrace.reader.registry.client import (
     UnknownSchema,
     retry_while_unreachable,
 )
-from headrace.reader.registry.json_reader import JsonReader
-from headrace.reader.registry.protobuf_reader import ProtobufReader
 from headrace.reader.registry.reader import Reader, ResolvedSchema, Unreadable
 from headrace.reader.registry.shapes import Struct, build_fitting, columns_of
 from headrace.registry.formats import InvalidSchema
-from headrace.registry.formats.avro import AvroSchema
-from headrace.registry.formats.json_schema import JsonSchema
-from headrace.registry.formats.protobuf import ProtobufSchema
 from headrace.registry.schema_ids import NoSchemaId, SchemaRef, format_ref, read_schema_id
 
 MAX_WRITERS: Final = 1000  # schemas that a process caches
@@ -50,21 +45,17 @@ class ReaderSpec:
 
 
 def reader_of(schema: ResolvedSchema, message: str | None = None) -> Reader:
-    """Return the reader of a schema; ReadError if it cannot be parsed."""
+    """Return the reader of a schema; ReadError if it cannot be parsed, MissingExtra without its packages.
+
+    The readers are imported with the first schema: topics without schemas are read without their packages.
+    """
+    with importing(HTTP, f"a schema in {schema.schema.type}"):
+        from headrace.reader.registry.readers import reader_of_parsed  # noqa: PLC0415
     try:
         parsed = schema.parsed()
     except InvalidSchema as error:
         raise ReadError(f"the schema cannot be parsed: {error}") from error
-    if message is not None and not isinstance(parsed, ProtobufSchema):
-        raise ReadError(f"the schema is {parsed.type}: only a Protobuf schema has several messages")
-    match parsed:
-        case AvroSchema():
-            return AvroReader(parsed)
-        case JsonSchema():
-            return JsonReader(parsed)
-        case ProtobufSchema():
-            return ProtobufReader(parsed, message)
-    raise AssertionError(parsed)
+    return reader_of_parsed(parsed, message)
 
 
 def decode_rows(columns: Struct, decode: Decode, values: Sequence[bytes | None]) -> pa.StructArray:
