@@ -47,17 +47,17 @@ def _install(uv: Path, interpreter: Path, environment: Path, archive: Path, extr
     python = environment / "bin" / "python"
     run([uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, wanted], INSTALL_S)
     (packages,) = (environment / "lib").glob("python*/site-packages")
-    megabytes = -(-_disk_usage(packages) // 1024**2)
+    megabytes = -(-_size(packages) // 10**6)
     if extra == PLAIN and megabytes >= MOST_PLAIN_MB:
         raise Failed(f"{megabytes} MB are installed, expected less than {MOST_PLAIN_MB}")
     return megabytes
 
 
-def _disk_usage(packages: Path) -> int:
-    """Return the bytes of disk blocks, as `du` counts them, without those of installers."""
+def _size(packages: Path) -> int:
+    """Return the bytes of all files, without those of installers."""
     counted = 0
     for path in packages.rglob("*"):
         top = path.relative_to(packages).parts[0]
-        if top.partition("-")[0] not in _OF_INSTALLERS:
-            counted += path.lstat().st_blocks * 512
+        if path.is_file() and top.partition("-")[0] not in _OF_INSTALLERS:
+            counted += path.lstat().st_size
     return counted
