@@ -64,6 +64,13 @@ def test_internal_topics_are_shown_to_those_who_ask(reader: Reader) -> None:
     expect(page.get_by_role("link", name="__consumer_offsets")).to_be_visible()
 
 
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "_schemas"])
+def test_a_topic_of_the_cluster_itself_offers_no_changes(reader: Reader, topic: str) -> None:
+    page = reader.open(f"/ui/topics/{topic}")
+    expect(page.locator("h1")).to_have_text(topic)
+    expect(page.locator(".actions")).to_have_text("internal")
+
+
 def test_a_topic_is_made_as_the_form_says(reader: Reader, admin: Admin) -> None:
     page = reader.open("/ui/topics")
     page.get_by_role("link", name="Create topic").click()
