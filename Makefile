@@ -13,7 +13,7 @@ PYTEST = $(PYTEST_ALL) -m "$(MARKED)"
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-extended test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-extended spark-long compat compat-long frameworks transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean arrow dist screenshots
+.PHONY: help install demo test test-extended test-long lint format unit fuzz simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix upgrades spark spark-extended extended pages spark-long compat compat-long frameworks transactions-long schema docs docs-run site bench compare attacks background scale spark-compare groups lock audit sbom clean arrow dist screenshots
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: n
 # Long suites come first, and those that mostly wait (for timeouts, elections, a browser) between those that work.
 # The last two take about as long as each other, so that no core is left without work.
 SUITES := lint spark unit cluster wire console cli http coordination arrow
-EXTENDED := compat spark-extended kazoo
+EXTENDED := compat spark-extended extended pages kazoo
 # How many of them run at a time: with two, a third of two cores is idle. JOBS=1 shows the progress of each.
 JOBS ?= 3
 
@@ -43,7 +43,7 @@ test: install  ## every subject, three suites at a time: about fifteen minutes
 	@echo "$(words $(SUITES)) suites, $(JOBS) at a time; each prints its output when it is done (JOBS=1: as it runs)"
 	+$(SIDE_BY_SIDE) MARKED="not long and not extended" $(SUITES)
 
-test-extended: install  ## other people's programs beside Apache Kafka, and more of Spark: CI runs it after `make test`
+test-extended: install  ## what `make test` leaves out, and CI runs: other people's programs, more of Spark, README.md block by block
 	+$(SIDE_BY_SIDE) $(EXTENDED)
 
 test-long: install simulate transactions-long  ## what `make test` leaves out: tests marked `long`, longer searches, 2,000 simulated clusters
@@ -91,8 +91,11 @@ console: install  ## the web console in a real Chromium (which is installed if i
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y chromium >/dev/null 2>&1; } || true
 	$(PYTEST) -n 2 tests/console
 
-cli: install  ## every command, as a process of its own, against a real broker; README.md and docs/start.md
-	$(PYTEST) -n 4 --dist worksteal tests/cli tests/pages
+cli: install  ## every command, as a process of its own, against a real broker
+	$(PYTEST) -n 4 --dist worksteal tests/cli
+
+pages: install  ## README.md and docs/start.md, block by block, as a test
+	$(PYTEST) -n 2 tests/pages
 
 docs-run: install  ## README.md and docs/start.md, block by block, as a reader would run them (ARGS=--spark: with Spark)
 	PYTHONPATH=tests $(BIN)/python -m pages $(ARGS)
@@ -118,6 +121,9 @@ spark: install  ## a real Spark session: format("headrace") beside Spark's own K
 
 spark-extended: install  ## the part of `make spark` that `make test` leaves out
 	$(PYTEST_ALL) -m "extended and not long" tests/spark
+
+extended: install  ## the same of the suites wire, http, cli and console
+	$(PYTEST_ALL) -n 2 --dist loadfile -m "extended and not long" tests/wire tests/http tests/cli tests/console
 
 arrow: install  ## topics as tables without Spark: Arrow, Polars, DuckDB and `headrace sql`, beside a plain consumer
 	$(PYTEST) tests/arrow

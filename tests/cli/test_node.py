@@ -19,6 +19,8 @@ from headrace.http.serving import serve_in_thread
 from headrace.testing.process import NotReady, ServerProcess
 from http_support.asking import Asking
 
+pytestmark = pytest.mark.extended
+
 PARTITIONS = 6
 DELIVERY_S = 60
 

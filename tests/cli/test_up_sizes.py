@@ -13,6 +13,8 @@ from headrace.coordination.zookeeper import find_jars
 from headrace.java import NoJava, find_java
 from headrace.testing.process import ClusterProcess, ServerProcess, UpProcess
 
+pytestmark = pytest.mark.extended
+
 
 def test_a_cluster_grows_and_its_topics_stay_where_they_are(tmp_path: Path) -> None:
     with UpProcess(tmp_path) as one:

@@ -11,6 +11,8 @@ import pytest
 from cli.command import TIMEOUT_S, Command
 from headrace.testing.process import UpProcess
 
+pytestmark = pytest.mark.extended
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 

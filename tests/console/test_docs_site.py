@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -83,6 +83,7 @@ def looked_at(request: pytest.FixtureRequest, browser: Browser, url: str) -> Ite
     context.close()
 
 
+@pytest.mark.extended
 def test_every_page_is_whole_in_every_theme_and_width(looked_at: Reader) -> None:
     page = looked_at.page
     for path, heading in PAGES.items():

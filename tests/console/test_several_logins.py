@@ -10,6 +10,8 @@ from console.logging_in import log_in, password_of
 from console.reading import TIMEOUT_MS
 from headrace.testing.process import ServerProcess, UpProcess
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(scope="module")
 def other_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:

@@ -6,10 +6,14 @@ far above what the requests take, and far below what an amplification does.
 
 from pathlib import Path
 
+import pytest
+
 from headrace.testing.process import UpProcess
 from http_amplification.measuring import HEAD, Served
 from http_amplification.routes import operations
 from http_amplification.search import sample
+
+pytestmark = pytest.mark.extended
 
 SEED = 13
 SIZE = 30_000

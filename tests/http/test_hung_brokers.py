@@ -9,6 +9,8 @@ from headrace.http.serving import serve_in_thread
 from headrace.testing import Cluster
 from http_support.asking import Asking, v2, wait_until
 
+pytestmark = pytest.mark.extended
+
 EVERYWHERE = {"records": [{"value": "x", "partition": index} for index in range(3)]}
 
 

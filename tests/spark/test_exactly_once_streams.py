@@ -13,6 +13,8 @@ from spark.queries import OURS, STREAM_TIMEOUT_S, Queries
 from spark.topics import FOREVER, plain, write
 from spark.written import found, new_topic, numbers, save, values
 
+pytestmark = pytest.mark.extended
+
 ONCE: Final = {"exactlyOnce": "true"}
 
 

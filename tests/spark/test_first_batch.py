@@ -20,6 +20,8 @@ from wire.confluent import make_topic
 from wire.process import BrokerProcess
 from wire.requests import fresh_name
 
+pytestmark = pytest.mark.extended
+
 
 def new_topic(bootstrap: str, records: int) -> str:
     topic = fresh_name("begins")

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
@@ -11,6 +12,8 @@ from spark.queries import OURS, Queries
 from spark.topics import FOREVER, plain, write
 from wire.confluent import make_topic, settings
 from wire.requests import fresh_name
+
+pytestmark = pytest.mark.extended
 
 
 def committed(bootstrap: str, group: str) -> dict[int, int]:

@@ -17,6 +17,8 @@ from headrace.pipeline.plan import plan
 from spark.registry_plant import PATIENCE_S, RegistryPlant
 from wire.confluent import make_topic
 
+pytestmark = pytest.mark.extended
+
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "shop", "type": "string"}]}
 
 

@@ -27,6 +27,8 @@ from spark.log_file import java_log
 from spark.queries import BOTH, OURS, STREAM_TIMEOUT_S, THEIRS
 from wire.requests import fresh_name
 
+pytestmark = pytest.mark.extended
+
 PIPELINE: Final = """
 from headrace.pipeline import Json, Pipeline, Topic
 

@@ -18,6 +18,8 @@ from spark.pipeline_process import HEADRACE, write_numbers
 from wire.confluent import make_topic
 from wire.process import BrokerProcess
 
+pytestmark = pytest.mark.extended
+
 TOPIC: Final = "session-numbers"
 PROGRAM: Final = """
 from headrace.pipeline import Delta, Json, Pipeline

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
@@ -10,6 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark.queries import OURS, STREAM_TIMEOUT_S, Queries
 from spark.topics import FOREVER, plain, write
 from spark.written import found, new_topic, save, values
+
+pytestmark = pytest.mark.extended
 
 
 def copy(queries: Queries, source: str, target: str) -> StreamingQuery:

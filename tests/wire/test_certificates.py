@@ -23,6 +23,8 @@ from wire.certificate_files import HOSTS, Files
 from wire.requests import fresh_name
 from wire.secured import SecuredCluster, secured_cluster
 
+pytestmark = pytest.mark.extended
+
 TIMEOUT_S: Final = 30
 SHORT_S: Final = 1  # for a client that gets no answer
 KAFKA_PYTHON: Final = """

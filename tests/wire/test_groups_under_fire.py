@@ -12,6 +12,8 @@ from wire.group_stories.brokers import quick_broker
 from wire.group_stories.fire import nothing_is_lost_under_fire
 from wire.group_stories.kinds import Kind
 
+pytestmark = pytest.mark.extended
+
 HASTY: Final = {"assignor": "range", "session_timeout_ms": 3000}
 CLASSIC: Final = [Kind(client, HASTY) for client in ("confluent", "kafka-python", "aiokafka")]
 CONSUMER: Final = [Kind("confluent", {"group_protocol": "consumer"})]

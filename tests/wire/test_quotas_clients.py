@@ -21,6 +21,8 @@ from wire.raw import RawClient
 from wire.requests import ASK_VERSIONS, fresh_name
 from wire.secured import SecuredCluster, sasl_cluster
 
+pytestmark = pytest.mark.extended
+
 TIMEOUT_S: Final = 30
 VALUE: Final = b"x" * 10_000
 COUNT: Final = 30

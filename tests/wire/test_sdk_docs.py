@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from wire.process import BrokerProcess
+
+pytestmark = pytest.mark.extended
 
 PAGE = Path(__file__).parents[2] / "docs" / "sdk.md"
 

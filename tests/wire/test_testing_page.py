@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.extended
+
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 QUIET = [f"-pno:{name}" for name in ("cacheprovider", "schemathesis", "hypothesispytest")]
 
