@@ -105,6 +105,10 @@ class AvroCodec:
     def name(self) -> str:
         return str(self._schema.get("name", "")) if isinstance(self._schema, dict) else ""
 
+    @property
+    def _is_record(self) -> bool:
+        return isinstance(self._schema, dict) and self._schema["type"] in {"record", "error"}
+
     def encode(self, value: Any) -> bytes:
         try:
             fitting = self._fitting(value)
@@ -137,6 +141,8 @@ class AvroCodec:
     def _fitting(self, value: Any) -> Any:
         """Return a value of Avro's JSON encoding as fastavro's Python value."""
         text = write_json(value).decode()
+        if self._is_record and not isinstance(value, dict):  # fastavro takes a string for its only field
+            raise ValueError(f"{text[:100]} is no object")
         (found,) = fastavro.json_reader(io.StringIO(text), self._schema)
         if not self._fits(found):
             raise ValueError(f"{text[:100]} is of another type")

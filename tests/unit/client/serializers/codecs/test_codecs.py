@@ -67,6 +67,7 @@ def test_avro_takes_plain_values_where_that_is_clear() -> None:
         ('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}', {}),
         ('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}', []),
         ('{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}', {"a": [[[]]]}),
+        ('{"type": "record", "name": "R", "fields": [{"name": "only", "type": "string"}]}', "x"),
     ],
 )
 def test_what_does_not_fit_an_avro_schema_is_refused(schema: str, value: Any) -> None:
