@@ -14,14 +14,14 @@ from headrace.client.admin.admin import Admin
 from headrace.client.cluster.cluster import Cluster
 from headrace.http.console.formats import UNKNOWN
 from headrace.http.serving import serve_in_thread
-from headrace.testing.process import UpProcess
+from headrace.testing.process import ClusterProcess
 from http_support.asking import wait_until
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
     """No group is used here: its topic would have three replicas, and no broker could be drained."""
-    with UpProcess(tmp_path_factory.mktemp("three"), arguments=["--brokers", "3"]) as up:
+    with ClusterProcess(tmp_path_factory.mktemp("three")) as up:
         admin = Admin(up.bootstrap)
         admin.create_topic("single", partitions=3, replicas=1)
         admin.create_topic("double", partitions=2, replicas=2)
@@ -35,7 +35,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
 
 
 @pytest.fixture(scope="module")
-def url(three: UpProcess) -> Iterator[str]:
+def url(three: ClusterProcess) -> Iterator[str]:
     with serve_in_thread(three.bootstrap) as served:
         yield served.url
 
@@ -48,12 +48,12 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def replicas(up: UpProcess, topic: str) -> list[tuple[int, ...]]:
+def replicas(up: ClusterProcess, topic: str) -> list[tuple[int, ...]]:
     with Cluster(up.bootstrap) as cluster:
         return [each.replicas for each in cluster.partitions_of(topic)]
 
 
-def test_a_partition_is_moved_to_the_brokers_that_were_typed(reader: Reader, three: UpProcess) -> None:
+def test_a_partition_is_moved_to_the_brokers_that_were_typed(reader: Reader, three: ClusterProcess) -> None:
     (before,) = replicas(three, "single")[0]
     after = before % 3 + 1
     page = reader.open("/ui/topics/single/partitions")
@@ -76,7 +76,7 @@ def test_a_partition_is_moved_to_the_brokers_that_were_typed(reader: Reader, thr
     reader.forgive(400)
 
 
-def test_a_slow_move_is_shown_with_its_progress_and_cancelled(reader: Reader, three: UpProcess) -> None:
+def test_a_slow_move_is_shown_with_its_progress_and_cancelled(reader: Reader, three: ClusterProcess) -> None:
     """Replication is throttled to a kilobyte per second, so that the move cannot end meanwhile."""
     admin = Admin(three.bootstrap)
     for broker in (1, 2, 3):
@@ -105,7 +105,7 @@ def test_a_slow_move_is_shown_with_its_progress_and_cancelled(reader: Reader, th
 
 
 def test_a_broker_is_drained_as_the_plan_says_after_its_name_was_typed(
-    reader: Reader, three: UpProcess
+    reader: Reader, three: ClusterProcess
 ) -> None:
     admin = Admin(three.bootstrap)
     admin.delete_topic("strict")  # a topic with as many replicas as brokers: the page says so
@@ -138,7 +138,7 @@ def test_what_cannot_be_drained_is_said_on_the_page(reader: Reader) -> None:
 
 
 def test_after_the_death_of_a_broker_the_worst_comes_first_and_nothing_is_shown_as_zero(
-    reader: Reader, three: UpProcess
+    reader: Reader, three: ClusterProcess
 ) -> None:
     victim = 3
     offline = [index for index, found in enumerate(replicas(three, "single")) if found == (victim,)]
@@ -187,12 +187,12 @@ def _check_what_cannot_be_read(reader: Reader, offline: list[int]) -> None:
     assert len(answer.json()["messages"]) == 30 - 10 * len(offline)
 
 
-def _states(up: UpProcess) -> dict[int, str]:
+def _states(up: ClusterProcess) -> dict[int, str]:
     with Cluster(up.bootstrap) as cluster:
         return {each.id: each.state for each in cluster.status().brokers}
 
 
-def _pid(up: UpProcess, broker: int) -> int:
+def _pid(up: ClusterProcess, broker: int) -> int:
     with Cluster(up.bootstrap) as cluster:
         found = {each.id: each.pid for each in cluster.status().brokers}[broker]
     assert found is not None
