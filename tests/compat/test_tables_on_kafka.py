@@ -132,7 +132,7 @@ def test_uncommitted_records_are_read_if_wanted(kafka: SecuredKafka) -> None:
             lambda row: row.timestamp.timestamp() < FIRST_TIMESTAMP_MS / 1000 + 9,
         ),
     ],
-    ids=str,
+    ids=["from an offset", "a partition", "from a time", "before a time"],
 )
 @pytest.mark.parametrize("topic", ["shapes", "compacted", "append-time"])
 def test_a_filter_finds_the_rows_for_which_it_holds(
