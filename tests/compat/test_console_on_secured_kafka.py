@@ -30,7 +30,7 @@ PAGES: Final = {
     "/ui/topics/secured-pages/groups": "No group reads this topic",
     "/ui/topics/secured-pages/producers": "has no active producers",
     "/ui/brokers/1": "Broker 1",
-    "/ui/brokers/1/drain": "besides broker 1 only 0 are alive",
+    "/ui/brokers/1/drain": "besides broker 1 no broker is alive",
     "/ui/moves": "No partition is being moved",
     "/ui/groups": "Groups",
     "/ui/schemas": "Register a schema",
