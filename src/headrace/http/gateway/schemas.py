@@ -108,7 +108,7 @@ class Schemas:
 
     def show(self, data: bytes) -> Decoded | None:
         """Return data decoded by the schema whose id is in it, or None if that is not possible."""
-        schema_id = _id_of(data)
+        schema_id = schema_id_of(data)
         codec = None if schema_id is None else self._known(schema_id)
         if codec is None:
             return None
@@ -121,7 +121,7 @@ class Schemas:
         """Return the value in the REST proxy's JSON; raise BadValue if it was not encoded by a schema."""
         if data is None:
             return None
-        schema_id = _id_of(data)
+        schema_id = schema_id_of(data)
         if schema_id is None:
             raise BadValue("it does not begin with the id of a schema")
         codec = self._known(schema_id)
@@ -212,7 +212,8 @@ def _as_problem() -> Iterator[None]:
         raise Problem(INVALID, str(error)) from None
 
 
-def _id_of(data: bytes) -> int | None:
+def schema_id_of(data: bytes) -> int | None:
+    """Return the schema id that data begins with; None if it does not begin with one."""
     if len(data) < ID_BYTES or data[0] != MAGIC:
         return None
     return int(_HEAD.unpack_from(data)[1])

@@ -25,8 +25,8 @@ from headrace.http.console.search_form import LIMITS, SCANNED, SearchForm
 from headrace.http.console.tables import path_of
 from headrace.http.console.views.topic import topic_page
 from headrace.http.gateway.bodies import TopicName
-from headrace.http.gateway.decoding import ID_BYTES, MAGIC
-from headrace.http.gateway.hub import HubDep
+from headrace.http.gateway.hub import Hub, HubDep
+from headrace.http.gateway.schemas import schema_id_of
 from headrace.http.problems import printable
 from headrace.http.reach import ReachDep
 
@@ -49,8 +49,7 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
     try:
         form = search_form.read(request.query_params)
         search = _search(form)
-        found = await hub.search(partial(search.run, hub, topic.name))
-        rows = [_row(json.loads(each)) for each in found.found]
+        found, rows = await hub.search(partial(_found, search, hub, topic.name))
     except NoSuchTopic:
         raise
     except ClientError as error:
@@ -96,6 +95,12 @@ def _parameters(form: SearchForm) -> dict[str, Any]:
 def _search(form: SearchForm) -> Search:
     """Return the search of the admin API with the fields of the form."""
     return Search(**_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES)
+
+
+def _found(search: Search, hub: Hub, topic: str) -> tuple[Scan[bytes], list[dict[str, Any]]]:
+    """Run a search, in a thread: there may be megabytes of JSON to parse."""
+    found = search.run(hub, topic)
+    return found, [_row(json.loads(each)) for each in found.found]
 
 
 def _more(request: Request, found: Scan[bytes] | None) -> str:
@@ -169,7 +174,7 @@ async def one_message(
         message=_row(message),
         shown=shown,
         undecoded={
-            part: schema_id_in(data) if message[f"{part}_schema_id"] is None else None
+            part: schema_id_of(data) if data and message[f"{part}_schema_id"] is None else None
             for part, data in (("key", record.key), ("value", record.value))
         },
         view=view,
@@ -178,14 +183,6 @@ async def one_message(
         most=VALUE_BYTES,
     )
     return await to_thread.run_sync(render)
-
-
-def schema_id_in(data: bytes | None) -> int | None:
-    """Return the schema id at the beginning of the data, if it begins as Confluent's serializers write it."""
-    if data is None or len(data) <= ID_BYTES or data[0] != MAGIC:
-        return None
-    found = int.from_bytes(data[1:ID_BYTES], signed=True)
-    return found if found >= 0 else None
 
 
 def _viewed(data: bytes | None, decoded: object, view: str) -> str | None:
