@@ -42,10 +42,10 @@ def write(rows: "duckdb.DuckDBPyRelation", path: Path) -> int:
 
 
 def _write_parquet(rows: "duckdb.DuckDBPyRelation", file: IO[bytes]) -> int:
-    reader = rows.to_arrow_reader(BATCH_ROWS)
+    batches = _batches(rows)
     written = 0
-    with pq.ParquetWriter(file, reader.schema, compression="zstd") as writer:
-        for batch in _batches(reader):
+    with pq.ParquetWriter(file, next(batches).schema, compression="zstd") as writer:
+        for batch in batches:
             writer.write_batch(batch)
             written += batch.num_rows
     return written
@@ -69,11 +69,10 @@ def print_lines(rows: "duckdb.DuckDBPyRelation", *, as_csv: bool) -> None:
 
 def _lines(rows: "duckdb.DuckDBPyRelation", *, as_csv: bool) -> Iterator[tuple[int, bytes]]:
     """Yield numbers of rows, and their lines."""
-    reader = rows.to_arrow_reader(BATCH_ROWS)
-    names = reader.schema.names
+    names = rows.columns
     if as_csv:
         yield 0, _csv([names])
-    for batch in _batches(reader):
+    for batch in _batches(rows):
         cells = _cells(batch)
         if as_csv:
             yield batch.num_rows, _csv([[_text(cell) for cell in row] for row in cells])
@@ -85,15 +84,23 @@ def _lines(rows: "duckdb.DuckDBPyRelation", *, as_csv: bool) -> Iterator[tuple[i
             yield batch.num_rows, "".join(f"{line}\n" for line in lines).encode()
 
 
-def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a reader, which waits in a thread: pyarrow would not notice Ctrl-C."""
-    return in_threads([lambda: iter(reader)], 1)
+def _batches(rows: "duckdb.DuckDBPyRelation") -> Iterator[pa.RecordBatch]:
+    """Run the query, and yield an empty batch, for its schema, and those of the rows.
+
+    It runs in a thread, because neither DuckDB nor pyarrow notices Ctrl-C before the next batch.
+    """
+
+    def run() -> Iterator[pa.RecordBatch]:
+        reader = rows.to_arrow_reader(BATCH_ROWS)
+        yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+        yield from reader
+
+    return in_threads([run], 1)
 
 
 def load(rows: "duckdb.DuckDBPyRelation") -> pa.Table:
     """Return all rows."""
-    reader = rows.to_arrow_reader(BATCH_ROWS)
-    return pa.Table.from_batches(list(_batches(reader)), reader.schema)
+    return pa.Table.from_batches(_batches(rows))
 
 
 def _cells(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[Any, ...]]:
