@@ -13,6 +13,7 @@ class Misfit(NamedTuple):
 
     sentence: str
     is_missing: bool = False
+    is_no_object: bool = False  # for a record
 
 
 def misfit(value: Any, schema: Any) -> str:
@@ -26,6 +27,11 @@ def misfit(value: Any, schema: Any) -> str:
 def missing_field(value: Any, schema: Any) -> str:
     """Return the same about the first missing field only; `value` may have objects such as datetime."""
     return next((each.sentence for each in _all_misfits(value, schema) if each.is_missing), "")
+
+
+def no_object(value: Any, schema: Any) -> str:
+    """Return the same about the first value for a record that is no object."""
+    return next((each.sentence for each in _all_misfits(value, schema) if each.is_no_object), "")
 
 
 def _all_misfits(value: Any, schema: Any) -> "Iterator[Misfit]":
@@ -91,7 +97,8 @@ def _of_record(
     value: Any, schema: Mapping[str, Any], named: Mapping[str, Any], path: str, depth: int
 ) -> Iterator[Misfit]:
     if not isinstance(value, dict):
-        yield Misfit(f"{_where(path)} is {_kind(value)}, expected an object for record {schema['name']}")
+        sentence = f"{_where(path)} is {_kind(value)}, expected an object for record {schema['name']}"
+        yield Misfit(sentence, is_no_object=True)
         return
     for field in schema["fields"]:
         inner = f"{path}.{field['name']}".lstrip(".")

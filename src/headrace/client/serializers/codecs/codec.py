@@ -12,7 +12,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 
 from headrace.client.serializers.codecs.avro_cost import cost_of
 from headrace.client.serializers.codecs.avro_json import AvroJson
-from headrace.client.serializers.codecs.avro_misfit import misfit
+from headrace.client.serializers.codecs.avro_misfit import misfit, no_object
 from headrace.client.serializers.codecs.errors import BadValue, dotted
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, store_json, write_json
 from headrace.client.serializers.codecs.protobuf import ProtobufCodec
@@ -105,10 +105,6 @@ class AvroCodec:
     def name(self) -> str:
         return str(self._schema.get("name", "")) if isinstance(self._schema, dict) else ""
 
-    @property
-    def _is_record(self) -> bool:
-        return isinstance(self._schema, dict) and self._schema["type"] in {"record", "error"}
-
     def encode(self, value: Any) -> bytes:
         try:
             fitting = self._fitting(value)
@@ -141,9 +137,9 @@ class AvroCodec:
     def _fitting(self, value: Any) -> Any:
         """Return a value of Avro's JSON encoding as fastavro's Python value."""
         text = write_json(value).decode()
-        if self._is_record and not isinstance(value, dict):  # fastavro takes a string for its only field
-            raise ValueError(f"{text[:100]} is no object")
         (found,) = fastavro.json_reader(io.StringIO(text), self._schema)
+        if why := no_object(value, self._schema):  # fastavro takes a string for a record with one field
+            raise ValueError(why)
         if not self._fits(found):
             raise ValueError(f"{text[:100]} is of another type")
         return found

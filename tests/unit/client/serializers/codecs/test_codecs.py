@@ -166,6 +166,14 @@ STREET = {"street": "Main"}
         ({"id": 1, "address": STREET, "second": {}}, "the field second.street is missing"),
         ({"id": 1, "address": STREET, "second": {"Address": {}}}, "the field second.street is missing"),
         ("tea", "the value is a string, expected an object for record Order"),
+        (
+            {"id": 1, "address": "Main"},
+            "the field address is a string, expected an object for record Address",
+        ),
+        (
+            {"id": 1, "address": STREET, "second": {"Address": "Main"}},
+            "the field second is a string, expected an object for record Address",
+        ),
     ],
 )
 def test_an_avro_error_names_the_field(value: Any, why: str) -> None:
