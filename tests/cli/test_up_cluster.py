@@ -100,7 +100,7 @@ def test_the_coordinator_comes_back_at_its_address_and_nobody_is_lost(tmp_path: 
         before = cluster.members
         os.kill(before["coordinator"], signal.SIGKILL)
         cluster.wait_for_log("coordinator runs again")
-        headrace.ok("topic", "create", "orders", "--replicas", "3")
+        headrace.ok("topic", "create", "orders", "--replication-factor", "3")
         assert len(headrace.ok("cluster", "status", "--json").json["brokers"]) == 3
         assert {name: pid for name, pid in cluster.members.items() if name != "coordinator"} == {
             name: pid for name, pid in before.items() if name != "coordinator"

@@ -50,7 +50,12 @@ def topic() -> None:
 @click.argument("name")
 @click.option("--partitions", "-p", type=click.IntRange(1), help="Default: num.partitions of the brokers.")
 @click.option(
-    "--replicas", "-R", type=click.IntRange(1), help="Default: default.replication.factor of the brokers."
+    "--replicas",
+    "--replication-factor",
+    "-R",
+    "replicas",
+    type=click.IntRange(1),
+    help="Default: default.replication.factor of the brokers.",
 )
 @_config
 @click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
