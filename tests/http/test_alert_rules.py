@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from headrace import Consumer
+from headrace.pipeline.progress import TOPIC, Progress
 from headrace.testing import Broker
 
 FILE = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
@@ -28,6 +30,10 @@ def samples() -> dict[str, set[str]]:
     """The names of samples at /metrics, and the labels of each."""
     with Broker() as broker:
         broker.produce("orders", "tea")
+        started = Progress(
+            pipeline="trucks", query="trucks.speeds", event="started", at_ms=time.time_ns() // 10**6
+        )
+        broker.produce(TOPIC, started.encode())
         with Consumer(broker.bootstrap, "orders", group="billing") as consumer:
             assert [message.value for message in consumer.read(stop_at_end=True)] == [b"tea"]
         text = httpx2.get(f"{broker.http}/metrics", timeout=30).text

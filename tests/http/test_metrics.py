@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.waiting import until
+from headrace.pipeline.progress import TOPIC, Progress
 from headrace.testing.process import ClusterProcess
 
 RECORDS = 500
@@ -25,6 +26,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
     with ClusterProcess(tmp_path_factory.mktemp("metrics"), settings=one) as process:
         get(process, "/api/v1/rates")  # from now on they are sampled
         write_and_read(process.bootstrap)
+        report(process.bootstrap)
         yield process
 
 
@@ -46,6 +48,20 @@ def write_and_read(bootstrap: str, topic: str = "orders", group: str = "billing"
         read += len(consumer.consume(RECORDS, 1))
     consumer.commit(asynchronous=False)
     consumer.close()
+
+
+def report(bootstrap: str) -> None:
+    """Write what the queries of a pipeline would, and something that none would."""
+    now_ms = int(time.time() * 1000)
+    events = [
+        Progress(pipeline="trucks", query="trucks.speeds", event="batch", at_ms=now_ms, lag=7, rows=30),
+        Progress(pipeline="trucks", query="trucks.archive", event="failed", at_ms=now_ms, error="disk full"),
+    ]
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for each in events:
+        producer.produce(TOPIC, each.encode(), each.query)
+    producer.produce(TOPIC, b"not progress")
+    assert producer.flush(30) == 0
 
 
 def scrape(up: ClusterProcess, path: str = "/metrics") -> dict[str, dict[str, float]]:
@@ -121,6 +137,20 @@ def test_rates_are_sampled_while_somebody_looks(up: ClusterProcess) -> None:
             break
     assert seen == {"messages_in", "bytes_in", "bytes_out"}
     assert points[-1]["brokers"].keys() == {"1", "2", "3"}
+
+
+def test_queries_of_pipelines_are_there(up: ClusterProcess) -> None:
+    samples = {
+        (sample.name, sample.labels["query"], sample.labels.get("state", "")): sample.value
+        for family in text_string_to_metric_families(get(up, "/metrics"))
+        for sample in family.samples
+        if "query" in sample.labels
+    }
+    assert samples["headrace_pipeline_query_state", "trucks.speeds", "running"] == 1
+    assert samples["headrace_pipeline_query_state", "trucks.archive", "failed"] == 1
+    assert samples["headrace_pipeline_query_state", "trucks.archive", "running"] == 0
+    assert samples["headrace_pipeline_query_lag", "trucks.speeds", ""] == 7
+    assert ("headrace_pipeline_query_lag", "trucks.archive", "") not in samples  # it has had no batch
 
 
 def test_every_number_of_the_dashboard_is_there(up: ClusterProcess) -> None:

@@ -9,6 +9,7 @@ from headrace.http.console.state import Console
 from headrace.http.gateway.hub import Hub, SharedLimits
 from headrace.http.metrics.counters import Counters
 from headrace.http.metrics.rates import Rates
+from headrace.http.pipelines import Pipelines
 from headrace.http.reach import Reach
 from headrace.http.registry.registry import Registry
 from headrace.http.registry.rights import SubjectRights
@@ -25,7 +26,8 @@ class Clients:
         self.hub = Hub(reach, registry, limits, rights)
         self.cluster_check = ClusterCheck(reach)
         self.console = Console(reach)
-        self.counters = Counters(reach)
+        self.pipelines = Pipelines(reach.connection)
+        self.counters = Counters(reach, self.pipelines)
         reach.at_close(self.counters.close)
         self.rates = Rates(self.counters)
         reach.at_close(self.rates.close)

@@ -10,12 +10,11 @@ from headrace.client.errors import ClientError, TopicExists
 from headrace.client.records.one_by_one import BEGINNING, Reader, Record, Start, Writer
 from headrace.client.wire.connection_settings import ConnectionSettings, Target
 from headrace.client.wire.security import Security
-from headrace.pipeline.progress import TOPIC, Progress
+from headrace.pipeline.progress import RETENTION_MS, TOPIC, Progress
 from headrace.pipeline.topics import MAX_REPLICAS
 from headrace.reader.cluster import Cluster
 from headrace.spark.offsets import from_json
 
-_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
@@ -61,7 +60,7 @@ def make_topic(bootstrap: str, client: Mapping[str, str] = NO_SETTINGS) -> None:
         replicas = min(MAX_REPLICAS, cluster.brokers())
     with contextlib.suppress(TopicExists):
         Admin(bootstrap, client).create_topic(
-            TOPIC, partitions=1, replicas=replicas, configs={"retention.ms": str(_RETENTION_MS)}
+            TOPIC, partitions=1, replicas=replicas, configs={"retention.ms": str(RETENTION_MS)}
         )
 
 

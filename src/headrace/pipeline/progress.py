@@ -13,6 +13,8 @@ from headrace.spark.offsets import from_json, to_json
 
 TOPIC: Final = "_headrace_pipelines"
 """The topic with the history of progress, keyed by query."""
+RETENTION_MS: Final = 7 * 24 * 3600 * 1000
+"""Its retention."""
 WRITTEN: Final = "written"
 """The name of the observed metric of Spark that counts the rows a batch writes."""
 

@@ -13,7 +13,6 @@ from headrace.client.admin.users import User
 from headrace.client.cluster.topic_overview import TopicList, TopicOverview
 from headrace.client.transactions.admin import OpenTransactions, Summaries
 from headrace.http.console.diagnosis import Absences
-from headrace.http.console.progress import Pipelines
 from headrace.http.console.sampling import LagSampler
 from headrace.http.console.views.groups import GroupRow
 from headrace.http.reach import Reach
@@ -90,5 +89,4 @@ class Console:
         self.quotas: Recent[list[ClientQuota]] = Recent()
         self.absences = Absences()
         self.lags = LagSampler(reach.groups.describe)
-        self.pipelines = Pipelines(reach.connection)
         reach.at_close(self.lags.close)

@@ -1,12 +1,13 @@
-"""The metrics of all brokers and the state of all groups, read at the same time."""
+"""The metrics of all brokers, and the state of groups and pipelines, read at the same time."""
 
 import logging
-from collections.abc import Container, Mapping, Sequence
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from threading import Lock
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
 from headrace.client.errors import ClientError
@@ -14,7 +15,9 @@ from headrace.client.groups.group import Group
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
 from headrace.client.wire.requests import metadata_request, nodes_of
+from headrace.http.pipelines import Pipelines
 from headrace.http.reach import CLIENT_ID, Reach
+from headrace.pipeline.progress import Figures
 from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
 from headrace.protocol.schema.metadata import MetadataResponse
 
@@ -26,16 +29,57 @@ logger = logging.getLogger(__name__)
 Counted = Mapping[int, BrokerMetricsResponse]
 """The metrics of brokers, by broker id."""
 
+Value = TypeVar("Value")
+
+
+class InBackground(Generic[Value]):
+    """A value that a thread reads while a scrape reads others; scrapes at the same time share the read."""
+
+    def __init__(self, threads: ThreadPoolExecutor, what: str, read: Callable[[], Value]) -> None:
+        self._threads = threads
+        self._what = what
+        self._read = read
+        self._lock = Lock()
+        self._running: Future[Value] | None = None
+        self._complaint = ""
+
+    def begin(self) -> "Future[Value]":
+        """Start to read, unless a thread already does."""
+        with self._lock:
+            if self._running is None or self._running.done():
+                self._running = self._threads.submit(self._read)
+            return self._running
+
+    def in_time(self, begun: "Future[Value]", until_s: float) -> Value | None:
+        """Return the value, or None if reading it fails or takes too long; `until_s` is monotonic."""
+        try:
+            found = begun.result(max(0, until_s - time.monotonic()))
+        except FutureTimeout:
+            self._complain(f"reading them takes more than {TIMEOUT_S:g} s")
+            return None
+        except ClientError as error:
+            self._complain(str(error))
+            return None
+        self._complaint = ""
+        return found
+
+    def _complain(self, why: str) -> None:
+        """Log what is new, not the same at every scrape."""
+        if why != self._complaint:
+            self._complaint = why
+            logger.info("no metrics of %s: %s", self._what, why)
+
 
 class Counters:
     """Reads metrics with a short timeout; `Brokers` remember hung brokers and wait less for them."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: Reach, pipelines: Pipelines) -> None:
         self._reach = reach
+        self._pipelines = pipelines
         self._brokers = Brokers(reach.connection, answer_s=TIMEOUT_S, client_id=CLIENT_ID)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="metrics")
-        self._lock = Lock()
-        self._groups: Future[list[Group]] | None = None
+        self.groups = InBackground(self._threads, "groups", self._describe_groups)
+        self.pipelines = InBackground(self._threads, "pipelines", self._read_pipelines)
 
     def metadata(self) -> MetadataResponse:
         """Return the brokers and all topics; raise Unreachable if no broker answers in time."""
@@ -59,33 +103,16 @@ class Counters:
         """Return the log directories of these brokers, without their partitions, which would take long."""
         return read_log_dirs(self._brokers, [each for each in nodes_of(metadata) if each.id in brokers], {})
 
-    def begin_groups(self) -> "Future[list[Group]]":
-        """Start to describe all groups in a thread, unless a thread already does, so that a scrape waits for
-        brokers and groups at the same time.
-        """
-        with self._lock:
-            if self._groups is None or self._groups.done():
-                self._groups = self._threads.submit(self._describe_groups)
-            return self._groups
-
     def _describe_groups(self) -> list[Group]:
         groups = self._reach.groups
         return groups.describe_there(each.name for each in groups.list_groups())
 
+    def _read_pipelines(self) -> dict[str, list[Figures]]:
+        return self._pipelines.totals(time.time_ns() // 1_000_000)
+
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._brokers.close()
-
-
-def groups_in_time(described: "Future[list[Group]]") -> list[Group] | None:
-    """Return the groups, or None if describing them fails or takes longer than TIMEOUT_S."""
-    try:
-        return described.result(TIMEOUT_S)
-    except FutureTimeout:
-        logger.info("no metrics of groups: describing them takes more than %g s", TIMEOUT_S)
-    except ClientError as error:
-        logger.info("no metrics of groups: %s", error)
-    return None
 
 
 def _read_metrics(request: BrokerMetricsRequest, connection: Connection) -> BrokerMetricsResponse:

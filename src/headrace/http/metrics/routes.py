@@ -1,6 +1,7 @@
 """/metrics, /healthz and /readyz, and the rates that the console draws."""
 
 import logging
+import time
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -12,12 +13,14 @@ from headrace.client.cluster.reading import read_partitions
 from headrace.client.errors import ClientError
 from headrace.http.current import clients_of
 from headrace.http.metrics import derived
-from headrace.http.metrics.counters import Counters, groups_in_time
+from headrace.http.metrics.counters import TIMEOUT_S, Counted, Counters
 from headrace.http.metrics.exposition import CONTENT_TYPE, brokers_families, exposition
+from headrace.http.metrics.pipelines import of_pipelines
 from headrace.http.metrics.rates import EVERY_S
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reach
 from headrace.http.users.authentication import RESULTS, Users
+from headrace.protocol.schema.metadata import MetadataResponse
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +54,7 @@ def metrics(
     request: Request,
     broker: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only this broker.")] = None,
 ) -> PlainTextResponse:
-    """Return the metrics of every broker, of topics, and of groups with their lag.
+    """Return the metrics of every broker, of topics, of groups with their lag, and of pipelines.
 
     One gateway has the metrics of the whole cluster. Where each broker has a gateway and each is scraped,
     `?broker=ID` returns that broker's own metrics only. A broker that does not answer within seconds is left
@@ -73,23 +76,38 @@ def _authentications(users: Users | None) -> Iterator[Metric]:
 
 
 def _families(counters: Counters, broker: int | None) -> Iterator[Metric]:
-    described = counters.begin_groups() if broker is None else None
+    if broker is None:
+        return _of_cluster(counters)
     metadata = counters.metadata()
     counted = counters.count(metadata, only=broker)
-    if broker is not None and broker not in counted:
+    if broker not in counted:
         raise Problem(40404, f"broker {broker} does not exist or does not answer")
-    yield from brokers_families(counted)
-    yield derived.of_requests(counted)
-    yield from derived.of_disks(counters.disks(metadata, counted))
-    if described is None:
-        return
+    return _of_brokers(counters, metadata, counted)
+
+
+def _of_cluster(counters: Counters) -> Iterator[Metric]:
+    described, reported = counters.groups.begin(), counters.pipelines.begin()
+    metadata = counters.metadata()
+    counted = counters.count(metadata)
+    yield from _of_brokers(counters, metadata, counted)
     partitions = read_partitions(metadata)
     yield from derived.of_brokers(metadata, partitions, counted)
     yield from derived.of_partitions(partitions, counted)
     yield derived.of_followers(partitions, counted)
-    groups = groups_in_time(described)
+    until_s = time.monotonic() + TIMEOUT_S
+    groups = counters.groups.in_time(described, until_s)
     if groups is not None:
         yield from derived.of_groups(groups, counted)
+    pipelines = counters.pipelines.in_time(reported, until_s)
+    if pipelines is not None:
+        yield from of_pipelines(pipelines, time.time_ns() // 1_000_000)
+
+
+def _of_brokers(counters: Counters, metadata: MetadataResponse, counted: Counted) -> Iterator[Metric]:
+    """Yield what brokers have counted themselves, and what their disks have."""
+    yield from brokers_families(counted)
+    yield derived.of_requests(counted)
+    yield from derived.of_disks(counters.disks(metadata, counted))
 
 
 @router.get("/api/v1/rates", tags=["cluster"], summary="Throughput of the last ten minutes")

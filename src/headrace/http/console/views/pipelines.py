@@ -1,7 +1,7 @@
 """Pipelines: their state, and throughput, lag and errors of their queries."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Request
@@ -15,7 +15,7 @@ from headrace.http.problems import Problem, answers
 from headrace.pipeline.graph import reported, with_figures
 from headrace.pipeline.graph_svg import to_svg
 from headrace.pipeline.progress import Figures, Progress
-from headrace.pipeline.status import state_of, totals
+from headrace.pipeline.status import state_of
 
 router = APIRouter()
 pages = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -79,14 +79,15 @@ class History(BaseModel):
 
 @pages.get("/ui/pipelines")
 def pipelines(request: Request) -> Response:
-    return page(request, "pipelines.html", title="Pipelines", pipelines=_pipelines(_progress(request)))
+    return page(request, "pipelines.html", title="Pipelines", pipelines=_pipelines(request))
 
 
 @pages.get("/ui/pipelines/{name:path}")
 def pipeline(request: Request, name: PipelineName) -> Response:
-    progress = _progress(request)
-    found = _get(name, _pipelines(progress))
-    graph = _graph(name, progress)
+    now_ms = _now_ms()
+    queries = _queries(name, request, now_ms)
+    found = _pipeline(name, queries, now_ms)
+    graph = _graph(name, queries, now_ms)
     return page(request, "pipeline.html", title=name, pipeline=found, drawn=DRAWN, graph=graph)
 
 
@@ -96,7 +97,7 @@ _REFUSALS = answers(503)
 @router.get("/api/v1/pipelines", tags=["pipelines"], summary="List pipelines", responses=_REFUSALS)
 def every_pipeline(request: Request) -> list[Pipeline]:
     """Return the pipelines that have reported to the topic `_headrace_pipelines` in the last days."""
-    return _pipelines(_progress(request))
+    return _pipelines(request)
 
 
 @router.get(
@@ -107,12 +108,13 @@ def every_pipeline(request: Request) -> list[Pipeline]:
 )
 def history(name: PipelineName, request: Request) -> History:
     """Return rows per second in and out, and lag, of each query, batch by batch."""
-    mine = [each for each in _progress(request) if each.pipeline == name]
-    _get(name, _pipelines(mine))
-    charts: dict[str, Chart] = {}
     by_query: dict[str, list[Progress]] = {}
-    for each in mine:
-        by_query.setdefault(each.query, []).append(each)
+    for each in clients_of(request).pipelines.progress():
+        if each.pipeline == name:
+            by_query.setdefault(each.query, []).append(each)
+    if not by_query:
+        raise _unknown(name)
+    charts: dict[str, Chart] = {}
     for query, progress in by_query.items():
         recent = progress[-POINTS:]
         charts[f"rates {query}"] = _chart(recent, {"in": "rows_per_s", "out": "written_per_s"})
@@ -120,39 +122,42 @@ def history(name: PipelineName, request: Request) -> History:
     return History(pipeline=name, charts=charts)
 
 
-def _progress(request: Request) -> list[Progress]:
-    known: list[Progress] = clients_of(request).console.pipelines.progress()
-    return known
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
-def _graph(name: str, progress: Iterable[Progress]) -> Markup:
+def _pipelines(request: Request) -> list[Pipeline]:
+    now_ms = _now_ms()
+    known = clients_of(request).pipelines.totals(now_ms)
+    return [_pipeline(name, queries, now_ms) for name, queries in known.items()]
+
+
+def _queries(name: str, request: Request, now_ms: int) -> list[Figures]:
+    queries = clients_of(request).pipelines.totals(now_ms).get(name)
+    if queries is None:
+        raise _unknown(name)
+    return queries
+
+
+def _unknown(name: str) -> Problem:
+    return Problem(40404, f"there is no pipeline {name}")
+
+
+def _graph(name: str, queries: Sequence[Figures], now_ms: int) -> Markup:
     """Return the drawing of a pipeline's steps, as its last run has reported them; nothing if it has not."""
-    queries = totals(progress).get(name, [])
     graph = reported(name, queries)
     if graph is None:
         return Markup()
-    now_ms = time.time_ns() // 1_000_000
     silent = {each.query for each in queries if state_of([each], now_ms) == "silent"}
     return Markup(to_svg(with_figures(graph, queries, silent), alone=False))  # noqa: S704  escaped
 
 
-def _get(name: str, known: Iterable[Pipeline]) -> Pipeline:
-    for each in known:
-        if each.name == name:
-            return each
-    raise Problem(40404, f"there is no pipeline {name}")
-
-
-def _pipelines(progress: Iterable[Progress]) -> list[Pipeline]:
-    now_ms = time.time_ns() // 1_000_000
-    return [
-        Pipeline(
-            name=name,
-            state=state_of(queries, now_ms),
-            queries=[_query(name, each, state_of([each], now_ms)) for each in queries],
-        )
-        for name, queries in sorted(totals(progress).items())
-    ]
+def _pipeline(name: str, queries: Sequence[Figures], now_ms: int) -> Pipeline:
+    return Pipeline(
+        name=name,
+        state=state_of(queries, now_ms),
+        queries=[_query(name, each, state_of([each], now_ms)) for each in queries],
+    )
 
 
 def _query(pipeline: str, figures: Figures, state: str) -> Query:

@@ -6,7 +6,9 @@ records that no pipeline would write are skipped.
 
 import math
 import time
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from dataclasses import replace
 from threading import Lock
 from typing import Final
 
@@ -14,12 +16,13 @@ from headrace.client.errors import NoSuchTopic
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.wire.connection_settings import Target
-from headrace.pipeline.progress import TOPIC, Progress
+from headrace.pipeline.progress import RETENTION_MS, TOPIC, Figures, Progress
 from headrace.pipeline.status import TAIL
 
 STEP_S: Final = 0.2
 READ_S: Final = 5.0  # for one call; the next one continues
 MAX_READ: Final = 50_000  # records of one call
+MAX_QUERIES: Final = 1_000
 
 _TEXTS: Final = ("pipeline", "query", "event", "watermark", "error", "shared")
 _COUNTS: Final = (
@@ -36,23 +39,58 @@ _COUNTS: Final = (
 _RATES: Final = ("rows_per_s", "written_per_s")
 
 
+class Totals:
+    """The totals of the queries that have reported last, each since its start. Pure."""
+
+    def __init__(self) -> None:
+        self._queries: OrderedDict[tuple[str, str], Figures] = OrderedDict()  # the last to report is last
+
+    def add(self, progress: Progress) -> None:
+        key = (progress.pipeline, progress.query)
+        self._queries.setdefault(key, Figures(progress.query)).add(progress)
+        self._queries.move_to_end(key)
+        if len(self._queries) > MAX_QUERIES:
+            self._queries.popitem(last=False)
+
+    def by_pipeline(self, now_ms: int) -> dict[str, list[Figures]]:
+        """Return the queries of each pipeline that have reported within the retention of the topic."""
+        found: dict[str, list[Figures]] = {}
+        for (pipeline, _), figures in sorted(self._queries.items()):
+            if figures.at_ms > now_ms - RETENTION_MS:
+                found.setdefault(pipeline, []).append(replace(figures, broken=dict(figures.broken)))
+        return found
+
+    def clear(self) -> None:
+        self._queries.clear()
+
+
 class Pipelines:
-    """The progress that all pages share."""
+    """The progress that pages and metrics share."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._lock = Lock()
         self._known: deque[Progress] = deque(maxlen=TAIL)
+        self._totals = Totals()
         self._positions: dict[int, int] = {}
 
     def progress(self) -> list[Progress]:
         """Return the newest records of progress, oldest first; none if no pipeline has run on the cluster."""
         with self._lock:
-            try:
-                self._read_on()
-            except NoSuchTopic:
-                self._forget()
+            self._update()
             return list(self._known)
+
+    def totals(self, now_ms: int) -> dict[str, list[Figures]]:
+        """Return the totals of the queries of each pipeline, since each query was started last."""
+        with self._lock:
+            self._update()
+            return self._totals.by_pipeline(now_ms)
+
+    def _update(self) -> None:
+        try:
+            self._read_on()
+        except NoSuchTopic:
+            self._forget()
 
     def _read_on(self) -> None:
         with Follower(self._target, TOPIC, Start(last=TAIL), positions=self._positions) as follower:
@@ -63,11 +101,17 @@ class Pipelines:
             while not follower.at_end and taken < MAX_READ and time.monotonic() < deadline_s:
                 records = follower.step(STEP_S)
                 taken += len(records)
-                self._known.extend(each for each in map(read, records) if each is not None)
+                self._add(each for each in map(read, records) if each is not None)
             self._positions = dict(follower.positions)
+
+    def _add(self, progress: Iterable[Progress]) -> None:
+        for each in progress:
+            self._known.append(each)
+            self._totals.add(each)
 
     def _forget(self) -> None:
         self._known.clear()
+        self._totals.clear()
         self._positions.clear()
 
 
