@@ -88,6 +88,20 @@ def test_moves_are_checked_before_any_begins(gateway: Asking) -> None:
         assert gateway.refused("POST", "/api/v1/reassignments", {"moves": [move]})[0] == status
     assert gateway.get("/api/v1/reassignments") == []
     move = {"topic": topic, "partition": 0, "replicas": [1]}
-    assert gateway.post("/api/v1/reassignments", {"moves": [move], "dry_run": True}) == [
+    assert gateway.post("/api/v1/reassignments", {"moves": [move], "dry_run": True, "throttle": 1000}) == [
         {"topic": topic, "partition": 0, "before": [1], "replicas": [1]}
     ]
+    assert gateway.get("/api/v1/reassignments/throttle") == []
+
+
+def test_a_throttle_stays_until_it_is_removed(gateway: Asking) -> None:
+    topic = gateway.topic()
+    move = {"topic": topic, "partition": 0, "replicas": [1]}
+    for wrong in (0, -1, 2**63, "fast"):
+        assert (
+            gateway.refused("POST", "/api/v1/reassignments", {"moves": [move], "throttle": wrong})[0] == 422
+        )
+    gateway.post("/api/v1/reassignments", {"moves": [move], "throttle": 1000})
+    assert gateway.get("/api/v1/reassignments/throttle") == [{"broker": 1, "bytes_per_s": 1000}]
+    gateway.delete("/api/v1/reassignments/throttle")
+    assert gateway.get("/api/v1/reassignments/throttle") == []

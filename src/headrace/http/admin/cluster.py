@@ -9,6 +9,7 @@ from pydantic import Field
 from headrace.client.cluster.cluster import Cluster, Election
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.status import Broker, PartitionState
+from headrace.client.cluster.throttle import lift_throttle, read_rates, read_throttled_topics, set_throttle
 from headrace.client.errors import ClientError
 from headrace.http.gateway.bodies import PARTITIONS, Body, BrokerId, Index, Name, NodeName
 from headrace.http.problems import answers
@@ -135,6 +136,14 @@ class ReassignBody(Body):
 
     moves: Annotated[list[MoveBody], Field(min_length=1, max_length=PARTITIONS)]
     dry_run: bool = False
+    throttle: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            lt=2**63,
+            description="Copy at most so many bytes per second on a broker, until the throttle is removed.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +172,8 @@ def reassign(body: ReassignBody, reach: ReachDep) -> list[Moved]:
     if len({move.topic_partition for move in moves}) != len(moves):
         raise ClientError("a partition is named twice")
     with reach.cluster() as client:
+        if body.throttle is not None and not body.dry_run:
+            set_throttle(reach.admin, client.brokers(), moves, client.check(moves), body.throttle)
         return _moved(client, moves, dry_run=body.dry_run)
 
 
@@ -179,6 +190,26 @@ def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
             in_progress = {each.topic_partition for each in client.reassignments()}
             selected = [each for each in selected if each in in_progress]
         return client.cancel(selected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttle:
+    """The throttle of a broker."""
+
+    broker: int
+    bytes_per_s: int
+
+
+@router.get("/reassignments/throttle", summary="Get the replication throttle")
+def throttle(reach: ReachDep) -> list[Throttle]:
+    """Return the brokers that throttle the copying of replicas, and to how many bytes per second."""
+    return [Throttle(broker=broker, bytes_per_s=rate) for broker, rate in read_rates(reach.brokers).items()]
+
+
+@router.delete("/reassignments/throttle", summary="Remove the replication throttle", status_code=204)
+def remove_throttle(reach: ReachDep) -> None:
+    """Unset the rates of all brokers, and the throttled replicas of all topics, whoever has set them."""
+    lift_throttle(reach.admin, read_rates(reach.brokers), read_throttled_topics(reach.brokers))
 
 
 @router.post("/brokers/{broker_id}/drain", summary="Move all replicas off a broker")

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from headrace.client.cluster.log_dirs import read_log_dirs, size_of, sizes
 from headrace.client.cluster.move_progress import read_progress
 from headrace.client.cluster.moves import Move, Reassignment
+from headrace.client.cluster.throttle import read_rates
 from headrace.client.cluster.topic_overview import total
 from headrace.client.errors import ClientError, Unreachable
 from headrace.http.admin.cluster import Moved
@@ -48,6 +49,7 @@ def moves(
         copied=total(each.copied_bytes for each in found),
         total=total(each.total_bytes for each in found),
         missing=lambda move: missing_brokers(move, live),
+        throttle=min(read_rates(reach.brokers).values(), default=None),
     )
 
 
