@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from headrace.client.cluster.log_dirs import LogDir
+from headrace.client.cluster.moves import Reassignment
 from headrace.client.cluster.status import SILENT, UP, Broker, ClusterStatus, PartitionState, cluster_status
 from headrace.client.doctor import cluster as doctor_cluster
 from headrace.client.doctor import data as doctor_data
@@ -335,3 +336,10 @@ def test_nodes_with_replicas_on_each_are_fine() -> None:
 
 def test_brokers_without_nodes_are_not_examined_for_them() -> None:
     assert "nodes" not in {each.check for each in doctor_cluster.examine(AREA, cluster())}
+
+
+def test_a_throttle_that_was_left_behind_is_named() -> None:
+    left = replace(cluster(partition(1, 2, 3)), throttles={1: 1000, 2: 1000})
+    assert seen(left) == {"throttle": WARNING}
+    moved = Reassignment(topic="t", partition=0, replicas=(1, 2, 3), adding=(3,), removing=())
+    assert seen(replace(left, status=replace(left.status, reassignments=(moved,)))) == {}

@@ -10,7 +10,7 @@ from headrace.client.admin.admin import Admin
 from headrace.client.cluster.moves import Move
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
-from headrace.client.wire.requests import BROKER, TOPIC, describe_configs_request
+from headrace.client.wire.requests import BROKER, TOPIC, Node, describe_configs_request
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
@@ -67,9 +67,9 @@ def lift_throttle(admin: Admin, brokers: Iterable[int], topics: Iterable[str]) -
         admin.alter_topic_configs(topic, sets={}, unsets=(FROM, TO))
 
 
-def read_rates(brokers: Brokers) -> dict[int, int]:
-    """Return the throttles of brokers that have one, in bytes a second: the lower of the two rates."""
-    reads = {node: partial(_ask_rates, node.id) for node in brokers.nodes()}
+def read_rates(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, int]:
+    """Return the throttles of those nodes that have one, in bytes a second: the lower of the two rates."""
+    reads = {node: partial(_ask_rates, node.id) for node in nodes}
     answers = {node.id: answer for node, answer in brokers.each(reads).items()}
     rates = {
         broker_id: [int(value) for value in _values(answer).get(str(broker_id), {}).values()]

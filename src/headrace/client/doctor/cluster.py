@@ -55,6 +55,7 @@ class ClusterFacts:
     coordination: tuple[Reached, ...] = ()
     http: tuple[Reached, ...] = ()
     security: SecurityFacts = field(default_factory=SecurityFacts)
+    throttles: Mapping[int, int] = field(default_factory=dict)  # of brokers, in bytes per second
 
 
 def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
@@ -63,6 +64,7 @@ def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
     yield _brokers(area, facts.status)
     yield from _views(area, facts.views)
     yield from _partitions(area, facts.status)
+    yield from _throttles(area, facts)
     yield from _disks(area, facts.log_dirs)
     yield from _copies(area, len(facts.status.brokers), facts.topics)
     if any(each.node for each in facts.status.brokers):
@@ -172,6 +174,16 @@ def _partitions(area: Area, status: ClusterStatus) -> Iterator[Finding]:
             "leaders",
             f"{len(status.not_preferred):,} partitions are not led by the preferred replica: load is uneven.",
             "headrace cluster elect",
+        )
+
+
+def _throttles(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
+    if facts.throttles and not facts.status.reassignments:
+        yield area.warning(
+            "throttle",
+            f"Broker {some(facts.throttles)} throttles replication, and no partition is being moved.",
+            "headrace config unset broker ID leader.replication.throttled.rate "
+            "follower.replication.throttled.rate",
         )
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from headrace.client.cluster.log_dirs import read_log_dirs
 from headrace.client.cluster.reading import SILENCE_S, read_configs, read_partitions, read_status
 from headrace.client.cluster.status import UP
+from headrace.client.cluster.throttle import read_rates
 from headrace.client.doctor.cluster import ClusterFacts, Reached, TopicSafety, View
 from headrace.client.doctor.groups import GroupFacts, between
 from headrace.client.doctor.security import SETTINGS as SECURITY_SETTINGS
@@ -73,6 +74,7 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
             coordination=tuple(_zookeepers(each.get("zookeeper.connect", "") for each in told.values())),
             http=tuple(each for each in reached if each is not None),
             security=SecurityFacts(settings=told, certificates=_certificates(target, nodes)),
+            throttles=read_rates(brokers, nodes),
         )
 
 

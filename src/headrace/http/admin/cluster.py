@@ -203,13 +203,15 @@ class Throttle:
 @router.get("/reassignments/throttle", summary="Get the replication throttle")
 def throttle(reach: ReachDep) -> list[Throttle]:
     """Return the brokers that throttle the copying of replicas, and to how many bytes per second."""
-    return [Throttle(broker=broker, bytes_per_s=rate) for broker, rate in read_rates(reach.brokers).items()]
+    rates = read_rates(reach.brokers, reach.brokers.nodes())
+    return [Throttle(broker=broker, bytes_per_s=rate) for broker, rate in rates.items()]
 
 
 @router.delete("/reassignments/throttle", summary="Remove the replication throttle", status_code=204)
 def remove_throttle(reach: ReachDep) -> None:
     """Unset the rates of all brokers, and the throttled replicas of all topics, whoever has set them."""
-    lift_throttle(reach.admin, read_rates(reach.brokers), read_throttled_topics(reach.brokers))
+    rates = read_rates(reach.brokers, reach.brokers.nodes())
+    lift_throttle(reach.admin, rates, read_throttled_topics(reach.brokers))
 
 
 @router.post("/brokers/{broker_id}/drain", summary="Move all replicas off a broker")

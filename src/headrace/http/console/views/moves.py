@@ -35,7 +35,8 @@ def moves(
 ) -> Response:
     """`of` is the number of moves that were started together, to tell how many are complete."""
     found = read_progress(reach.brokers)
-    live = {each.id for each in reach.brokers.nodes()}
+    nodes = reach.brokers.nodes()
+    live = {each.id for each in nodes}
     started = int(of or 0)
     return page(
         request,
@@ -49,7 +50,7 @@ def moves(
         copied=total(each.copied_bytes for each in found),
         total=total(each.total_bytes for each in found),
         missing=lambda move: missing_brokers(move, live),
-        throttle=min(read_rates(reach.brokers).values(), default=None),
+        throttle=min(read_rates(reach.brokers, nodes).values(), default=None),
     )
 
 
