@@ -5,6 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from confluent_kafka import Producer
+
 from cluster.brokers import BrokerProcess
 from cluster.cluster import REPLICAS
 from cluster.stage import Scene
@@ -44,7 +46,10 @@ def _kill_controller_after(scene: Scene, maker: "Maker", topics: int) -> None:
 
 
 class Maker:
-    """A thread that makes topics, and deletes every second one; it asks any broker until one says yes."""
+    """A thread that makes topics, and deletes every second one; it asks any broker until one says yes.
+
+    Each topic gets a record: a log without records has no directory.
+    """
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -53,6 +58,7 @@ class Maker:
         self.made: list[str] = []
         self.deleted: list[str] = []
         self._unknown: set[str] = set()  # asked for when the maker was stopped
+        self._producer = Producer({"bootstrap.servers": scene.cluster.bootstrap, "log_level": 0})
 
     def start(self) -> None:
         self._thread.start()
@@ -65,13 +71,24 @@ class Maker:
         for number in itertools.count():
             name = f"{PREFIX}-{number}"
             self._unknown.add(name)
-            if not self._insist(name, self._create):
+            if not self._insist(name, self._create) or not self._write(name):
                 return
             self.made.append(name)
             if number % 2 and not self._insist(name, self._delete):
                 return
             self.deleted += [name] if number % 2 else []
             self._unknown.discard(name)
+
+    def _write(self, name: str) -> bool:
+        """False if it was stopped before the record was acknowledged."""
+        errors: list[object] = []  # one, once the record is delivered or given up
+        self._producer.produce(name, b"here", on_delivery=lambda error, _: errors.append(error))
+        while not self._stopping.is_set():
+            self._producer.poll(0.05)
+            if errors:
+                assert errors == [None]
+                return True
+        return False
 
     def wrong_on(self, broker: BrokerProcess) -> list[str]:
         """Topics that a broker knows and should not, or the other way round, also on its disk."""
