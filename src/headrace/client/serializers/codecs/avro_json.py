@@ -16,7 +16,7 @@ from headrace.client.serializers.codecs.avro_leaves import (
     shown_type,
 )
 from headrace.client.serializers.codecs.avro_misfit import named_types
-from headrace.client.serializers.codecs.avro_unions import Branch, branch_of, chosen, tagged
+from headrace.client.serializers.codecs.avro_unions import Branch, Union, chosen
 
 _AS_THEY_ARE: Final = frozenset({bool, int, str})  # unless the type is a union
 
@@ -27,7 +27,7 @@ class AvroJson:
     def __init__(self, schema: Any) -> None:
         self._schema = schema
         self._named = named_types(schema)
-        self._unions: dict[int, list[Branch]] = {}
+        self._unions: dict[int, Union] = {}
 
     # -- to JSON -------------------------------------------------------------------------------
 
@@ -40,7 +40,7 @@ class AvroJson:
             return value
         kind = self._resolved(schema)
         if isinstance(kind, list):
-            return self._shown_of_union(value, self._branches(kind))
+            return self._shown_of_union(value, self._union(kind))
         if isinstance(value, dict):
             if kind["type"] == "map":
                 return {name: self._shown(each, kind["values"]) for name, each in value.items()}
@@ -49,15 +49,15 @@ class AvroJson:
             return [self._shown(each, kind["items"]) for each in value]
         return show_leaf(value)
 
-    def _shown_of_union(self, value: Any, branches: list[Branch]) -> Any:
+    def _shown_of_union(self, value: Any, union: Union) -> Any:
         if value is None:
             return None
-        branch = branch_of(value, branches)
+        branch = union.branch_of(value)
         shown = self._shown(value[1] if isinstance(value, tuple) else value, branch.type)
         json_type = json_type_of(shown)
-        same = sum(each.json_type == json_type for each in branches)
+        same = union.count(json_type)
         is_not_finite = json_type != branch.json_type
-        is_like_a_tag = json_type == "object" and tagged(shown, branches) is not None
+        is_like_a_tag = json_type == "object" and union.tagged(shown) is not None
         if json_type != "number" and (same > 1 or (is_not_finite and same) or is_like_a_tag):
             return {branch.name: shown}
         return shown
@@ -71,7 +71,7 @@ class AvroJson:
     def _read(self, value: Any, schema: Any, path: str) -> Any:
         kind = self._resolved(schema)
         if isinstance(kind, list):
-            return self._read_of_union(value, self._branches(kind), path)
+            return self._read_of_union(value, self._union(kind), path)
         match kind["type"]:
             case "record" | "error":
                 return self._read_record(value, kind, path)
@@ -104,12 +104,12 @@ class AvroJson:
             each["type"] == "null" for each in map(self._resolved, kind if isinstance(kind, list) else [kind])
         )
 
-    def _read_of_union(self, value: Any, branches: list[Branch], path: str) -> Any:
-        branch = tagged(value, branches)
+    def _read_of_union(self, value: Any, union: Union, path: str) -> Any:
+        branch = union.tagged(value)
         if branch is not None:
             (value,) = value.values()
         else:
-            branch = chosen(value, branches, path)
+            branch = chosen(value, union.branches, path)
         return (branch.name, self._read(value, branch.type, path))
 
     # -- schemas -------------------------------------------------------------------------------
@@ -124,10 +124,10 @@ class AvroJson:
             schema = schema["type"]
         return schema
 
-    def _branches(self, union: list[Any]) -> list[Branch]:
-        if id(union) not in self._unions:
-            self._unions[id(union)] = [self._branch(each) for each in union]
-        return self._unions[id(union)]
+    def _union(self, branches: list[Any]) -> Union:
+        if id(branches) not in self._unions:
+            self._unions[id(branches)] = Union([self._branch(each) for each in branches])
+        return self._unions[id(branches)]
 
     def _branch(self, given: Any) -> Branch:
         kind = self._resolved(given)

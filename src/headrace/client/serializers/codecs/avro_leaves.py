@@ -10,6 +10,8 @@ from typing import Any, Final
 from uuid import UUID
 
 NOT_FINITE: Final = {"nan", "inf", "-inf"}
+_EXACT: Final = 10**15  # a float has 15 digits of the number that was written
+_LARGEST_SCALE: Final = 10_000  # of a zero
 RANGES: Final = {"int": range(-(2**31), 2**31), "long": range(-(2**63), 2**63)}
 _JSON_TYPES: Final = {
     **dict.fromkeys(("int", "long", "float", "double"), "number"),
@@ -75,6 +77,8 @@ def read_leaf(value: Any, kind: Mapping[str, Any], path: str) -> Any:
     """Return JSON as a value of an Avro type that has no parts; Misfit if it is none."""
     logical, name = logical_type(kind), kind["type"]
     if logical == "decimal" and json_type_of(value) in {"string", "number"}:
+        if isinstance(value, float) and abs(value) * 10 ** kind.get("scale", 0) >= _EXACT:
+            raise Misfit(path, f"is {value}, which has lost digits: write such decimals as strings")
         return _read_decimal(str(value), kind, path)
     if logical and isinstance(value, str):
         return _read_logical(value, logical, path)
@@ -117,7 +121,7 @@ def _read_decimal(text: str, kind: Mapping[str, Any], path: str) -> Decimal:
     if (
         not found.is_finite()
         or -int(found.as_tuple().exponent) > scale
-        or (found and found.adjusted() >= precision - scale)
+        or found.adjusted() >= (precision - scale if found else _LARGEST_SCALE)
     ):
         raise Misfit(
             path,

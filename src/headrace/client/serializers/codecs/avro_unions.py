@@ -1,6 +1,7 @@
 """Which branch of an Avro union a value is of, by its JSON type and by the name that it may have. Pure."""
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -42,20 +43,43 @@ _READ_AS: Final[Mapping[type, Callable[[str, str], bool]]] = {
 """For each type of Python, whether fastavro returns it for an Avro type that has no name."""
 
 
-def branch_of(value: Any, branches: list[Branch]) -> Branch:
-    """Return a branch that fastavro may have read a value of."""
-    if isinstance(value, tuple):
-        return next(each for each in branches if each.name == value[0])
-    fits = _READ_AS[type(value)]
-    return next(each for each in branches if fits(each.type["type"], logical_type(each.type)))
+_NAMED: Final = {"record", "error", "enum", "fixed"}
+"""Types whose values fastavro returns with their names."""
 
 
-def tagged(value: Any, branches: list[Branch]) -> Branch | None:
-    """Return the branch that a value names as {"string": "x"}; None if it names none."""
-    if not isinstance(value, dict) or len(value) != 1:
-        return None
-    (name,) = value
-    return next((each for each in branches if each.name == name and name != "null"), None)
+class Union:
+    """The branches of a union; finding the branch of a value takes no longer if there are many."""
+
+    def __init__(self, branches: list[Branch]) -> None:
+        self.branches = branches
+        self._by_name = {each.name: each for each in branches}
+        self._json_types = Counter(each.json_type for each in branches)
+        self._unnamed = [each for each in branches if each.type["type"] not in _NAMED]
+        self._read_as: dict[type, list[Branch]] = {}
+
+    def branch_of(self, value: Any) -> Branch:
+        """Return a branch that fastavro may have read a value of."""
+        if isinstance(value, tuple):
+            return self._by_name[value[0]]
+        fitting = self._read_as.get(type(value))
+        if fitting is None:
+            fits = _READ_AS[type(value)]
+            fitting = [each for each in self._unnamed if fits(each.type["type"], logical_type(each.type))]
+            self._read_as[type(value)] = fitting
+        if isinstance(value, time) and value.microsecond % 1000:
+            return next(each for each in fitting if logical_type(each.type) == "time-micros")
+        return fitting[0]
+
+    def tagged(self, value: Any) -> Branch | None:
+        """Return the branch that a value names as {"string": "x"}; None if it names none."""
+        if not isinstance(value, dict) or len(value) != 1:
+            return None
+        (name,) = value
+        return self._by_name.get(name) if name != "null" else None
+
+    def count(self, json_type: str) -> int:
+        """Return how many branches have values of a JSON type."""
+        return self._json_types[json_type]
 
 
 def chosen(value: Any, branches: list[Branch], path: str) -> Branch:
@@ -64,6 +88,7 @@ def chosen(value: Any, branches: list[Branch], path: str) -> Branch:
     fitting = [each for each in branches if each.json_type == json_type]
     if json_type == "number":
         fitting = _numbers(value, fitting or [each for each in branches if each.type["type"] in RANGES])
+        fitting = fitting or [each for each in branches if logical_type(each.type) == "decimal"]
     elif json_type == "string":
         fitting = [
             each for each in fitting if each.name == "string" and not logical_type(each.type)

@@ -26,8 +26,10 @@ function parsed(text) {
 function exactly(text) {
   const value = parsed(text);
   const outside = text.replace(/"(?:[^"\\]|\\.)*"/g, "");
-  for (const [number] of outside.matchAll(/(?<![\d.eE+-])-?\d+(?![\d.eE])/g)) {
-    if (!Number.isSafeInteger(Number(number))) {
+  for (const [number] of outside.matchAll(/-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g)) {
+    const digits = number.replace(/[eE].*/, "").replace(/\D/g, "").replace(/^0+|0+$/g, "");
+    const isExact = /^-?\d+$/.test(number) ? Number.isSafeInteger(Number(number)) : digits.length <= 15;
+    if (!isExact) {
       throw new Error(`the browser would round ${number}: produce it with \`headrace produce\``);
     }
   }

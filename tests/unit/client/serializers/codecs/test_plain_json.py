@@ -160,6 +160,11 @@ def test_any_avro_value_is_equal_after_it_was_printed_as_json(data: st.DataObjec
     assert read(schema, again) == read(schema, written.getvalue()), printed
 
 
+DECIMAL = logical("bytes", "decimal", precision=6, scale=2)
+FIXED_DECIMAL = {"name": "D", "size": 4, **logical("fixed", "decimal", precision=6, scale=2)}
+TIME_MILLIS, TIME_MICROS = logical("int", "time-millis"), logical("long", "time-micros")
+
+
 @pytest.mark.parametrize(
     ("schema", "value", "shown"),
     [
@@ -178,6 +183,8 @@ def test_any_avro_value_is_equal_after_it_was_printed_as_json(data: st.DataObjec
         (["string", "double"], "inf", "inf"),
         (["string", {"type": "map", "values": "string"}], {"string": "x"}, {"map": {"string": "x"}}),
         (["string", {"type": "map", "values": "string"}], {"a": "x"}, {"a": "x"}),
+        ([TIME_MILLIS, TIME_MICROS], ("long", time(1, 2, 3, 4)), {"long": "01:02:03.000004"}),
+        ([FIXED_DECIMAL, DECIMAL], ("bytes", Decimal("1.50")), {"bytes": "1.50"}),
     ],
 )
 def test_avro_is_plain_json_and_names_a_branch_only_where_that_is_needed(
@@ -201,7 +208,10 @@ MILLIS = logical("long", "timestamp-millis")
     [
         (MILLIS, 1767323045000, "2026-01-02T03:04:05Z"),
         (["null", MILLIS], {"long": 1767323045000}, "2026-01-02T04:04:05+01:00"),
-        (logical("bytes", "decimal", precision=6, scale=2), 1.5, "1.50"),
+        (DECIMAL, 1.5, "1.50"),
+        (["null", DECIMAL], 1.5, "1.50"),
+        (["null", DECIMAL], 15, "15"),
+        (logical("bytes", "decimal", precision=20, scale=2), 123456789012345678, "123456789012345678.00"),
         (["null", "string"], {"string": "x"}, "x"),
         ([ONE, OTHER], {"b": 1}, {"Other": {"b": 1}}),
         (["float", "double"], 1.1, {"double": 1.1}),
@@ -230,6 +240,12 @@ def test_what_a_person_types_is_understood(schema: Any, value: Any, equal: Any) 
         ),
         (logical("bytes", "decimal", precision=4, scale=2), "1e999999999", "with 4 digits, 2 of them"),
         (logical("bytes", "decimal", precision=4, scale=2), "NaN", "with 4 digits, 2 of them"),
+        (DECIMAL, "0e99999999", "with 6 digits, 2 of them"),
+        (
+            logical("bytes", "decimal", precision=20, scale=2),
+            123456789012345678.91,
+            "is 1.2345678901234568e+17, which has lost digits: write such decimals as strings",
+        ),
         (logical("string", "uuid"), "7", "is '7', expected uuid"),
         ("int", 2**31, "is 2147483648, which is outside of int"),
         ("boolean", 1, "is a number, expected boolean"),
