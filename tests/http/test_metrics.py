@@ -51,7 +51,7 @@ def write_and_read(bootstrap: str, topic: str = "orders", group: str = "billing"
 
 
 def report(bootstrap: str) -> None:
-    """Write what the queries of a pipeline would, and something that none would."""
+    """Write what the queries of a pipeline would, and what none would."""
     now_ms = int(time.time() * 1000)
     events = [
         Progress(pipeline="trucks", query="trucks.speeds", event="batch", at_ms=now_ms, lag=7, rows=30),
@@ -60,7 +60,9 @@ def report(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for each in events:
         producer.produce(TOPIC, each.encode(), each.query)
-    producer.produce(TOPIC, b"not progress")
+    for strange in (b"not progress", b'{"pipeline": "p\\ud800", "query": "q", "event": "batch", "at_ms": 1}'):
+        producer.produce(TOPIC, strange)
+    producer.produce(TOPIC, events[0].encode().replace(b'"late_rows":0', b'"late_rows":"x"'))
     assert producer.flush(30) == 0
 
 

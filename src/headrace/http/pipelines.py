@@ -4,6 +4,7 @@ What is kept is bounded, and dropped if the topic has been recreated. Any client
 records that no pipeline would write are skipped.
 """
 
+import json
 import math
 import time
 from collections import OrderedDict, deque
@@ -23,6 +24,10 @@ STEP_S: Final = 0.2
 READ_S: Final = 5.0  # for one call; the next one continues
 MAX_READ: Final = 50_000  # records of one call
 MAX_QUERIES: Final = 1_000
+MAX_EXPECTATIONS: Final = 100  # of a query
+MAX_NAME: Final = 500  # characters
+MAX_RECORD_BYTES: Final = 256 * 1024
+MAX_KEPT_BYTES: Final = 64 * 1024 * 1024  # of all records
 
 _TEXTS: Final = ("pipeline", "query", "event", "watermark", "error", "shared")
 _COUNTS: Final = (
@@ -35,7 +40,9 @@ _COUNTS: Final = (
     "state_rows",
     "state_bytes",
     "restarts",
+    "late_rows",
 )
+_SURROGATE: Final = rb"\ud"
 _RATES: Final = ("rows_per_s", "written_per_s")
 
 
@@ -47,7 +54,10 @@ class Totals:
 
     def add(self, progress: Progress) -> None:
         key = (progress.pipeline, progress.query)
-        self._queries.setdefault(key, Figures(progress.query)).add(progress)
+        figures = self._queries.setdefault(key, Figures(progress.query))
+        figures.add(progress)
+        for name in list(figures.broken)[MAX_EXPECTATIONS:]:
+            del figures.broken[name]
         self._queries.move_to_end(key)
         if len(self._queries) > MAX_QUERIES:
             self._queries.popitem(last=False)
@@ -70,7 +80,8 @@ class Pipelines:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._lock = Lock()
-        self._known: deque[Progress] = deque(maxlen=TAIL)
+        self._known: deque[tuple[Progress, int]] = deque()  # with the number of bytes
+        self._kept_bytes = 0
         self._totals = Totals()
         self._positions: dict[int, int] = {}
 
@@ -78,7 +89,7 @@ class Pipelines:
         """Return the newest records of progress, oldest first; none if no pipeline has run on the cluster."""
         with self._lock:
             self._update()
-            return list(self._known)
+            return [progress for progress, _ in self._known]
 
     def totals(self, now_ms: int) -> dict[str, list[Figures]]:
         """Return the totals of the queries of each pipeline, since each query was started last."""
@@ -101,24 +112,35 @@ class Pipelines:
             while not follower.at_end and taken < MAX_READ and time.monotonic() < deadline_s:
                 records = follower.step(STEP_S)
                 taken += len(records)
-                self._add(each for each in map(read, records) if each is not None)
-            self._positions = dict(follower.positions)
+                self._add(records)
+                self._positions = dict(follower.positions)
 
-    def _add(self, progress: Iterable[Progress]) -> None:
-        for each in progress:
-            self._known.append(each)
-            self._totals.add(each)
+    def _add(self, records: Iterable[Record]) -> None:
+        for each in records:
+            progress = read(each)
+            if progress is not None:
+                self._totals.add(progress)
+                self._known.append((replace(progress, graph=()), len(each.value or b"")))
+                self._kept_bytes += self._known[-1][1]
+        while len(self._known) > TAIL or self._kept_bytes > MAX_KEPT_BYTES:
+            self._kept_bytes -= self._known.popleft()[1]
 
     def _forget(self) -> None:
         self._known.clear()
+        self._kept_bytes = 0
         self._totals.clear()
         self._positions.clear()
 
 
 def read(record: Record) -> Progress | None:
     """Return the progress in a record; None if no pipeline of this version has written it."""
+    value = record.value or b""
+    if len(value) > MAX_RECORD_BYTES:
+        return None
     try:
-        progress = Progress.decode(record.value or b"")
+        progress = Progress.decode(value)
+        if _SURROGATE in value.lower():  # half of a pair is no text
+            json.dumps(json.loads(value), ensure_ascii=False).encode()
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     return progress if _is_valid(progress) else None
@@ -134,7 +156,8 @@ def _is_valid(progress: Progress) -> bool:
         and isinstance(progress.broken, dict)
         and all(map(_are_counts, progress.broken.values()))
         and isinstance(progress.graph, list | tuple)
-        and bool(progress.pipeline)
+        and 0 < len(progress.pipeline) <= MAX_NAME
+        and len(progress.query) <= MAX_NAME
     )
 
 

@@ -1,11 +1,15 @@
 """What the gateway keeps of the topic of pipelines: totals, and nothing that no pipeline would write."""
 
 import json
+from dataclasses import replace
+from typing import ClassVar, Self
 
 import pytest
 
+from headrace.client.errors import Unreachable
 from headrace.client.records.one_by_one import Record
-from headrace.http.pipelines import MAX_QUERIES, Totals, read
+from headrace.http import pipelines
+from headrace.http.pipelines import MAX_EXPECTATIONS, MAX_QUERIES, MAX_RECORD_BYTES, Pipelines, Totals, read
 from headrace.pipeline.progress import RETENTION_MS, Progress
 
 SOUND = Progress(pipeline="trucks", query="trucks.archive", event="batch", at_ms=1, lags={"orders-0": 3})
@@ -13,6 +17,8 @@ SOUND = Progress(pipeline="trucks", query="trucks.archive", event="batch", at_ms
 
 def test_what_a_pipeline_says_is_read() -> None:
     assert read(Record(value=SOUND.encode())) == SOUND
+    smile = replace(SOUND, error="\U0001f600")  # a pair of surrogates in JSON
+    assert read(Record(value=smile.encode())) == smile
 
 
 @pytest.mark.parametrize(
@@ -37,6 +43,12 @@ def test_what_a_pipeline_says_is_read() -> None:
         {"broken": ["orders"]},
         {"broken": {"orders": 3}},
         {"broken": {"orders": {"has an id": "many"}}},
+        {"broken": {"orders": {"\ud800": 1}}},
+        {"late_rows": "x"},
+        {"pipeline": "p\ud800"},
+        {"pipeline": "p" * 501},
+        {"query": "q" * 501},
+        {"error": "e" * MAX_RECORD_BYTES},
     ],
 )
 def test_a_record_with_something_else_in_it_is_passed_over(change: dict[str, object]) -> None:
@@ -101,3 +113,48 @@ def test_what_is_returned_does_not_change() -> None:
     ((before,),) = totals.by_pipeline(now_ms=2).values()
     totals.add(event("trucks.speeds", rows=5))
     assert before.rows == 5
+
+
+def test_the_expectations_of_a_query_are_bounded() -> None:
+    totals = Totals()
+    for number in range(2 * MAX_EXPECTATIONS):
+        totals.add(replace(event("trucks.speeds"), broken={"orders": {f"rule {number}": 1}}))
+    ((found,),) = totals.by_pipeline(now_ms=2).values()
+    assert list(found.broken) == [f"orders: rule {number}" for number in range(MAX_EXPECTATIONS)]
+
+
+class OneRecordAtATime:
+    """A follower of four records, whose third step fails once."""
+
+    failures = 0
+    ends: ClassVar = {0: 4}
+
+    def __init__(self, *_: object, positions: dict[int, int]) -> None:
+        self.positions = {0: positions.get(0, 0)}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @property
+    def at_end(self) -> bool:
+        return self.positions[0] == 4
+
+    def step(self, _timeout_s: float) -> list[Record]:
+        if self.positions[0] == 2 and not OneRecordAtATime.failures:
+            OneRecordAtATime.failures += 1
+            raise Unreachable("gone")
+        self.positions[0] += 1
+        return [Record(value=event("trucks.speeds", rows=10).encode())]
+
+
+def test_records_are_counted_once_although_a_read_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipelines, "Follower", OneRecordAtATime)
+    known = Pipelines("nowhere:1")
+    with pytest.raises(Unreachable):
+        known.totals(now_ms=2)
+    ((found,),) = known.totals(now_ms=2).values()
+    assert found.rows == 40
+    assert len(known.progress()) == 4

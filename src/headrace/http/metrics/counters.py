@@ -60,6 +60,9 @@ class InBackground(Generic[Value]):
         except ClientError as error:
             self._complain(str(error))
             return None
+        except Exception:
+            logger.exception("no metrics of %s", self._what)  # the others are returned all the same
+            return None
         self._complaint = ""
         return found
 

@@ -41,13 +41,13 @@ def of_pipelines(pipelines: Mapping[str, Sequence[Figures]], now_ms: int) -> Ite
     )
     yield gauge(
         "headrace_pipeline_query_restarts",
-        "Restarts of the query since the pipeline was started.",
+        "Restarts of the query since the pipeline was started, as far back as the last 20,000 reports.",
         _QUERY,
         [(labels, each.restarts) for labels, each in queries],
     )
     yield gauge(
         "headrace_pipeline_query_broken_rows",
-        "Rows that broke an expectation since the query was started.",
+        "Rows that broke an expectation since the query was started, in the last 20,000 reports.",
         (*_QUERY, "expectation"),
         [((*labels, name), rows) for labels, each in queries for name, rows in each.broken.items()],
     )
