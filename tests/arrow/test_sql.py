@@ -158,7 +158,7 @@ def run(
 ) -> list[Any]:
     topics = Topics(
         ConnectionSettings(bootstrap),
-        registry,
+        lambda: registry,
         decode="auto",
         on_error="fail",
         progress=lambda _done, _label: None,
@@ -199,6 +199,23 @@ def test_values_that_are_not_text_are_named(headrace: Command) -> None:
     }
     raw = headrace("sql", f'select value from "{topic}"', "--decode", "bytes", "--json")
     assert raw.json == {"value": {"base64": "/w=="}}
+
+
+def test_a_query_without_topics_needs_no_cluster(tmp_path: Path) -> None:
+    nowhere = Command("127.0.0.1:1")
+    (tmp_path / "prices.csv").write_text("item,price\ntea,2\n")
+    assert nowhere("sql", "select 1 as one", "--json").json == {"one": 1}
+    assert nowhere("sql", f"select item from '{tmp_path}/prices.csv'", "--json").json == {"item": "tea"}
+    assert "no broker answers at 127.0.0.1:1" in nowhere("sql", "select * from orders").complaint
+
+
+def test_values_of_several_types_are_printed(headrace: Command, tmp_path: Path) -> None:
+    assert headrace("sql", "select union_value(a := 1) as it", "--json").json == {"it": 1}
+    complaint = headrace(
+        "sql", "select union_value(a := 1) as it", "-o", str(tmp_path / "it.parquet")
+    ).complaint
+    assert complaint.startswith("The rows cannot be written as Parquet: ")
+    assert list(tmp_path.iterdir()) == []
 
 
 # DuckDB returns the first row of the second query only when it has all of them.

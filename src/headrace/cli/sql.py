@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -74,10 +75,14 @@ def sql(
         from headrace.sql.tables import Topics, connected  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(str(error)) from error
-    session.connection.check()
     with connected() as connection, _ended_by_ctrl_c(), bar("reading", 1.0) as advance:
-        registry = registry_of_records(session) if decode in {"auto", "registry"} else None
-        topics = Topics(session.connection, registry, decode=decode, on_error=on_error, progress=advance)
+        topics = Topics(
+            session.connection,
+            partial(registry_of_records, session),
+            decode=decode,
+            on_error=on_error,
+            progress=advance,
+        )
         with topics.errors():
             rows = topics.query(connection, query)
             if limit is not None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.arrow.parallel import in_threads
+from headrace.sql.tables import QueryRefused
 
 BATCH_ROWS: Final = 10_000
 _LONGEST: Final = 200  # characters of a cell of a table
@@ -42,12 +43,15 @@ def write(rows: "duckdb.DuckDBPyRelation", path: Path) -> int:
 
 
 def _write_parquet(rows: "duckdb.DuckDBPyRelation", file: IO[bytes]) -> int:
-    batches = _batches(rows)
+    schema, batches = _run(rows)
     written = 0
-    with pq.ParquetWriter(file, next(batches).schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            written += batch.num_rows
+    try:
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                written += batch.num_rows
+    except pa.ArrowNotImplementedError as error:
+        raise QueryRefused(f"The rows cannot be written as Parquet: {error}") from error
     return written
 
 
@@ -72,7 +76,8 @@ def _lines(rows: "duckdb.DuckDBPyRelation", *, as_csv: bool) -> Iterator[tuple[i
     names = rows.columns
     if as_csv:
         yield 0, _csv([names])
-    for batch in _batches(rows):
+    _, batches = _run(rows)
+    for batch in batches:
         cells = _cells(batch)
         if as_csv:
             yield batch.num_rows, _csv([[_text(cell) for cell in row] for row in cells])
@@ -84,23 +89,25 @@ def _lines(rows: "duckdb.DuckDBPyRelation", *, as_csv: bool) -> Iterator[tuple[i
             yield batch.num_rows, "".join(f"{line}\n" for line in lines).encode()
 
 
-def _batches(rows: "duckdb.DuckDBPyRelation") -> Iterator[pa.RecordBatch]:
-    """Run the query, and yield an empty batch, for its schema, and those of the rows.
+def _run(rows: "duckdb.DuckDBPyRelation") -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Run the query, and return its schema and its batches.
 
     It runs in a thread, because neither DuckDB nor pyarrow notices Ctrl-C before the next batch.
     """
 
-    def run() -> Iterator[pa.RecordBatch]:
+    def work() -> Iterator[pa.Schema | pa.RecordBatch]:
         reader = rows.to_arrow_reader(BATCH_ROWS)
-        yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+        yield reader.schema
         yield from reader
 
-    return in_threads([run], 1)
+    found = in_threads([work], 1)
+    return next(found), found
 
 
 def load(rows: "duckdb.DuckDBPyRelation") -> pa.Table:
     """Return all rows."""
-    return pa.Table.from_batches(_batches(rows))
+    schema, batches = _run(rows)
+    return pa.Table.from_batches(batches, schema)
 
 
 def _cells(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[Any, ...]]:

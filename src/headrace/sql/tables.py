@@ -4,7 +4,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from types import FrameType
 from typing import Any, Final
 
@@ -49,15 +49,18 @@ class Topics:
     def __init__(
         self,
         connection: ConnectionSettings,
-        registry: RegistryClient | None,
+        registry: Callable[[], RegistryClient | None],
         *,
         decode: str,
         on_error: str,
         progress: Progress,
     ) -> None:
-        """`decode` is "auto", "registry", "text" or "bytes"; `registry` is None if the cluster has none."""
+        """`decode` is "auto", "registry", "text" or "bytes"; `registry` returns None if the cluster has none.
+
+        Nothing is asked of the cluster unless the query names a table that may be a topic.
+        """
         self._connection = connection
-        self._registry = registry
+        self._find_registry = registry
         self._decode = decode
         self._on_error = on_error
         self._on_progress = progress
@@ -86,9 +89,13 @@ class Topics:
         """Add a table for each name that is a topic; DuckDB knows others, such as files, or refuses them."""
         wanted = {name: ".".join(name) for name in names}
         valid = [topic for topic in wanted.values() if not why_no_topic(topic)]
+        if not valid:
+            self._others = list(wanted.values())
+            return
+        self._connection.check()
         cluster = Cluster(self._connection.bootstrap, self._connection.security, client_id=CLIENT_ID)
         try:
-            existing = cluster.topics(valid) if valid else {}
+            existing = cluster.topics(valid)
         finally:
             cluster.close()
         tables = {name: topic for name, topic in wanted.items() if topic in existing and len(name) <= 2}
@@ -101,6 +108,10 @@ class Topics:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(name[0])}")
             view = ".".join(map(_quoted, name))
             connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {source}")  # noqa: S608  both are quoted
+
+    @cached_property
+    def _registry(self) -> RegistryClient | None:
+        return self._find_registry() if self._decode in {"auto", REGISTRY} else None
 
     def _scan(self, topic: str) -> Scan:
         scan = partial(Scan, self._connection, (topic,), on_error=self._on_error)
