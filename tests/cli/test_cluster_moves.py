@@ -115,6 +115,23 @@ def test_a_throttle_is_in_force_until_all_have_arrived(headrace: Command) -> Non
     assert "leader.replication.throttled.rate" not in _settings(headrace, "broker", "1")
 
 
+def test_a_throttle_of_another_move_stays(headrace: Command) -> None:
+    for name in ("first", "second"):
+        headrace.ok("topic", "create", name, "--replicas", "1")
+        headrace.ok("cluster", "reassign", "--topic", name, "--to", "1", "--wait")
+    theirs = {f"{role}.replication.throttled.replicas": "0:1" for role in ("leader", "follower")}
+    rates = [f"{role}.replication.throttled.rate=70000" for role in ("leader", "follower")]
+    headrace.ok("config", "set", "topic", "first", *(f"{name}={value}" for name, value in theirs.items()))
+    headrace.ok("config", "set", "broker", "1", *rates)
+
+    headrace.ok("cluster", "reassign", "--topic", "second", "--to", "2", "--throttle", "500000", "--wait")
+    assert _settings(headrace, "topic", "first") == theirs
+    assert _settings(headrace, "topic", "second") == {}
+    assert _settings(headrace, "broker", "1")["leader.replication.throttled.rate"] == "70000"
+    headrace.ok("config", "unset", "topic", "first", *theirs)
+    headrace.ok("config", "unset", "broker", "1", *(each.partition("=")[0] for each in rates))
+
+
 def test_a_broker_is_drained_under_load_and_nothing_is_left_on_it(tmp_path: Path) -> None:
     with ClusterProcess(tmp_path, arguments=["--racks", "a,b,b"]) as cluster:
         headrace = Command(cluster.bootstrap)

@@ -16,7 +16,6 @@ from headrace.cli.session import Session, confirm, existing_file, options, parti
 from headrace.client.cluster.cluster import Election
 from headrace.client.cluster.moves import Move, Reassignment, plan_of, read_plan
 from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState
-from headrace.client.cluster.throttle import throttled
 from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
 
@@ -428,8 +427,7 @@ def _throttled(session: Session, moves: Sequence[Move], rate: int | None, *, wai
         return
     if not wait:
         raise click.UsageError("--throttle needs --wait: the throttle is lifted when all have moved.")
-    before = session.cluster.check(moves)
-    with throttled(session.admin, session.cluster.brokers(), moves, before, rate=rate):
+    with session.cluster.throttled(moves, rate):
         yield
 
 

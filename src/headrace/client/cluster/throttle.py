@@ -1,92 +1,164 @@
-"""The replication throttle of reassignments: settings that are set while partitions move."""
+"""The replication throttle of reassignments: settings of topics and brokers while partitions move.
+
+What serves clients, and replicas that are in sync, is not slowed down.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
-from headrace.client.admin.admin import Admin
 from headrace.client.cluster.moves import Move
+from headrace.client.errors import ClientError, Unreachable, raise_for
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
 from headrace.client.wire.requests import BROKER, TOPIC, Node, describe_configs_request
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
+from headrace.protocol.schema.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 FROM, TO = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
-_TOPICS_AT_A_TIME: Final = 1_000
-_DEFAULT: Final = 5  # the source of a setting that nobody has set
+_ALL: Final = "*"
+_EVERY_BROKER: Final = ""  # the resource name that stands for all brokers
+_AT_A_TIME: Final = 500  # topics of a request
+_ANSWER_S: Final = 35.0
+_SET, _DELETE, _APPEND, _SUBTRACT = range(4)  # operations of IncrementalAlterConfigs
+_ALL_BROKERS, _DEFAULT = 3, 5  # sources of settings: set for all brokers, set by nobody
+
+Change = tuple[str, int, str | None]  # a setting, the operation, and the value
+Settings = Mapping[str, Mapping[str, str]]  # of each topic or broker, by its name
+
+
+class ReplicationThrottle:
+    """The throttle of some moves: `rate` bytes a second on every broker."""
+
+    def __init__(
+        self,
+        brokers: Brokers,
+        moves: Sequence[Move],
+        before: Mapping[TopicPartition, Sequence[int]],
+        rate: int,
+    ) -> None:
+        self._brokers = brokers
+        self._replicas = throttled_replicas(moves, before)
+        self._rate = rate
+        self._rates_before: Settings = {}
+
+    def set(self) -> None:
+        """Throttle the moves, or nothing if that fails; replicas that are throttled already stay so."""
+        if not self._replicas:
+            return  # nothing is copied
+        nodes = self._brokers.nodes()
+        self._rates_before = _read_rates(self._brokers, nodes)
+        try:
+            _alter_topics(self._brokers, self._changes(_APPEND))
+            for node in nodes:
+                _alter_broker(self._brokers, node, [(name, _SET, str(self._rate)) for name in RATES])
+        except ClientError:
+            with suppress(ClientError):
+                self.lift()
+            raise
+
+    def lift(self) -> None:
+        """Undo it; the rates stay if other replicas are throttled: somebody else moves them."""
+        if not self._replicas:
+            return
+        _alter_topics(self._brokers, self._changes(_SUBTRACT))
+        left = read_throttled_replicas(self._brokers, self._replicas)
+        done = {topic: [FROM, TO] for topic in self._replicas if not any(left.get(topic, {}).values())}
+        _alter_topics(self._brokers, {topic: _deleted(names) for topic, names in done.items()})
+        others = read_throttled_topics(self._brokers)
+        for node in self._brokers.nodes():
+            before = self._rates_before.get(str(node.id), {})
+            if before:
+                _alter_broker(self._brokers, node, [(name, _SET, rate) for name, rate in before.items()])
+            elif not others:
+                _alter_broker(self._brokers, node, _deleted(RATES))
+
+    def _changes(self, operation: int) -> dict[str, list[Change]]:
+        """Return the changes of topics; one whose replicas are all throttled needs none."""
+        present = read_throttled_replicas(self._brokers, self._replicas)
+        return {
+            topic: [
+                (name, operation, replicas)
+                for name, replicas in settings.items()
+                if present.get(topic, {}).get(name) != _ALL
+            ]
+            for topic, settings in self._replicas.items()
+        }
 
 
 @contextmanager
-def throttled(
-    admin: Admin,
-    brokers: Sequence[int],
-    moves: Sequence[Move],
-    before: Mapping[TopicPartition, Sequence[int]],
-    rate: int,
-) -> Iterator[None]:
-    """Limit every broker to `rate` bytes a second for these moves, while the block runs."""
-    topics = set_throttle(admin, brokers, moves, before, rate)
+def throttled(throttle: ReplicationThrottle) -> Iterator[None]:
+    """Throttle moves while the block runs."""
+    throttle.set()
     try:
         yield
     finally:
-        lift_throttle(admin, brokers, topics)
+        throttle.lift()
 
 
-def set_throttle(
-    admin: Admin,
-    brokers: Sequence[int],
-    moves: Sequence[Move],
-    before: Mapping[TopicPartition, Sequence[int]],
-    rate: int,
-) -> list[str]:
-    """Limit every broker to `rate` bytes a second for these moves; return the topics that are throttled.
+def remove_throttle(brokers: Brokers) -> None:
+    """Unset the rates of all brokers and the throttled replicas of all topics, whoever has set them.
 
-    What serves clients, and replicas that are in sync, is not slowed down. Replicas that are throttled
-    already, by a move that is in progress, stay so.
+    Unreachable names brokers whose rates may remain; everything else is unset then, too.
     """
-    topics = throttled_replicas(moves, before)
-    for topic, settings in topics.items():
-        present = {each.name: each.value or "" for each in admin.topic_configs(topic)}
-        sets = {name: merged(present.get(name, ""), replicas) for name, replicas in settings.items()}
-        admin.alter_topic_configs(topic, sets=sets)
-    for broker_id in brokers:
-        admin.alter_broker_configs(broker_id, sets=dict.fromkeys(RATES, str(rate)))
-    return list(topics)
-
-
-def lift_throttle(admin: Admin, brokers: Iterable[int], topics: Iterable[str]) -> None:
-    """Unset the throttle of these brokers and topics."""
-    for broker_id in brokers:
-        admin.alter_broker_configs(broker_id, sets={}, unsets=RATES)
-    for topic in topics:
-        admin.alter_topic_configs(topic, sets={}, unsets=(FROM, TO))
+    metadata = brokers.metadata()
+    nodes = brokers.nodes()
+    for_all = _read_rates(brokers, nodes, _ALL_BROKERS)
+    _alter_topics(brokers, {topic: _deleted((FROM, TO)) for topic in read_throttled_topics(brokers)})
+    if for_all:
+        _alter(brokers, None, BROKER, {_EVERY_BROKER: _deleted(RATES)})
+    known = {each for topic in metadata.topics for part in topic.partitions for each in part.replica_nodes}
+    left = known - {node.id for node in nodes}
+    for node in nodes:
+        try:
+            _alter_broker(brokers, node, _deleted(RATES))
+        except Unreachable:
+            left.add(node.id)
+    if left:
+        names = ", ".join(map(str, sorted(left)))
+        raise Unreachable(f"broker {names} does not answer: if it has a throttle, that remains")
 
 
 def read_rates(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, int]:
     """Return the throttles of those nodes that have one, in bytes a second: the lower of the two rates."""
-    reads = {node: partial(_ask_rates, node.id) for node in nodes}
-    answers = {node.id: answer for node, answer in brokers.each(reads).items()}
-    rates = {
-        broker_id: [int(value) for value in _values(answer).get(str(broker_id), {}).values()]
-        for broker_id, answer in sorted(answers.items())
-        if not isinstance(answer, NoAnswer)
-    }
-    return {broker_id: min(known) for broker_id, known in rates.items() if known}
+    found = _read_rates(brokers, nodes)
+    return {int(broker): min(map(int, rates.values())) for broker, rates in sorted(found.items()) if rates}
 
 
 def read_throttled_topics(brokers: Brokers) -> list[str]:
     """Return the topics with throttled replicas."""
     names = [each.name for each in brokers.metadata().topics if each.name]
-    found: list[str] = []
-    for start in range(0, len(names), _TOPICS_AT_A_TIME):
-        request = describe_configs_request(TOPIC, names[start : start + _TOPICS_AT_A_TIME], (FROM, TO))
-        found += [name for name, values in _values(brokers.any(request)).items() if values]
+    return [topic for topic, settings in read_throttled_replicas(brokers, names).items() if settings]
+
+
+def read_throttled_replicas(brokers: Brokers, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the throttled replicas of each topic, by the two settings."""
+    names, found = list(topics), dict[str, dict[str, str]]()
+    for start in range(0, len(names), _AT_A_TIME):
+        found |= _values(
+            brokers.any(describe_configs_request(TOPIC, names[start : start + _AT_A_TIME], (FROM, TO)))
+        )
     return found
+
+
+def _read_rates(brokers: Brokers, nodes: Iterable[Node], source: int | None = None) -> Settings:
+    """Return the rates of nodes that answer and have some, by their ids; with `source` only such ones."""
+    reads = {node: partial(_ask_rates, node.id) for node in nodes}
+    found: dict[str, dict[str, str]] = {}
+    for answer in brokers.each(reads).values():
+        if not isinstance(answer, NoAnswer):
+            found |= _values(answer, source)
+    return {broker: rates for broker, rates in found.items() if rates}
 
 
 def _ask_rates(broker_id: int, connection: Connection) -> DescribeConfigsResponse:
@@ -94,21 +166,60 @@ def _ask_rates(broker_id: int, connection: Connection) -> DescribeConfigsRespons
     return found
 
 
-def _values(answer: DescribeConfigsResponse) -> dict[str, dict[str, str]]:
+def _values(answer: DescribeConfigsResponse, source: int | None = None) -> dict[str, dict[str, str]]:
     """Return the settings that somebody has set, of each resource that may be described."""
     return {
         result.resource_name: {
-            each.name: each.value for each in result.configs if each.value and each.config_source != _DEFAULT
+            each.name: each.value
+            for each in result.configs
+            if each.value and each.config_source != _DEFAULT and source in {None, each.config_source}
         }
         for result in answer.results
         if result.error_code == ErrorCode.NONE
     }
 
 
-def merged(present: str, more: str) -> str:
-    """Return two lists of throttled replicas as one; `*` is all. Pure."""
-    parts = [*present.split(","), *more.split(",")]
-    return "*" if "*" in parts else ",".join(dict.fromkeys(each for each in parts if each))
+def _deleted(names: Iterable[str]) -> list[Change]:
+    return [(name, _DELETE, None) for name in names]
+
+
+def _alter_topics(brokers: Brokers, changes: Mapping[str, Sequence[Change]]) -> None:
+    topics = [(topic, some) for topic, some in changes.items() if some]
+    for start in range(0, len(topics), _AT_A_TIME):
+        _alter(brokers, None, TOPIC, dict(topics[start : start + _AT_A_TIME]))
+
+
+def _alter_broker(brokers: Brokers, node: Node, changes: Sequence[Change]) -> None:
+    try:
+        _alter(brokers, node, BROKER, {str(node.id): changes})
+    except NoAnswer as error:
+        raise Unreachable(f"broker {node.id} does not answer: {error}") from error
+
+
+def _alter(
+    brokers: Brokers, node: Node | None, resource_type: int, changes: Mapping[str, Sequence[Change]]
+) -> None:
+    resources = [
+        AlterConfigsResource(
+            resource_type=resource_type,
+            resource_name=name,
+            configs=[
+                AlterableConfig(name=setting, config_operation=operation, value=value)
+                for setting, operation, value in some
+            ],
+        )
+        for name, some in changes.items()
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
+    answer: IncrementalAlterConfigsResponse = (
+        brokers.any(request, answer_s=_ANSWER_S)
+        if node is None
+        else brokers.at(node.address, request, answer_s=_ANSWER_S)
+    )
+    for each in answer.responses:
+        if each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # it was deleted meanwhile
+            what = each.resource_name if resource_type == TOPIC else f"broker {each.resource_name}"
+            raise_for(each.error_code, each.error_message, what)
 
 
 def throttled_replicas(

@@ -9,7 +9,7 @@ from pydantic import Field
 from headrace.client.cluster.cluster import Cluster, Election
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.status import Broker, PartitionState
-from headrace.client.cluster.throttle import lift_throttle, read_rates, read_throttled_topics, set_throttle
+from headrace.client.cluster.throttle import ReplicationThrottle, read_rates, remove_throttle
 from headrace.client.errors import ClientError
 from headrace.http.gateway.bodies import PARTITIONS, Body, BrokerId, Index, Name, NodeName
 from headrace.http.problems import answers
@@ -172,9 +172,15 @@ def reassign(body: ReassignBody, reach: ReachDep) -> list[Moved]:
     if len({move.topic_partition for move in moves}) != len(moves):
         raise ClientError("a partition is named twice")
     with reach.cluster() as client:
-        if body.throttle is not None and not body.dry_run:
-            set_throttle(reach.admin, client.brokers(), moves, client.check(moves), body.throttle)
-        return _moved(client, moves, dry_run=body.dry_run)
+        if body.throttle is None or body.dry_run:
+            return _moved(client, moves, dry_run=body.dry_run)
+        throttle = ReplicationThrottle(reach.brokers, moves, client.check(moves), body.throttle)
+        throttle.set()
+        try:
+            return _moved(client, moves, dry_run=False)
+        except ClientError:
+            throttle.lift()
+            raise
 
 
 class CancelBody(SelectionBody):
@@ -201,17 +207,16 @@ class Throttle:
 
 
 @router.get("/reassignments/throttle", summary="Get the replication throttle")
-def throttle(reach: ReachDep) -> list[Throttle]:
+def get_throttle(reach: ReachDep) -> list[Throttle]:
     """Return the brokers that throttle the copying of replicas, and to how many bytes per second."""
     rates = read_rates(reach.brokers, reach.brokers.nodes())
     return [Throttle(broker=broker, bytes_per_s=rate) for broker, rate in rates.items()]
 
 
 @router.delete("/reassignments/throttle", summary="Remove the replication throttle", status_code=204)
-def remove_throttle(reach: ReachDep) -> None:
+def delete_throttle(reach: ReachDep) -> None:
     """Unset the rates of all brokers, and the throttled replicas of all topics, whoever has set them."""
-    rates = read_rates(reach.brokers, reach.brokers.nodes())
-    lift_throttle(reach.admin, rates, read_throttled_topics(reach.brokers))
+    remove_throttle(reach.brokers)
 
 
 @router.post("/brokers/{broker_id}/drain", summary="Move all replicas off a broker")

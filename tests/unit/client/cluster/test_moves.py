@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headrace.client.cluster.moves import Move, Reassignment, plan_of, read_plan
-from headrace.client.cluster.throttle import merged, throttled_replicas
+from headrace.client.cluster.throttle import throttled_replicas
 from headrace.client.errors import ClientError
 
 
@@ -68,10 +68,3 @@ def test_replicas_that_are_there_send_and_those_that_come_fetch_at_the_rate() ->
             "follower.replication.throttled.replicas": "0:3,1:3",
         }
     }
-
-
-def test_throttled_replicas_are_added_to_those_that_are_throttled_already() -> None:
-    assert merged("", "0:1,0:2") == "0:1,0:2"
-    assert merged("0:1,1:3", "0:1,0:2") == "0:1,1:3,0:2"
-    assert merged("*", "0:1") == "*"
-    assert merged("0:1", "") == "0:1"
