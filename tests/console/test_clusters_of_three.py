@@ -107,7 +107,7 @@ def test_a_slow_move_is_shown_with_its_progress_and_cancelled(reader: Reader, th
         admin.alter_broker_configs(broker, sets={}, unsets=list(rates))
 
 
-def test_a_move_is_throttled_until_the_limit_is_removed(reader: Reader, three: ClusterProcess) -> None:
+def test_a_move_is_throttled_until_the_throttle_is_removed(reader: Reader, three: ClusterProcess) -> None:
     admin = Admin(three.bootstrap)
     admin.create_topic("limited", partitions=2, replicas=1)
     producer = Producer({"bootstrap.servers": three.bootstrap})
@@ -118,16 +118,16 @@ def test_a_move_is_throttled_until_the_limit_is_removed(reader: Reader, three: C
     page = reader.open("/ui/topics/limited/partitions")
     dialog = reader.dialog("Move partition 0")
     dialog.get_by_label("Replicas on brokers").fill(str(before % 3 + 1))
-    dialog.get_by_label("Copy at most").fill("0.01")
+    dialog.get_by_label("Replication throttle").fill("0.01")
     dialog.get_by_role("button", name="Move", exact=True).click()
     moves = page.locator("#moves")
-    expect(moves).to_contain_text("Copying is limited to 10.2 KiB per second on a broker.")
+    expect(moves).to_contain_text("Replication is throttled to 10.2 KiB/s per broker.")
     expect(moves).to_contain_text("0 of 1 move complete")
 
-    moves.get_by_role("button", name="Remove the limit").click()
-    page.get_by_role("dialog").get_by_role("button", name="Remove the limit").click()
+    moves.get_by_role("button", name="Remove the throttle").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove the throttle").click()
     expect(moves).to_contain_text("No partition is being moved")
-    expect(moves).not_to_contain_text("limited to")
+    expect(moves).not_to_contain_text("throttled to")
     assert replicas(three, "limited")[0] == (before % 3 + 1,)
     settings = [
         *admin.topic_configs("limited"),

@@ -165,8 +165,8 @@ def test_data_of_a_schema_that_is_missing_says_which(reader: Reader, bootstrap: 
     assert producer.flush(20) == 0
     page = reader.open("/ui/topics/empty-of-schemas/messages/0/0")
     told = page.locator("section", has=page.get_by_role("heading", name="Value"))
-    expect(told).to_contain_text("If its first bytes are a schema id, it is schema 99999")
-    expect(told).to_contain_text("the registry does not have it, or the data does not fit it")
+    expect(told).to_contain_text("The first bytes would be the id of schema 99999")
+    expect(told).to_contain_text("the registry has no such schema, or the data does not fit it")
     key = page.locator("section", has=page.get_by_role("heading", name="Key"))
     expect(key).not_to_contain_text("schema")
     assert page.request.delete(f"{reader.url}/api/v1/topics/empty-of-schemas").ok
@@ -182,7 +182,7 @@ def test_a_search_that_begins_after_the_end_says_so(reader: Reader) -> None:
 def test_a_filter_that_does_not_fit_says_why(reader: Reader) -> None:
     page = reader.open("/ui/topics/orders?filter=value.total+%2B+1+%3E+2")
     expect(page.locator("#told")).to_contain_text(
-        "does not fit every message: unsupported operation: double + int"
+        "could not be evaluated for some messages, for example: unsupported operation: double + int"
     )
 
 

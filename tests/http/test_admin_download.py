@@ -27,7 +27,9 @@ def test_an_expression_selects_messages(gateway: Asking, topic: str) -> None:
     newest = gateway.get(f"/api/v1/topics/{topic}/messages?last=10&filter={matching}")
     assert [each["value"]["n"] for each in newest["messages"]] == [3, 1]
     assert newest["scanned"]["messages"] == 6
-    assert newest["misfit"] == "no such overload: the operation is not defined for the given operand types"
+    assert (
+        newest["filter_error"] == "no such overload: the operation is not defined for the given operand types"
+    )
     by_key = quoted('key.startsWith("@")')  # five messages have no key
     assert gateway.values(topic, f"filter={by_key}") == ["=HYPERLINK(1)"]
     by_header = quoted('headers["h"] == "x" && key == "@key"')

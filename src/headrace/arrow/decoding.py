@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.client.errors import BadSetting
-from headrace.client.schemas.location import URL, discovered
+from headrace.client.schemas.location import URL, discovered, located
 from headrace.client.schemas.registry import Registry as RegistryClient
 from headrace.client.schemas.registry import RegistryError
 from headrace.client.wire.connection_settings import ConnectionSettings
@@ -51,10 +51,11 @@ class Registry:
 
     def schemas(self, connection: ConnectionSettings) -> Schemas:
         """Return the schemas of the registry, which may be that of the cluster."""
-        is_named = bool(dict(connection.registry).get(URL))
-        if given := self.url or (None if is_named else os.environ.get("HEADRACE_REGISTRY")):
-            return Schemas(given)
-        found = discovered(connection)
+        if self.url:
+            return Schemas(self.url)
+        settings = dict(connection.registry)
+        variable = None if settings.get(URL) else os.environ.get("HEADRACE_REGISTRY")
+        found = located(settings, connection, variable) or discovered(connection)
         context = found.context()
         return Schemas(
             RegistryClient(found.url, timeout_s=TIMEOUT_S, user_info=found.user_info, context=context)

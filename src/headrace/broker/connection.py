@@ -216,7 +216,8 @@ class Connection(asyncio.BufferedProtocol):
             self._connections.account_replies(self)
             self._close_if_done()
         except (ProtocolError, HangUp, AuthenticationFailed) as error:
-            logger.warning("closing the connection of %s: %s", self.address, error)
+            level = error.level if isinstance(error, HangUp) else logging.WARNING
+            logger.log(level, "closing the connection of %s: %s", self.address, error)
             self.close()
         except Exception:
             logger.exception("closing the connection of %s", self.address)

@@ -13,7 +13,7 @@ from headrace.coordinator.machine import CoordinatorMachine
 from headrace.coordinator.partitioner import partition_for
 from headrace.protocol.ids import TopicPartition
 
-MOVED_S: Final = 10.0  # in which clients of a coordinator that has moved learn where it is
+MOVED_S: Final = 10.0  # for which clients may still send requests to the previous coordinator
 
 Machine = TypeVar("Machine", bound=CoordinatorMachine[Any])
 
@@ -129,7 +129,7 @@ class CoordinatorRuntime(Generic[Machine]):
         return shard
 
     def has_just_moved(self, key: str) -> bool:
-        """Return whether `key` was coordinated here until a moment ago: its clients may not know better yet.
+        """Return whether `key` was coordinated here until a moment ago; clients may not know that yet.
 
         A coordinator without a lease may have moved, too.
         """

@@ -1,5 +1,6 @@
 """Which function answers which request: one table, filled by `@handles`, read by dispatch and ApiVersions."""
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
 from importlib import import_module
@@ -37,6 +38,14 @@ from headrace.security.sasl.session import SaslSession
 
 class HangUp(Exception):
     """No response can express the error, so the connection is closed."""
+
+    level = logging.WARNING
+
+
+class CoordinatorMoved(HangUp):
+    """The client is to connect to the new coordinator; this happens in normal operation."""
+
+    level = logging.INFO
 
 
 class Encoded(NamedTuple):

@@ -56,7 +56,12 @@ def registry_of_records(session: Session) -> "Registry | None":
     gateway there is of the same cluster.
     """
     from headrace.client.errors import ClientError  # noqa: PLC0415
-    from headrace.client.schemas.location import advertised, at_gateway, is_on_this_machine  # noqa: PLC0415
+    from headrace.client.schemas.location import (  # noqa: PLC0415
+        advertised,
+        at_gateway,
+        is_on_this_machine,
+        serves,
+    )
 
     location = _given(session)
     if location is not None:
@@ -69,8 +74,8 @@ def registry_of_records(session: Session) -> "Registry | None":
             return _client(at_gateway(found.url, session.connection), ANSWER_S)
         if not is_on_this_machine(session.connection):
             return None
-        registry = _client(at_gateway(REGISTRY, session.connection), ANSWER_S)
-        return registry if registry.serves(found.cluster_id) else None
+        location = at_gateway(REGISTRY, session.connection)
+        return _client(location, ANSWER_S) if serves(location, found.cluster_id, ANSWER_S) else None
     except ClientError:
         # There is no gateway, or the cluster does not answer, which the command itself reports.
         return None

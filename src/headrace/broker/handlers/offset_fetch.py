@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from headrace.broker.coordinator_replies import respond_after
 from headrace.broker.coordinator_shard import outcome
-from headrace.broker.dispatch import Context, HangUp, handles
+from headrace.broker.dispatch import Context, CoordinatorMoved, HangUp, handles
 from headrace.broker.groups import GroupShard
 from headrace.broker.repeats import MAX_REPEATS, bounded_repeats
 from headrace.broker.requirements import on_groups, on_topics
@@ -161,13 +161,13 @@ def _one_group(
 
 
 def _refusal(error: Failure, group_id: str, context: Context) -> ErrorCode:
-    """Return the error code of a group; HangUp if its coordinator was here until a moment ago.
+    """Return the error code of a group; CoordinatorMoved if its coordinator was here until a moment ago.
 
     librdkafka (2.16) never repeats an OffsetFetch after NOT_COORDINATOR, and does not read the partition
     until the next rebalance. After a connection that was closed it asks the new coordinator.
     """
     if isinstance(error, NotCoordinator) and context.broker.groups.runtime.has_just_moved(group_id):
-        raise HangUp(str(error)) from error
+        raise CoordinatorMoved(f"OffsetFetch of group {group_id}: {error}") from error
     return error_code(error)
 
 

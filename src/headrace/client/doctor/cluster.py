@@ -181,7 +181,7 @@ def _throttles(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
     if facts.throttles and not facts.status.reassignments:
         yield area.warning(
             "throttle",
-            f"Broker {some(facts.throttles)} throttles replication, and no partition is being moved.",
+            f"Replication is throttled on broker {some(facts.throttles)}, and no partition is being moved.",
             "headrace config unset broker ID leader.replication.throttled.rate "
             "follower.replication.throttled.rate",
         )

@@ -132,8 +132,8 @@ def discovered(connection: ConnectionSettings) -> RegistryLocation:
     """Return the registry that the settings of the connection name, or else the one that brokers advertise.
 
     If they know none, it is the registry at the usual address on this machine. UnknownRegistry is raised if
-    that is of another cluster, in which nobody wants to change schemas by mistake; ClientError if no broker
-    answers.
+    that is of another cluster, so that its schemas are not changed by mistake; or if it does not say, and a
+    password would be sent to it. ClientError if no broker answers.
     """
     if named := located(dict(connection.registry), connection):
         return named
@@ -146,7 +146,7 @@ def discovered(connection: ConnectionSettings) -> RegistryLocation:
         raise
     if found.url:
         return at_gateway(found.url, connection)
-    if not is_on_this_machine(connection) or _is_of_another(usual, found.cluster_id):
+    if not is_on_this_machine(connection) or not _may_serve(usual, found.cluster_id):
         raise UnknownRegistry(connection.bootstrap)
     return usual
 
@@ -157,15 +157,17 @@ def is_on_this_machine(connection: ConnectionSettings) -> bool:
     return all(map(is_loopback, hosts))
 
 
-def _is_of_another(location: RegistryLocation, cluster_id: str) -> bool:
-    """Return whether a gateway serves other clusters only; False if it does not say."""
-    registry = Registry(
-        location.url, timeout_s=WITHIN_S, user_info=location.user_info, context=location.context()
-    )
+def serves(location: RegistryLocation, cluster_id: str, timeout_s: float = WITHIN_S) -> bool:
+    """Return whether a gateway says that it serves the cluster; it is asked without the password."""
+    return Registry(location.url, timeout_s=timeout_s, context=location.context()).serves(cluster_id)
+
+
+def _may_serve(location: RegistryLocation, cluster_id: str) -> bool:
+    """Return the same; a gateway that does not say may serve the cluster if it would get no password."""
     try:
-        return not registry.serves(cluster_id)
+        return serves(location, cluster_id)
     except ClientError:
-        return False  # whoever asks it for a schema will report it
+        return not location.user_info  # whoever asks it for a schema will report what is wrong
 
 
 def _user_info(settings: Mapping[str, str], connection: ConnectionSettings) -> str:

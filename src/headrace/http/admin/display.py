@@ -80,7 +80,7 @@ class RecordFilter:
     """Selects records that have this key, as text or as JSON, and this text in key, value or a header.
 
     With `match`, they also have to match an expression. If there are messages to which it cannot be applied,
-    `misfit` says why for the first.
+    `filter_error` says why for the first.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class RecordFilter:
         self._text = None if text is None else text.casefold()
         self._by_schema = by_schema
         self._match = match
-        self.misfit = ""
+        self.filter_error = ""
 
     def __call__(self, record: Record) -> bool:
         return self.select([record])[0]
@@ -106,7 +106,7 @@ class RecordFilter:
             return selected
         rest = [self._variables(each) for each, fits in zip(records, selected, strict=True) if fits]
         matched = self._match(rest)
-        self.misfit = self.misfit or matched.reason
+        self.filter_error = self.filter_error or matched.reason
         matches = iter(matched.found)
         return [fits and next(matches) is True for fits in selected]
 

@@ -59,7 +59,7 @@ class MessagesAnswer:
     next: str
     offline: tuple[int, ...]
     """Partitions without a leader, which were not searched."""
-    misfit: str
+    filter_error: str
     """Why the filter could not be applied to a message, which did not match; empty if it could, to all."""
 
 
@@ -114,7 +114,7 @@ class Search:
         self.max_value_bytes = max_value_bytes
         self.offline: tuple[int, ...] = ()  # after `run`: partitions that have no leader
         self.searched: tuple[int, ...] = ()  # after `run`: the others
-        self.misfit = ""  # after `run`: why the filter could not be applied to a message
+        self.filter_error = ""  # after `run`: why the filter could not be applied to a message
 
     def run(self, hub: Hub, topic: str) -> Scan[bytes]:
         """Return every message found, as JSON. It blocks, so it is for a thread.
@@ -145,7 +145,7 @@ class Search:
             partitions=partitions,
             positions=self.positions,
         )
-        self.misfit = selecting.misfit
+        self.filter_error = selecting.filter_error
         return found
 
     def narrow(self, found: int, records: int) -> None:
@@ -195,6 +195,6 @@ def _answer(hub: Hub, topic: str, search: Search) -> bytes:
         "stopped_by": found.stopped_by,
         "next": written(found.next_offsets),
         "offline": search.offline,
-        "misfit": search.misfit,
+        "filter_error": search.filter_error,
     }
     return b'%b,"messages":[%b]}' % (write_json(about)[:-1], b",".join(found.found))

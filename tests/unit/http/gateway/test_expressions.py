@@ -133,5 +133,5 @@ def test_a_key_a_text_and_an_expression_all_have_to_match() -> None:
     records.append(Record(key=b"b", value=b'{"n": 2, "t": "tea"}', offset=9, partition=0))
     selecting = RecordFilter("a", "TEA", match=match)
     assert selecting.select(records) == [False, False, True, False, False]
-    assert selecting.misfit == "why"
+    assert selecting.filter_error == "why"
     assert asked == [0, 1, 2, 3]

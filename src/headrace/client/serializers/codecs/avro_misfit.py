@@ -13,7 +13,7 @@ class Misfit(NamedTuple):
 
     sentence: str
     is_missing: bool = False
-    is_no_object: bool = False  # for a record
+    is_not_object: bool = False  # for a record
 
 
 def misfit(value: Any, schema: Any) -> str:
@@ -29,9 +29,9 @@ def missing_field(value: Any, schema: Any) -> str:
     return next((each.sentence for each in _all_misfits(value, schema) if each.is_missing), "")
 
 
-def no_object(value: Any, schema: Any) -> str:
+def first_non_object(value: Any, schema: Any) -> str:
     """Return the same about the first value for a record that is no object."""
-    return next((each.sentence for each in _all_misfits(value, schema) if each.is_no_object), "")
+    return next((each.sentence for each in _all_misfits(value, schema) if each.is_not_object), "")
 
 
 def _all_misfits(value: Any, schema: Any) -> "Iterator[Misfit]":
@@ -98,7 +98,7 @@ def _of_record(
 ) -> Iterator[Misfit]:
     if not isinstance(value, dict):
         sentence = f"{_where(path)} is {_kind(value)}, expected an object for record {schema['name']}"
-        yield Misfit(sentence, is_no_object=True)
+        yield Misfit(sentence, is_not_object=True)
         return
     for field in schema["fields"]:
         inner = f"{path}.{field['name']}".lstrip(".")

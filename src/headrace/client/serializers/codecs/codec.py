@@ -12,7 +12,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 
 from headrace.client.serializers.codecs.avro_cost import cost_of
 from headrace.client.serializers.codecs.avro_json import AvroJson
-from headrace.client.serializers.codecs.avro_misfit import misfit, no_object
+from headrace.client.serializers.codecs.avro_misfit import first_non_object, misfit
 from headrace.client.serializers.codecs.errors import BadValue, dotted
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, store_json, write_json
 from headrace.client.serializers.codecs.protobuf import ProtobufCodec
@@ -138,7 +138,9 @@ class AvroCodec:
         """Return a value of Avro's JSON encoding as fastavro's Python value."""
         text = write_json(value).decode()
         (found,) = fastavro.json_reader(io.StringIO(text), self._schema)
-        if why := no_object(value, self._schema):  # fastavro takes a string for a record with one field
+        if why := first_non_object(
+            value, self._schema
+        ):  # fastavro takes a string for a record with one field
             raise ValueError(why)
         if not self._fits(found):
             raise ValueError(f"{text[:100]} is of another type")

@@ -10,7 +10,7 @@ function typed(form) {
 }
 
 /** The bytes per second in the field for MiB, or null if it is empty. */
-function limit(form) {
+function throttle(form) {
   const { value } = form.elements.throttle;
   if (!value) return null;
   return Math.max(1, Math.round(Number(value) * 1024 * 1024));
@@ -26,7 +26,7 @@ for (const form of document.querySelectorAll("form[data-moves]")) {
     try {
       const shown = form.querySelector(".moves");
       const moves = shown ? JSON.parse(shown.textContent) : typed(form);
-      await ask("POST", "/api/v1/reassignments", { moves, throttle: limit(form) });
+      await ask("POST", "/api/v1/reassignments", { moves, throttle: throttle(form) });
       toastLater("The move has begun");
       location.assign(at(form.dataset.then));
     } catch (error) {
