@@ -31,7 +31,7 @@ _EVERY_BROKER: Final = ""  # the resource name that stands for all brokers
 _AT_A_TIME: Final = 500  # topics of a request
 _ANSWER_S: Final = 35.0
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)  # operations of IncrementalAlterConfigs
-_ALL_BROKERS, _DEFAULT = 3, 5  # sources of settings: set for all brokers, set by nobody
+_ONE_BROKER, _ALL_BROKERS, _DEFAULT = 2, 3, 5  # where settings come from; a default was set by nobody
 
 Change = tuple[str, int, str | None]  # a setting, the operation, and the value
 Settings = Mapping[str, Mapping[str, str]]  # of each topic or broker, by its name
@@ -57,7 +57,7 @@ class ReplicationThrottle:
         if not self._replicas:
             return  # nothing is copied
         nodes = self._brokers.nodes()
-        self._rates_before = _read_rates(self._brokers, nodes)
+        self._rates_before = _read_rates(self._brokers, nodes, _ONE_BROKER)
         try:
             _alter_topics(self._brokers, self._changes(_APPEND))
             for node in nodes:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 NOT_FINITE: Final = {"nan", "inf", "-inf"}
-_EXACT: Final = 10**15  # a float has 15 digits of the number that was written
+_EXACT: Final = 15  # digits of a written number that a float has
 _LARGEST_SCALE: Final = 10_000  # of a zero
 RANGES: Final = {"int": range(-(2**31), 2**31), "long": range(-(2**63), 2**63)}
 _JSON_TYPES: Final = {
@@ -77,8 +77,8 @@ def read_leaf(value: Any, kind: Mapping[str, Any], path: str) -> Any:
     """Return JSON as a value of an Avro type that has no parts; Misfit if it is none."""
     logical, name = logical_type(kind), kind["type"]
     if logical == "decimal" and json_type_of(value) in {"string", "number"}:
-        if isinstance(value, float) and abs(value) * 10 ** kind.get("scale", 0) >= _EXACT:
-            raise Misfit(path, f"is {value}, which has lost digits: write such decimals as strings")
+        if isinstance(value, float) and Decimal(str(value)).adjusted() + kind.get("scale", 0) >= _EXACT:
+            raise Misfit(path, f"is {value}, which may have lost digits: write such decimals as strings")
         return _read_decimal(str(value), kind, path)
     if logical and isinstance(value, str):
         return _read_logical(value, logical, path)
