@@ -1,6 +1,7 @@
 """docs/observability.md names what /metrics has: all of it, and nothing else."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import httpx2
 import pytest
 
 from headrace import Consumer
+from headrace.pipeline.progress import TOPIC, Progress
 from headrace.testing import Broker
 
 PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text("utf-8")
@@ -19,6 +21,14 @@ NO_METRICS = {"kafka_exporter"}
 def broker() -> Iterator[Broker]:
     with Broker() as broker:
         broker.produce("orders", "tea")
+        batch = Progress(
+            pipeline="trucks",
+            query="trucks.speeds",
+            event="batch",
+            at_ms=time.time_ns() // 10**6,
+            broken={"orders": {"has an id": 1}},
+        )
+        broker.produce(TOPIC, batch.encode())
         with Consumer(broker.bootstrap, "orders", group="billing") as consumer:
             assert [message.value for message in consumer.read(stop_at_end=True)] == [b"tea"]
         yield broker
