@@ -3,7 +3,7 @@
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from types import FrameType
 from typing import Any, Final
@@ -34,13 +34,20 @@ class QueryRefused(ClientError):
 
 @contextmanager
 def connected() -> Iterator["duckdb.DuckDBPyConnection"]:
-    """Yield a connection in which names of tables are never variables of this program."""
+    """Yield a connection in which names of tables are never variables of this program.
+
+    At the end a thread may still run a query of which nobody wants more rows: it is interrupted.
+    """
     connection = duckdb.connect()
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET TimeZone = 'UTC'")
-    with closing(connection):
+    try:
         yield connection
+    finally:
+        connection.interrupt()
+        with suppress(duckdb.Error):  # it refuses to close while a thread uses it; the process ends anyway
+            connection.close()
 
 
 class Topics:
