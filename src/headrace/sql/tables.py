@@ -46,7 +46,7 @@ def connected() -> Iterator["duckdb.DuckDBPyConnection"]:
         yield connection
     finally:
         connection.interrupt()
-        with suppress(duckdb.Error):  # it refuses to close while a thread uses it; the process ends anyway
+        with suppress(duckdb.ResourceInUseException):  # a thread still uses it; the process ends anyway
             connection.close()
 
 

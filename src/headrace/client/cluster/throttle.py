@@ -13,7 +13,7 @@ from headrace.client.cluster.moves import Move
 from headrace.client.errors import ClientError, Unreachable, raise_for
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
-from headrace.client.wire.requests import BROKER, TOPIC, Node, describe_configs_request
+from headrace.client.wire.requests import BROKER, TOPIC, Node, describe_configs_request, nodes_of
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
@@ -73,8 +73,8 @@ class ReplicationThrottle:
             return
         _alter_topics(self._brokers, self._changes(_SUBTRACT))
         left = read_throttled_replicas(self._brokers, self._replicas)
-        done = {topic: [FROM, TO] for topic in self._replicas if not any(left.get(topic, {}).values())}
-        _alter_topics(self._brokers, {topic: _deleted(names) for topic, names in done.items()})
+        empty = [topic for topic in self._replicas if left.get(topic) == {}]
+        _alter_topics(self._brokers, {topic: _deleted((FROM, TO)) for topic in empty})
         others = read_throttled_topics(self._brokers)
         for node in self._brokers.nodes():
             before = self._rates_before.get(str(node.id), {})
@@ -112,7 +112,7 @@ def remove_throttle(brokers: Brokers) -> None:
     Unreachable names brokers whose rates may remain; everything else is unset then, too.
     """
     metadata = brokers.metadata()
-    nodes = brokers.nodes()
+    nodes = nodes_of(metadata)
     for_all = _read_rates(brokers, nodes, _ALL_BROKERS)
     _alter_topics(brokers, {topic: _deleted((FROM, TO)) for topic in read_throttled_topics(brokers)})
     if for_all:

@@ -10,8 +10,8 @@ from typing import Any, Final
 from uuid import UUID
 
 NOT_FINITE: Final = {"nan", "inf", "-inf"}
-_EXACT: Final = 15  # digits of a written number that a float has
-_LARGEST_SCALE: Final = 10_000  # of a zero
+_EXACT: Final = 15  # decimal digits that a float keeps
+_MAX_ZERO_EXPONENT: Final = 10_000  # 0e99999999 would be written with as many digits
 RANGES: Final = {"int": range(-(2**31), 2**31), "long": range(-(2**63), 2**63)}
 _JSON_TYPES: Final = {
     **dict.fromkeys(("int", "long", "float", "double"), "number"),
@@ -121,7 +121,7 @@ def _read_decimal(text: str, kind: Mapping[str, Any], path: str) -> Decimal:
     if (
         not found.is_finite()
         or -int(found.as_tuple().exponent) > scale
-        or found.adjusted() >= (precision - scale if found else _LARGEST_SCALE)
+        or found.adjusted() >= (precision - scale if found else _MAX_ZERO_EXPONENT)
     ):
         raise Misfit(
             path,

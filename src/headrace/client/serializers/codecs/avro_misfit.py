@@ -30,7 +30,7 @@ def missing_field(value: Any, schema: Any) -> str:
 
 
 def first_non_object(value: Any, schema: Any) -> str:
-    """Return the same about the first value for a record that is no object."""
+    """Return the same about the first value of a record that is not an object."""
     return next((each.sentence for each in _all_misfits(value, schema) if each.is_not_object), "")
 
 

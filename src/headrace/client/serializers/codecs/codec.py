@@ -138,9 +138,8 @@ class AvroCodec:
         """Return a value of Avro's JSON encoding as fastavro's Python value."""
         text = write_json(value).decode()
         (found,) = fastavro.json_reader(io.StringIO(text), self._schema)
-        if why := first_non_object(
-            value, self._schema
-        ):  # fastavro takes a string for a record with one field
+        # fastavro takes a string for a record with one field.
+        if why := first_non_object(value, self._schema):
             raise ValueError(why)
         if not self._fits(found):
             raise ValueError(f"{text[:100]} is of another type")
