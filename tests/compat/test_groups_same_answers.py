@@ -5,6 +5,7 @@ aside in the conversations, and listed in FINDINGS.md.
 """
 
 from collections.abc import Iterator
+from itertools import count
 from typing import NamedTuple
 
 import pytest
@@ -16,6 +17,8 @@ from compat.group_conversations.topics import prepare
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.server import KafkaServer
 from wire.process import BrokerProcess
+
+RUNS = count()
 
 
 class Broker(NamedTuple):
@@ -41,9 +44,10 @@ def headrace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.mark.parametrize(("name", "level"), every.CASES)
 def test_both_brokers_give_the_same_answers(headrace: Broker, kafka: Broker, name: str, level: int) -> None:
-    expected = held_with(kafka.bootstrap, kafka.topics, name, level)
-    ours = held_with(headrace.bootstrap, headrace.topics, name, level)
+    run = next(RUNS)
+    expected = held_with(kafka.bootstrap, kafka.topics, name, level, run=run)
+    ours = held_with(headrace.bootstrap, headrace.topics, name, level, run=run)
 
-    for mine, theirs in zip(ours, expected, strict=False):
-        assert mine == theirs
+    for number, (mine, theirs) in enumerate(zip(ours, expected, strict=False)):
+        assert mine == theirs, "after:\n" + "\n".join(ours[max(0, number - 20) : number])
     assert len(ours) == len(expected)

@@ -91,6 +91,8 @@ class GroupDesk:
         self.log += entries
         for entry in entries:
             self.apply(_decoded(entry))
+        if decision.on_applied is not None:
+            decision.on_applied()
         for waiter, answer in decision.replies:
             self.reply(waiter, answer)
 

@@ -301,6 +301,8 @@ class CoordinatorShard(Generic[Machine]):
                 self.machine.apply(record)
             else:
                 self.machine.apply(record, producer.producer_id)
+        if decision.on_applied is not None:
+            decision.on_applied()
 
     def _encode(self, decision: Decision[Any]) -> Buffer:
         now_ms = time.time_ns() // 1_000_000

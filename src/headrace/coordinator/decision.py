@@ -1,5 +1,6 @@
 """What a coordinator decides: records to append, and replies to send once the records are committed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -18,10 +19,15 @@ class Producer(NamedTuple):
 
 @dataclass(slots=True)
 class Decision(Generic[Record]):
-    """Append `records`, all or none; apply them; when they are committed, send the replies."""
+    """Append `records`, all or none; apply them; when they are committed, send the replies.
+
+    `on_applied` is called right after the records are applied, for state that is not durable and depends on
+    them, such as a rebalance of the group that they describe.
+    """
 
     now_ms: int  # when the decision was made
     records: list[Record] = field(default_factory=list)
     replies: list[tuple[Waiter, Any]] = field(default_factory=list)  # to requests that have been waiting
     answer: Any = None  # to the request that this decision is about
     producer: Producer | None = None
+    on_applied: Callable[[], None] | None = None

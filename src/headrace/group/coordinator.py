@@ -7,12 +7,14 @@ partition after a failover, so a replay ends in the same state as the original r
     decision = coordinator.join(join, waiter, now_ms)     # or, for deadlines: coordinator.expire(now_ms)
     ... append decision.records ...
     for record in decision.records: coordinator.apply(record)
+    if decision.on_applied: decision.on_applied()
     ... once the records are committed, send decision.replies ...
 
 Waiting requests and deadlines are not durable: a decision changes them immediately.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -156,9 +158,6 @@ class GroupCoordinator:
         decision = Decision(now_ms)
         group = self._member_group(sync.group_id)
         if isinstance(group, ClassicGroup):
-            if Timer(TimerKind.REBALANCE, sync.group_id) in self.deadlines:
-                # The group was just downgraded: other members may still own parts of the target assignment.
-                raise RebalanceInProgress(f"group {sync.group_id!r} is rebalancing: rejoin")
             self._classic.sync(group, sync, waiter, decision)
         else:
             self._classic_members.sync(group, sync, self.topics, waiter, decision)
@@ -278,7 +277,13 @@ class GroupCoordinator:
         update.write(*member_tombstones(group.group_id, member_id))
         self._consumer.cancel_timers(group.group_id, member_id)
         self._downgrade(update.group, decision)
-        self.deadlines.set(Timer(TimerKind.REBALANCE, group.group_id), decision.now_ms)
+        decision.on_applied = partial(self._rebalance_downgraded, group.group_id, decision.now_ms)
+
+    def _rebalance_downgraded(self, group_id: str, now_ms: int) -> None:
+        """Begin a rebalance: members may still own partitions that the target assigns to others."""
+        group = self.groups[group_id]
+        assert isinstance(group, ClassicGroup)
+        self._classic.rebalance(group, Decision(now_ms))  # no member waits, so it has no replies
 
     def _downgrade(self, group: ConsumerGroup, decision: Decision) -> None:
         decision.records.extend(downgrade(group, self.topics, decision.now_ms))
@@ -406,8 +411,6 @@ class GroupCoordinator:
             self._classic.expire_join(group, decision)
         elif timer.kind is TimerKind.SYNC:
             self._classic.expire_sync(group, decision)
-        elif timer.kind is TimerKind.REBALANCE:
-            self._classic.rebalance(group, decision)
 
     def start(self, now_ms: int) -> None:
         """Start the session timeouts of all members once the partition is loaded."""

@@ -59,7 +59,6 @@ class TimerKind(Enum):
     """The timers of a group. The value says what happens when the timer expires."""
 
     SESSION = "a member without a heartbeat is removed"
-    REBALANCE = "a classic group that was a consumer group rebalances"
     JOIN = "a rebalance of a classic group continues without the members that have not rejoined"
     SYNC = "members of a classic group that have not synced are removed"
     REVOCATION = "a member that has not revoked its partitions is removed"

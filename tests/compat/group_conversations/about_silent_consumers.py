@@ -2,11 +2,21 @@
 
 from compat.group_conversations.consumer import Consumer
 from compat.group_conversations.desk import Desk
+from compat.group_conversations.probe import first_answer
 from compat.group_conversations.stories import CONSUMER_LEVELS, conversation
 from compat.group_conversations.talk import Talk
 from headrace.protocol.schema.consumer_group_describe import ConsumerGroupDescribeRequest
+from headrace.protocol.schema.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from wire.raw import RawClient
+
+GROUP, SET = 32, 0  # a type of resources and an operation, as IncrementalAlterConfigs numbers them
 
 SHORT_MS = 400
+SHORT_SESSION = {"consumer.session.timeout.ms": "2000", "consumer.heartbeat.interval.ms": "500"}
 
 
 def wait_for_members(talk: Talk, group: str, count: int) -> None:
@@ -16,8 +26,24 @@ def wait_for_members(talk: Talk, group: str, count: int) -> None:
     talk.until(f"{count} members", lambda: len(talk.ask_aside(request).groups[0].members) == count)
 
 
+def shorten_session(talk: Talk, group: str) -> None:
+    """Set a short session timeout for a group; return when the coordinator knows, which its answers tell."""
+    configs = [
+        AlterableConfig(name=name, config_operation=SET, value=value) for name, value in SHORT_SESSION.items()
+    ]
+    resource = AlterConfigsResource(resource_type=GROUP, resource_name=talk.called(group), configs=configs)
+    with RawClient(talk.bootstrap) as client:
+        client.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+        talk.until(
+            "the session timeout is short",
+            lambda: first_answer(client, talk.called(group), "three").heartbeat_interval_ms == 500,
+        )
+
+
 @conversation((10,))
 def silent_consumers_are_removed(talk: Talk) -> None:
+    shorten_session(talk, "g")
+    shorten_session(talk, "h")
     a, static, away = (
         Consumer(talk, "a"),
         Consumer(talk, "s", "h", instance="i"),

@@ -6,8 +6,8 @@ MAX_SIZE: Final = 4
 """The most members of a group, of either kind."""
 MAX_METADATA_BYTES: Final = 100
 """The longest text that may go with a committed offset."""
-CONSUMER_SESSION_MS: Final = 5_000
-"""When a silent member of the new protocol counts as dead: longer than a busy machine pauses."""
+CONSUMER_SESSION_MS: Final = 45_000
+"""When a silent member of the new protocol counts as dead: no conversation waits for that."""
 
 ALIKE: Final = {
     "auto.create.topics.enable": "false",

@@ -36,8 +36,11 @@ def conversation(levels: Iterable[int] = ALL_LEVELS, name: str = "") -> Callable
     return put
 
 
-def held_with(bootstrap: str, topics: dict[str, bytes], name: str, level: int) -> list[str]:
-    """What was said when a conversation was held with a broker."""
-    with Talk(bootstrap, name, level, topics) as talk:
+def held_with(bootstrap: str, topics: dict[str, bytes], name: str, level: int, *, run: int) -> list[str]:
+    """What was said when a conversation was held with a broker.
+
+    `run` differs each time that it is held with one broker, which may still have members of the time before.
+    """
+    with Talk(bootstrap, name, level, topics, run=run) as talk:
         CONVERSATIONS[name].story(talk)
         return talk.transcript()

@@ -34,12 +34,15 @@ _BORN_AT_LEVEL: Final = {ApiKey.CONSUMER_GROUP_HEARTBEAT: 9, ApiKey.CONSUMER_GRO
 
 
 class Talk:
-    """A conversation as it goes on. `name` is what its groups and topics are called after."""
+    """A conversation as it goes on. Its groups and topics are called after `name` and the number `run`."""
 
-    def __init__(self, bootstrap: str, name: str, level: int, topics: dict[str, bytes]) -> None:
+    def __init__(
+        self, bootstrap: str, name: str, level: int, topics: dict[str, bytes], *, run: int = 0
+    ) -> None:
         self.bootstrap = bootstrap
         self.name = name
         self.level = level
+        self.run = run
         self.topic_ids: dict[str, bytes] = {}
         self.names: Final = Names(bootstrap)
         for topic, topic_id in topics.items():
@@ -59,7 +62,7 @@ class Talk:
 
     @property
     def prefix(self) -> str:
-        return f"{self.name}.{self.level}."
+        return f"{self.name}.{self.level}.{self.run}."
 
     def called(self, name: str) -> str:
         """The name of a group or a topic that no other conversation uses. The empty name stays as it is."""

@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from compat.group_conversations.probe import can_be_assigned
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
@@ -19,10 +21,13 @@ SHARED: Final = {"one": 1, "two": 2, "three": 3}
 
 
 def prepare(bootstrap: str) -> dict[str, bytes]:
-    """Make the shared topics and return their ids, when the broker also coordinates groups."""
+    """Make the shared topics and return their ids, when the coordinator of groups knows them."""
     with RawClient(bootstrap) as client:
         _until("groups have a coordinator", lambda: _coordinates(client))
-        return {name: make_topic(client, name, partitions) for name, partitions in SHARED.items()}
+        ids = {name: make_topic(client, name, partitions) for name, partitions in SHARED.items()}
+        for name in SHARED:
+            _until(f"{name} can be assigned", partial(can_be_assigned, client, name))
+        return ids
 
 
 def make_topic(client: RawClient, name: str, partitions: int) -> bytes:

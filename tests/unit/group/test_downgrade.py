@@ -40,7 +40,7 @@ def test_when_the_last_consumer_leaves_the_group_is_classic_again() -> None:
     at.beat(beat_request("a", -1))
 
     group = classic(at)
-    assert (group.state, group.generation, group.protocol_name) == (State.STABLE, epoch, "range")
+    assert (group.state, group.generation, group.protocol_name) == (State.PREPARING, epoch, "range")
     assert group.members.keys() == {first, second}
     assert len(places(group.members[first].assignment) | places(group.members[second].assignment)) == 2
 
@@ -50,7 +50,6 @@ def test_everybody_then_joins_again_and_the_rest_is_shared() -> None:
     first, second = mixed(at)
     epoch = consumers(at).epoch
     at.beat(beat_request("a", -1))
-    at.pass_time(0)
 
     with pytest.raises(RebalanceInProgress):
         at.heartbeat(first, epoch)
@@ -69,17 +68,29 @@ def test_nothing_is_given_out_before_that() -> None:
         at.sync(sync_request(first, classic(at).generation))
 
 
-def test_a_member_may_join_between_the_downgrade_and_its_rebalance() -> None:
+def test_another_member_may_join_the_rebalance() -> None:
     at = desk()
     first, second = mixed(at)
     at.beat(beat_request("a", -1))
-    third = at.join(join_request())
-    assert classic(at).state is State.PREPARING
 
-    at.pass_time(0)
-    waiters = [third, *(at.join(join_request(member_id)) for member_id in (first, second))]
+    waiters = [at.join(join_request(member_id)) for member_id in ("", first, second)]
 
     assert len({waiter.answer.generation for waiter in waiters}) == 1
+
+
+def test_there_is_one_rebalance_only() -> None:
+    """Whoever rejoins at once, before any deadline is looked at, gets its assignment by syncing."""
+    at = desk()
+    (member_id,) = classic_group(at, (0, 1, 2))
+    at.beat(beat_request("a", 0))
+    at.beat(beat_request("a", -1))
+
+    generation = at.join(join_request(member_id)).answer.generation
+    at.pass_time(0)
+    synced = at.sync(sync_request(member_id, generation, {member_id: b"all of it"}))
+
+    assert synced.answer.assignment == b"all of it"
+    assert classic(at).state is State.STABLE
 
 
 def test_when_the_last_consumer_is_silent_the_group_is_classic_again() -> None:
