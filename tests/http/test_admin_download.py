@@ -37,11 +37,13 @@ def test_an_expression_selects_messages(gateway: Asking, topic: str) -> None:
 
 
 def test_an_invalid_expression_is_refused_with_a_sentence(gateway: Asking, topic: str) -> None:
-    for path in ("messages", "messages/download", "tail"):
-        address = f"/api/v1/topics/{topic}/{path}?filter={quoted('value.n >')}"
-        status, _, why = gateway.refused("GET", address)
-        assert status == 400
-        assert "the filter is not valid: at 1:10: Syntax error" in why, path
+    empty = gateway.topic(partitions=1)
+    for name in (topic, empty):
+        for path in ("messages", "messages/download", "tail"):
+            address = f"/api/v1/topics/{name}/{path}?filter={quoted('value.n >')}"
+            status, _, why = gateway.refused("GET", address)
+            assert status == 400
+            assert "the filter is not valid: at 1:10: Syntax error" in why, path
 
 
 def test_a_tail_sends_only_what_matches_an_expression(gateway: Asking, topic: str) -> None:
