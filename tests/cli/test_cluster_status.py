@@ -95,6 +95,8 @@ def test_a_cluster_says_what_it_lacks_while_a_broker_is_down(
         lines = headrace.ok("cluster", "status").text.splitlines()
         rows = {line.split()[0]: line for line in reversed(lines) if line}
         assert rows["single-0"].endswith("offline: waits for 3")
+        refused = Command(f"127.0.0.1:{cluster.port}")("consume", "single", "--exit-at-end").complaint
+        assert "single-0 has no leader (see `headrace cluster status`)" in refused
         assert rows["pair-0"].endswith("under min ISR: 1 of 2")
         assert rows["trio-0"].endswith("under-replicated: lacks 3")
         assert rows["3"].split()[:6] == ["3", "-", "-", "down", "-", "0"]

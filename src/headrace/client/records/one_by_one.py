@@ -1,16 +1,25 @@
 """Writing and reading records one by one: what `headrace produce` and `headrace consume` are made of."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from headrace.client.errors import ClientError, NoSuchTopic, translate
+from headrace.client.errors import ClientError, NoSuchTopic, Unreachable, translate
 from headrace.client.wire.connection_settings import Target, settings_for
 from headrace.client.wire.librdkafka import with_librdkafka_security
 
 TIMEOUT_S: Final = 30.0
+ELECTION_S: Final = 3.0  # for a partition without a leader to get one
+RETRY_S: Final = 0.1
+_LEADERLESS: Final = {
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001  of a partition that is in the metadata
+    KafkaError._DESTROY_BROKER,  # noqa: SLF001  the broker has left the cluster while it was asked
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+}
 POLL_S: Final = 0.2  # how soon Ctrl-C is noticed
 BATCH: Final = 500  # records returned at a time
 POLL_EVERY: Final = 100  # records written between two polls
@@ -240,15 +249,19 @@ class Reader:
 
     def _watermarks(self, index: int) -> tuple[int, int]:
         """Return the first and the next offset of a partition."""
-        asked = TopicPartition(self._topic, index)
-        try:
-            low, high = self._consumer.get_watermark_offsets(asked, timeout=TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError._DESTROY_BROKER:  # noqa: SLF001
-                raise
-            # The broker has left the cluster while it was asked; librdkafka asks the new leader now.
-            low, high = self._consumer.get_watermark_offsets(asked, timeout=TIMEOUT_S)
-        return low, high
+        asked, deadline_s = TopicPartition(self._topic, index), time.monotonic() + ELECTION_S
+        while True:
+            try:
+                low, high = self._consumer.get_watermark_offsets(asked, timeout=TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADERLESS:
+                    raise
+                if time.monotonic() >= deadline_s:
+                    no_leader = f"{self._topic}-{index} has no leader (see `headrace cluster status`)"
+                    raise Unreachable(no_leader) from error
+                time.sleep(RETRY_S)  # librdkafka asks for the leader anew
+            else:
+                return low, high
 
 
 def record_of(message: Message) -> Record:
