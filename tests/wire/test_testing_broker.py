@@ -7,10 +7,12 @@ import sys
 import tempfile
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, Self
 
 import pytest
 
@@ -48,6 +50,23 @@ def values(broker: Broker, topic: str) -> list[bytes | None]:
     return [record.value for record in broker.records(topic)]
 
 
+class InUse(NamedTuple):
+    """What this process has; what tests before have left may still be closed in the background."""
+
+    threads: list[threading.Thread]
+    files: list[str]
+
+    @classmethod
+    def now(cls) -> Self:
+        return cls(threading.enumerate(), open_files())
+
+    def more_since(self, before: Self) -> tuple[set[threading.Thread], Counter[str]]:
+        return set(self.threads) - set(before.threads), Counter(self.files) - Counter(before.files)
+
+
+NOTHING: tuple[set[threading.Thread], Counter[str]] = (set(), Counter())
+
+
 def open_files() -> list[str]:
     files = []
     for link in Path("/proc/self/fd").iterdir():
@@ -74,7 +93,7 @@ def refuses(address: str) -> None:
 def test_a_broker_leaves_no_thread_no_file_and_nothing_open(temporary: Path, *, process: bool) -> None:
     with Broker() as first:
         first.produce("warm", "up")  # libraries have things that they keep
-    threads, files = threading.enumerate(), open_files()
+    before = InUse.now()
 
     with Broker(process=process, topics={"orders": 2}) as broker:
         broker.produce("orders", "tea")
@@ -82,14 +101,13 @@ def test_a_broker_leaves_no_thread_no_file_and_nothing_open(temporary: Path, *, 
         pid = broker.pid if process else None
         assert list(temporary.iterdir())
 
-    assert threading.enumerate() == threads
-    assert open_files() == files
+    assert InUse.now().more_since(before) == NOTHING
     assert list(temporary.iterdir()) == []
     assert pid is None or not Path(f"/proc/{pid}").exists()
 
 
 def test_a_start_that_fails_leaves_nothing_either(temporary: Path) -> None:
-    threads, files = threading.enumerate(), open_files()
+    before = InUse.now()
 
     with pytest.raises(InvalidSetting, match=r"num\.partitions"):
         Broker({"num.partitions": "none"}).start()
@@ -98,7 +116,7 @@ def test_a_start_that_fails_leaves_nothing_either(temporary: Path) -> None:
     with pytest.raises(ClientError, match=r"bad/name"):
         Broker(topics={"bad/name": 1}).start()
 
-    assert (threading.enumerate(), open_files()) == (threads, files)
+    assert InUse.now().more_since(before) == NOTHING
     assert list(temporary.iterdir()) == []
 
 

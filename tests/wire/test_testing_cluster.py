@@ -167,4 +167,4 @@ def test_a_cluster_leaves_no_thread() -> None:
     with Cluster(brokers=2, topics={"payments": 4}) as cluster:
         cluster.produce("payments", "tea")
 
-    assert threading.enumerate() == threads
+    assert set(threading.enumerate()) <= set(threads)  # those of tests before may have ended
