@@ -6,9 +6,7 @@ import logging
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import Request, url2pathname, urlopen
 
 from headrace.broker.settings import InvalidSetting
 
@@ -54,6 +52,9 @@ class TokenKeys:
 
 def load_keys(url: str) -> "KeySet":
     """Return the keys of a JWKS document; OSError or ValueError if that is not possible."""
+    from urllib.error import URLError  # noqa: PLC0415  few brokers need it
+    from urllib.request import Request, url2pathname, urlopen  # noqa: PLC0415
+
     import joserfc.jwt  # noqa: F401, PLC0415  in this thread: it is slow to import, and validation needs it
     from joserfc.errors import JoseError  # noqa: PLC0415
     from joserfc.jwk import KeySet  # noqa: PLC0415

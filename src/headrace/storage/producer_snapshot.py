@@ -13,8 +13,7 @@ import struct
 from collections.abc import Collection
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from headrace.checksum import crc32c
 from headrace.protocol.batch import NO_SEQUENCE, add_sequence
 from headrace.protocol.ids import Offset, ProducerId
 from headrace.storage.errors import StorageError

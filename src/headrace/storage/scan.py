@@ -10,8 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from crc32c import crc32c
-
+from headrace.checksum import crc32c
 from headrace.protocol.batch import CRC_START, HEADER_SIZE, MAGIC, BatchHeader, read_header
 from headrace.protocol.fields import Buffer
 from headrace.storage import page_cache

@@ -10,8 +10,8 @@ from headrace.client.errors import (
     NoSuchTopic,
     Unreachable,
     lowered,
-    translate,
 )
+from headrace.client.librdkafka_errors import translate
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from headrace.client.consumer.buffer import Record, partition_of
 from headrace.client.consumer.message import Message
 from headrace.client.consumer.moves import with_ends
 from headrace.client.consumer.source import Source
-from headrace.client.errors import BadSetting, ClientError, TransactionAborted, Unreachable, translate
+from headrace.client.errors import BadSetting, ClientError, TransactionAborted, Unreachable
+from headrace.client.librdkafka_errors import translate
 from headrace.protocol.ids import TopicPartition
 
 

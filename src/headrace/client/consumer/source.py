@@ -10,7 +10,8 @@ from confluent_kafka import TopicPartition as RdkafkaPartition
 
 from headrace.client.consumer.buffer import Buffer, Record, partition_of
 from headrace.client.consumer.moves import Moves, with_ends
-from headrace.client.errors import ClientError, translate
+from headrace.client.errors import ClientError
+from headrace.client.librdkafka_errors import translate
 from headrace.protocol.ids import TopicPartition
 
 POLL_S: Final = 0.2  # how soon Ctrl-C and a time limit are noticed

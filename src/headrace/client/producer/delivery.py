@@ -16,9 +16,9 @@ from headrace.client.errors import (
     NoSuchTopic,
     NotSerializable,
     TransactionAborted,
-    translate,
     why_no_topic,
 )
+from headrace.client.librdkafka_errors import translate
 from headrace.client.producer.arguments import check_partition
 from headrace.client.settings import check_seconds
 

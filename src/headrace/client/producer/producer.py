@@ -21,8 +21,9 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.consumer.consumer import Consumer
-from headrace.client.errors import ClientError, translate
+from headrace.client.errors import ClientError
 from headrace.client.hints import PRODUCER, Hints, note_failure, refuse_callback
+from headrace.client.librdkafka_errors import translate
 from headrace.client.producer.arguments import Headers, check_many, header_list, time_of
 from headrace.client.producer.delivery import Counts, Ledger, Receipt, refusal
 from headrace.client.producer.flight import Flight, call_after_fork, close_client, refuse_after_fork

@@ -26,8 +26,8 @@ from headrace.client.errors import (
     Fenced,
     TransactionAborted,
     Unreachable,
-    translate,
 )
+from headrace.client.librdkafka_errors import translate
 from headrace.client.producer.delivery import Ledger, Transaction
 from headrace.client.producer.flight import Flight
 from headrace.client.producer.gate import Gate

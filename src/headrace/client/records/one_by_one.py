@@ -7,7 +7,8 @@ from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from headrace.client.errors import ClientError, NoSuchTopic, Unreachable, translate
+from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
+from headrace.client.librdkafka_errors import translate
 from headrace.client.wire.connection_settings import Target, settings_for
 from headrace.client.wire.librdkafka import with_librdkafka_security
 

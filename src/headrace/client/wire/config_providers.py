@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -179,6 +178,8 @@ def _loaded(setting: str, named: str) -> Provider:
 
 def _installed(name: str) -> Provider | None:
     """Return the provider that an installed package offers."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  slow to import, and few files have references
+
     for each in entry_points(group=GROUP, name=name):
         loaded: Provider = each.load()
         return loaded

@@ -9,8 +9,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
+from headrace.checksum import crc32c
 from headrace.coordination.embedded.errors import MalformedRequest
 from headrace.coordination.embedded.jute import Reader, buffer, string
 from headrace.coordination.embedded.node import Node

@@ -13,8 +13,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from headrace.checksum import crc32c
 from headrace.coordination.embedded.errors import MalformedRequest
 from headrace.coordination.embedded.jute import Reader
 from headrace.coordination.embedded.txns import Entry, decode_entry

@@ -13,7 +13,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headrace.background import BackgroundThread
-from headrace.client.errors import ClientError, Unreachable, translate
+from headrace.client.errors import ClientError, Unreachable
+from headrace.client.librdkafka_errors import translate
 from headrace.client.records.one_by_one import ANY_PARTITION, Record
 from headrace.client.wire.connection_settings import ConnectionSettings, Target, settings_for
 

@@ -12,7 +12,8 @@ from confluent_kafka import TopicPartition as RdkafkaPartition
 
 from headrace.client.consumer.moves import Moves, with_ends
 from headrace.client.consumer.source import partitions_of
-from headrace.client.errors import NoSuchTopic, translate
+from headrace.client.errors import NoSuchTopic
+from headrace.client.librdkafka_errors import translate
 from headrace.client.records.one_by_one import Record, record_of
 from headrace.client.wire.connection_settings import Target, settings_for
 from headrace.http.problems import Problem
