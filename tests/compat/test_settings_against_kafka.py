@@ -412,6 +412,9 @@ def about_groups(broker: Broker) -> Iterator[Any]:
     ):
         yield broker.alter(GROUP, "a/b c", (setting, operation, value))
     yield broker.alter(GROUP, "", ("consumer.session.timeout.ms", SET, "50000"))
+    broker.described(
+        GROUP, "a/b c", {"share.isolation.level": "read_committed"}
+    )  # the last that was accepted
     yield broker.describe(GROUP, "a/b c")
     yield broker.describe(GROUP, "")
     yield broker.replace(GROUP, "a/b c", ("no.such", "1"))
@@ -437,14 +440,16 @@ def about_client_metrics(broker: Broker) -> Iterator[Any]:
     ):
         yield broker.alter(CLIENT_METRICS, "sub", (setting, operation, value))
     yield broker.alter(CLIENT_METRICS, "", ("interval.ms", SET, "1000"))
+    broker.listed(CLIENT_METRICS, "sub")
+    broker.described(CLIENT_METRICS, "sub", {"match": "client_id=a.*,client_software_name=b"})
     for name in ("sub", "other", ""):
         yield broker.describe(CLIENT_METRICS, name)
     yield broker.replace(CLIENT_METRICS, "second", ("interval.ms", "2000"))
     yield broker.replace(CLIENT_METRICS, "second", ("no.such", "2000"))
-    yield broker.list(CLIENT_METRICS)
+    yield broker.listed(CLIENT_METRICS, "second", "sub")
     yield broker.list(version=0)
     yield broker.alter(CLIENT_METRICS, "second", ("interval.ms", DELETE, None))
-    yield broker.list(CLIENT_METRICS)
+    yield broker.listed(CLIENT_METRICS, "sub")
 
 
 def about_resources(broker: Broker) -> Iterator[Any]:
