@@ -1,5 +1,6 @@
 """kafka-python as a `Reader`."""
 
+import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -27,6 +28,7 @@ QUICK: Final = {
     "max_poll_records": 20,
 }
 JOIN_TIMEOUT_MS: Final = 10_000
+BROKER_BACK_S: Final = 30
 ASSIGNORS: Final = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
@@ -50,7 +52,16 @@ def learn_partitions(consumer: Any) -> None:
     A leader that hears of them while it joins will rejoin, and if its poll ends meanwhile, it never takes up
     what it is assigned (kafka-python 3.0.12, on Apache Kafka too).
     """
-    consumer.topics()
+    deadline_s = time.monotonic() + BROKER_BACK_S
+    while True:
+        try:
+            consumer.topics()
+        except KafkaConnectionError:  # raised here while the broker is down
+            if time.monotonic() >= deadline_s:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 class KafkaPythonReader:
