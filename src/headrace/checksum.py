@@ -1,4 +1,4 @@
-"""CRC-32C, the checksum of record batches.
+"""CRC-32C, the checksum of record batches and of several files.
 
 When the package `crc32c` is imported, it looks for its version among all installed packages. That takes 30 ms
 and 4 MB in every process, so its extension module is loaded alone.

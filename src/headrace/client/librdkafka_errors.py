@@ -1,6 +1,6 @@
 """librdkafka's errors as those of our clients.
 
-They are apart from `errors`: brokers and many commands need no librdkafka, which takes 10 ms to load.
+A module of its own: brokers and many commands use `errors` without librdkafka, which takes 10 ms to load.
 """
 
 from typing import Final

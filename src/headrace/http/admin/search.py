@@ -130,12 +130,12 @@ class Search:
             written_bytes += len(message)
             return message
 
-        partitions = self._readable(hub, topic)
-        if not partitions:
-            return Scan(found=(), records=0, size_bytes=0, took_ms=0, stopped_by="end", next_offsets={})
         match = hub.match(self.filter)
         if match is not None:
             match([])  # refuse an invalid filter; start the process, which is not part of the search's time
+        partitions = self._readable(hub, topic)
+        if not partitions:
+            return Scan(found=(), records=0, size_bytes=0, took_ms=0, stopped_by="end", next_offsets={})
         selecting = RecordFilter(self.key, self.text, hub.schemas.show, match)
         found = scan(
             hub.reach.connection,
