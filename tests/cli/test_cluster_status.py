@@ -98,6 +98,10 @@ def test_a_cluster_says_what_it_lacks_while_a_broker_is_down(
         lines = headrace.ok("cluster", "status").text.splitlines()
         rows = {line.split()[0]: line for line in reversed(lines) if line}
         assert rows["single-0"].endswith("offline: waits for 3")
+        assert rows["pair-0"].endswith("under min ISR: 1 of 2")
+        assert rows["trio-0"].endswith("under-replicated: lacks 3")
+        assert rows["3"].split()[:6] == ["3", "-", "-", "down", "-", "0"]
+
         refused = Command(f"127.0.0.1:{cluster.port}")("consume", "single", "--exit-at-end").complaint
         assert "single-0 has no leader (see `headrace cluster status`)" in refused
         with (
@@ -105,9 +109,6 @@ def test_a_cluster_says_what_it_lacks_while_a_broker_is_down(
             pytest.raises(Unreachable, match=r"^broker 3 does not answer: if it has a throttle"),
         ):
             remove_throttle(brokers)
-        assert rows["pair-0"].endswith("under min ISR: 1 of 2")
-        assert rows["trio-0"].endswith("under-replicated: lacks 3")
-        assert rows["3"].split()[:6] == ["3", "-", "-", "down", "-", "0"]
     _status_when(headrace, lambda status: not status["under_replicated"])
 
 

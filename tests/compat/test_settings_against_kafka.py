@@ -412,9 +412,8 @@ def about_groups(broker: Broker) -> Iterator[Any]:
     ):
         yield broker.alter(GROUP, "a/b c", (setting, operation, value))
     yield broker.alter(GROUP, "", ("consumer.session.timeout.ms", SET, "50000"))
-    broker.described(
-        GROUP, "a/b c", {"share.isolation.level": "read_committed"}
-    )  # the last that was accepted
+    # The last change that was accepted.
+    broker.described(GROUP, "a/b c", {"share.isolation.level": "read_committed"})
     yield broker.describe(GROUP, "a/b c")
     yield broker.describe(GROUP, "")
     yield broker.replace(GROUP, "a/b c", ("no.such", "1"))

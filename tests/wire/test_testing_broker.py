@@ -7,12 +7,10 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
 
 import pytest
 
@@ -27,6 +25,7 @@ from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.testing import Broker
 from headrace.testing.brokers import Topics
 from headrace.testing.client import NotYet, until
+from wire.leftovers import in_use
 from wire.raw import RawClient
 
 ANYTHING = MetadataRequest(topics=[])
@@ -50,33 +49,6 @@ def values(broker: Broker, topic: str) -> list[bytes | None]:
     return [record.value for record in broker.records(topic)]
 
 
-class InUse(NamedTuple):
-    """What this process has; what tests before have left may still be closed in the background."""
-
-    threads: list[threading.Thread]
-    files: list[str]
-
-    @classmethod
-    def now(cls) -> Self:
-        return cls(threading.enumerate(), open_files())
-
-    def more_since(self, before: Self) -> tuple[set[threading.Thread], Counter[str]]:
-        return set(self.threads) - set(before.threads), Counter(self.files) - Counter(before.files)
-
-
-NOTHING: tuple[set[threading.Thread], Counter[str]] = (set(), Counter())
-
-
-def open_files() -> list[str]:
-    files = []
-    for link in Path("/proc/self/fd").iterdir():
-        try:
-            files.append(str(link.readlink()).partition(":")[0])
-        except FileNotFoundError:
-            continue  # the descriptor that lists the others
-    return sorted(files)
-
-
 def refuses(address: str) -> None:
     """NotYet while somebody listens there."""
     try:
@@ -93,7 +65,7 @@ def refuses(address: str) -> None:
 def test_a_broker_leaves_no_thread_no_file_and_nothing_open(temporary: Path, *, process: bool) -> None:
     with Broker() as first:
         first.produce("warm", "up")  # libraries have things that they keep
-    before = InUse.now()
+    before = in_use()
 
     with Broker(process=process, topics={"orders": 2}) as broker:
         broker.produce("orders", "tea")
@@ -101,13 +73,13 @@ def test_a_broker_leaves_no_thread_no_file_and_nothing_open(temporary: Path, *, 
         pid = broker.pid if process else None
         assert list(temporary.iterdir())
 
-    assert InUse.now().more_since(before) == NOTHING
+    assert in_use() == before
     assert list(temporary.iterdir()) == []
     assert pid is None or not Path(f"/proc/{pid}").exists()
 
 
 def test_a_start_that_fails_leaves_nothing_either(temporary: Path) -> None:
-    before = InUse.now()
+    before = in_use()
 
     with pytest.raises(InvalidSetting, match=r"num\.partitions"):
         Broker({"num.partitions": "none"}).start()
@@ -116,7 +88,7 @@ def test_a_start_that_fails_leaves_nothing_either(temporary: Path) -> None:
     with pytest.raises(ClientError, match=r"bad/name"):
         Broker(topics={"bad/name": 1}).start()
 
-    assert InUse.now().more_since(before) == NOTHING
+    assert in_use() == before
     assert list(temporary.iterdir()) == []
 
 

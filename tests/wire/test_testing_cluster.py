@@ -1,7 +1,6 @@
 """The cluster of a test: replicas, elections, and brokers that are killed, paused and started again."""
 
 import logging
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +10,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.testing import Cluster
 from wire.confluent import send, sent_offsets
+from wire.leftovers import in_use
 from wire.raw import RawClient
 from wire.requests import fresh_name, produce
 
@@ -162,9 +162,9 @@ def test_what_is_not_there_is_refused_with_a_sentence(served: Cluster, topic: st
 def test_a_cluster_leaves_no_thread() -> None:
     with Cluster(brokers=2):
         pass
-    threads = threading.enumerate()
+    threads, _ = in_use()
 
     with Cluster(brokers=2, topics={"payments": 4}) as cluster:
         cluster.produce("payments", "tea")
 
-    assert set(threading.enumerate()) <= set(threads)  # those of tests before may have ended
+    assert in_use()[0] == threads

@@ -5,15 +5,10 @@ from compat.group_conversations.desk import Desk
 from compat.group_conversations.probe import first_answer
 from compat.group_conversations.stories import CONSUMER_LEVELS, conversation
 from compat.group_conversations.talk import Talk
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.consumer_group_describe import ConsumerGroupDescribeRequest
-from headrace.protocol.schema.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from wire.configs import GROUP, SET, alter
 from wire.raw import RawClient
-
-GROUP, SET = 32, 0  # a type of resources and an operation, as IncrementalAlterConfigs numbers them
 
 SHORT_MS = 400
 SHORT_SESSION = {"consumer.session.timeout.ms": "2000", "consumer.heartbeat.interval.ms": "500"}
@@ -28,12 +23,9 @@ def wait_for_members(talk: Talk, group: str, count: int) -> None:
 
 def shorten_session(talk: Talk, group: str) -> None:
     """Set a short session timeout for a group; return when the coordinator knows, which its answers tell."""
-    configs = [
-        AlterableConfig(name=name, config_operation=SET, value=value) for name, value in SHORT_SESSION.items()
-    ]
-    resource = AlterConfigsResource(resource_type=GROUP, resource_name=talk.called(group), configs=configs)
+    changes = [(name, SET, value) for name, value in SHORT_SESSION.items()]
     with RawClient(talk.bootstrap) as client:
-        client.ask(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+        assert alter(client, GROUP, talk.called(group), *changes)[0] == ErrorCode.NONE
         talk.until(
             "the session timeout is short",
             lambda: first_answer(client, talk.called(group), "three").heartbeat_interval_ms == 500,

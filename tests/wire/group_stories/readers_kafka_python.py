@@ -1,6 +1,5 @@
 """kafka-python as a `Reader`."""
 
-import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -28,7 +27,6 @@ QUICK: Final = {
     "max_poll_records": 20,
 }
 JOIN_TIMEOUT_MS: Final = 10_000
-BROKER_BACK_S: Final = 30
 ASSIGNORS: Final = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
@@ -52,16 +50,15 @@ def learn_partitions(consumer: Any) -> None:
     A leader that hears of them while it joins will rejoin, and if its poll ends meanwhile, it never takes up
     what it is assigned (kafka-python 3.0.12, on Apache Kafka too).
     """
-    deadline_s = time.monotonic() + BROKER_BACK_S
-    while True:
+
+    def has_learned() -> bool:
         try:
             consumer.topics()
         except KafkaConnectionError:  # raised here while the broker is down
-            if time.monotonic() >= deadline_s:
-                raise
-            time.sleep(0.05)
-        else:
-            return
+            return False
+        return True
+
+    eventually(has_learned)
 
 
 class KafkaPythonReader:
