@@ -146,8 +146,10 @@ def test_sasl_inside_tls(files: Files, tmp_path: Path) -> None:
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "sasl.enabled.mechanisms": "PLAIN",
         "sasl.jaas.config": LOGIN,
+        "ssl.client.auth": "required",  # not on listeners with SASL
     }
     with secured_cluster(tmp_path, settings) as made:
+        assert "ssl.client.auth=required has no effect on listener CLIENTS" in made.brokers[0].log.read_text()
         user = ALICE | files.client() | {"security.protocol": "SASL_SSL"}
         write_and_read(made.settings(user))
         with pytest.raises(ClientError, match="invalid credentials"):

@@ -153,7 +153,8 @@ SECURITY_SETTINGS: Final = [
         "ssl.client.auth",
         Kind.STRING,
         "none",
-        "Whether clients have to show a certificate.",
+        "Whether clients have to show a certificate. On SASL_SSL listeners only "
+        "listener.name.NAME.ssl.client.auth counts.",
         choices=("required", "requested", "none"),
     ),
     _dynamic(

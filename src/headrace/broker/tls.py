@@ -1,6 +1,7 @@
 """TLS of a broker: contexts for listeners and connections to other brokers, reloaded when files change."""
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,10 +15,11 @@ from headrace.security.pem import InvalidTlsSetting
 from headrace.security.principal_mapping import PrincipalMapper
 from headrace.security.tls import ReloadingContext, TlsSettings
 
+CLIENT_AUTH: Final = "ssl.client.auth"
 HOST_CHECK: Final = "ssl.endpoint.identification.algorithm"
 SETTINGS: Final = (
     "ssl.cipher.suites",
-    "ssl.client.auth",
+    CLIENT_AUTH,
     "ssl.enabled.protocols",
     HOST_CHECK,
     "ssl.key.password",
@@ -32,6 +34,8 @@ SETTINGS: Final = (
     "ssl.truststore.password",
     "ssl.truststore.type",
 )
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,13 @@ class BrokerTls:
         for known in (self._listeners.get(name), self._checked.get(name)):
             if known is not None and (known.settings, known.rules) == (settings, rules):
                 return known
+        asked = config.of_listener(name, CLIENT_AUTH)
+        if settings.client_auth == ssl.CERT_NONE and asked != "none":
+            own = f"listener.name.{name.lower()}.{CLIENT_AUTH}"
+            logger.warning(
+                "%s=%s has no effect on listener %s, which uses SASL_SSL: %s would have one",
+                *(CLIENT_AUTH, asked, name, own),
+            )
         try:
             return _ListenerTls.make(settings, rules, is_inter_broker=name == config.inter_broker_listener)
         except InvalidTlsSetting as error:
@@ -146,9 +157,15 @@ def _client_of_any_host(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def tls_settings(config: BrokerConfig, listener: str) -> TlsSettings:
-    """Return the TLS settings of a listener; InvalidSetting names the one that is invalid."""
+    """Return the TLS settings of a listener; InvalidSetting names the one that is invalid.
+
+    On a SASL_SSL listener only a client auth of the listener itself counts (KIP-684), as in Kafka.
+    """
+    values = {name: config.of_listener(listener, name) for name in SETTINGS}
+    if config.listener(listener).security_protocol.uses_sasl:
+        values[CLIENT_AUTH] = config.values.get(f"listener.name.{listener.lower()}.{CLIENT_AUTH}", "none")
     try:
-        return parse_tls({name: config.of_listener(listener, name) for name in SETTINGS})
+        return parse_tls(values)
     except InvalidTlsSetting as error:
         raise InvalidSetting(str(error)) from error
 
