@@ -133,6 +133,12 @@ class Stage:
             machine.stop()
             self._wait(lambda machine=machine: machine.process is None, f"broker {broker_id} to stop")  # type: ignore[misc]
 
+    @COMMANDS.phrase("begin-to-stop <brokers>")
+    def begin_to_stop(self, brokers: list[int]) -> None:
+        """Send brokers SIGTERM, and do not wait until they have stopped."""
+        for broker_id in brokers:
+            self._machines[broker_id].stop()
+
     @COMMANDS.phrase("kill <brokers>")
     def kill(self, brokers: list[int]) -> None:
         """Kill the processes: what they have written stays."""

@@ -493,10 +493,10 @@ class Controller:
 
     async def controlled_shutdown(self, broker_id: int, epoch: int) -> bool:
         """Have others lead what a broker leads; True when it leads nothing that another replica could."""
-        member = self.model.members.get(broker_id)
-        if member is None or member.epoch != epoch:
-            raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {epoch}")
         async with self._lock:
+            member = self.model.members.get(broker_id)
+            if member is None or member.epoch != epoch:  # perhaps it was removed while this waited
+                raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {epoch}")
             self.model.shutting_down.add(broker_id)
             await self._settle(await self._partitions_on([broker_id]))
         self._queue_for_all(())
