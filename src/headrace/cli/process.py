@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -31,6 +32,8 @@ _OLDEST_GENERATION: Final = 2
 
 # An environment variable, so that the processes of a cluster inherit it from their parent.
 LOG_FORMAT: Final = "HEADRACE_LOG_FORMAT"
+
+NOTIFY_SOCKET: Final = "NOTIFY_SOCKET"  # systemd sets it
 
 logger = logging.getLogger("headrace")
 
@@ -91,6 +94,7 @@ async def _until_signal(service: Coroutine[object, object, None], on_hup: Callab
             logger.info("stopping already: got %s", name)  # a second Ctrl-C does not make the stop unclean
         else:
             logger.info("stopping: got %s", name)
+            notify_systemd("STOPPING=1")
             task.cancel()
 
     for number in STOPPING:
@@ -166,16 +170,30 @@ class Readiness:
 
     def say(self, **addresses: str) -> None:
         """Print `ready bootstrap=HOST:PORT http=URL`, or the same as JSON, once."""
-        if self.as_json:
-            line = json.dumps({"ready": True, **addresses})
-        else:
-            line = " ".join(["ready", *(f"{name}={address}" for name, address in addresses.items())])
+        text = " ".join(["ready", *(f"{name}={address}" for name, address in addresses.items())])
+        line = json.dumps({"ready": True, **addresses}) if self.as_json else text
         if self._report is None:
             click.echo(line)
             sys.stdout.flush()
         else:
             logger.info("%s", line)
             _report(self._report, "+", line)
+        notify_systemd(f"READY=1\nSTATUS={text}")
+
+
+def notify_systemd(state: str) -> None:
+    """Tell systemd the state of a service with Type=notify, as sd_notify(3) does; else do nothing."""
+    address = os.environ.get(NOTIFY_SOCKET, "")
+    if not address:
+        return
+    if address.startswith("@"):  # the abstract namespace
+        address = "\0" + address[1:]
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifying:
+            notifying.connect(address)
+            notifying.send(state.encode())
+    except OSError as error:
+        logger.warning("systemd does not get %r: %s=%s: %s", state, NOTIFY_SOCKET, address, error)
 
 
 def daemonize(log_file: Path, serve: Callable[[Readiness], None], *, as_json: bool = False) -> None:

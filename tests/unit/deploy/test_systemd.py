@@ -76,7 +76,14 @@ def test_a_unit_may_only_write_to_its_own_directory(unit: Path) -> None:
     assert found["NoNewPrivileges"] == "yes"
 
 
-def test_the_controlled_shutdown_of_a_broker_has_time() -> None:
+@each_unit
+def test_a_unit_is_started_when_it_says_so(unit: Path) -> None:
+    """tests/cli/test_systemd.py has the notifications of each command."""
+    assert settings(unit)["Type"] == "notify"
+
+
+def test_recovery_and_the_controlled_shutdown_of_a_broker_have_time() -> None:
+    assert settings(DIRECTORY / "headrace-broker.service")["TimeoutStartSec"] == "30min"  # not 90 s
     assert int(settings(DIRECTORY / "headrace-broker.service")["TimeoutStopSec"]) >= 120
 
 

@@ -27,6 +27,7 @@ def main() -> NoReturn:
     """Run the service or the program that the arguments name."""
     name, parent, service, *command = sys.argv[1:]
     end_with(int(parent))
+    os.environ.pop("NOTIFY_SOCKET", None)  # the parent tells systemd when all members are ready
     if service == EXECUTE:
         os.execv(command[0], command)  # noqa: S606  the parent's own command
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as unbuffered:
