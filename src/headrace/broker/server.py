@@ -4,10 +4,10 @@ import asyncio
 import errno
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from headrace.acceptor import Acceptor, PlainServer, bind_all
 from headrace.addresses import reachable
@@ -57,6 +57,7 @@ from headrace.controller.config_admin import ALL_BROKERS, ConfigAdmin
 from headrace.controller.model import TopicRules
 from headrace.controller.runner import Controller
 from headrace.controller.topic_admin import TopicAdmin, TopicDefaults
+from headrace.coordination.loop_progress import happens_within
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.buffer_pool import BufferPool
@@ -80,6 +81,8 @@ _CERTIFICATES_INTERVAL_S = 5.0  # between two checks for certificates and keys o
 _QUIET_INTERVAL_S = 1.0  # between two checks for connections that give their receive buffers back
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Broker(BrokerServices):
@@ -223,9 +226,9 @@ class Broker(BrokerServices):
             security=await asyncio.to_thread(zookeeper_security, self.config),
         )
         try:
-            self.image.cluster_id = await prepare(self.session)
+            self.image.cluster_id = await self._retried(lambda: prepare(self.session))
             if self.authentication.needs_secret:
-                self.authentication.secret = await cluster_secret(self.session)
+                self.authentication.secret = await self._retried(lambda: cluster_secret(self.session))
             self.logs = await asyncio.to_thread(self._open_logs)
             try:
                 await self._join()
@@ -248,8 +251,8 @@ class Broker(BrokerServices):
     async def _join_cluster(self) -> None:
         """Register this broker and return when the controller has sent it the state of the cluster."""
         self.view = view = ClusterView(self.session, self.config_changed)
-        await self._load_acls(view)
-        await self._load_tokens(view)
+        await self._retried(lambda: self._load_acls(view))
+        await self._retried(lambda: self._load_tokens(view))
         rules = SettingRules(lambda: self.config, self._check_security)
         self.topic_admin = TopicAdmin(
             self.session,
@@ -292,16 +295,17 @@ class Broker(BrokerServices):
         )
         view.on_brokers += [self._exited_brokers.watch, self.election.brokers_changed]
         view.on_controller += [self.controller_client.controller_changed, self.election.controller_changed]
-        await self._registration.join()
+        await self._retried(self._registration.join)
         self.controller_client.start(view.registrations)
-        try:
-            async with asyncio.timeout(_JOIN_TIMEOUT_S):
-                await self.ready.wait()
-        except TimeoutError:
+        if not await happens_within(self.ready, _JOIN_TIMEOUT_S):
             raise StartRefused(
                 "the controller has not sent the state of the cluster: its log says whether it runs, can "
                 "connect here, and whether its version is too far from this one"
-            ) from None
+            )
+
+    async def _retried(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of a step of the start, repeated if this process was stopped during it."""
+        return await self.session.retried(step, self.config.integer("zookeeper.connection.timeout.ms"))
 
     async def _load_acls(self, view: ClusterView) -> None:
         """Read the ACLs, before this broker is registered and clients find it."""

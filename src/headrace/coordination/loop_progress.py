@@ -6,15 +6,29 @@ thread neither pings nor reconnects, and the session expires as if the process h
 """
 
 import asyncio
+import contextlib
 import time
 from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped
 
+_PARTS = 10  # of a time limit
 _TICKS = 12  # per session timeout
 _READ_TIMEOUT_SHARE = 2 / 3  # kazoo's read timeout as a share of the granted session timeout
 _STUCK_SHARE = 1 / 3  # of a session timeout without a tick; kazoo pings about as often
+
+
+async def happens_within(event: asyncio.Event, seconds: float) -> bool:
+    """Return whether `event` is set within `seconds` in which the process runs.
+
+    A time in which it was stopped (SIGSTOP) counts as one of ten parts: others may have answered meanwhile.
+    """
+    for _ in range(_PARTS):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds / _PARTS):
+                return await event.wait()
+    return False
 
 
 class LoopProgress:

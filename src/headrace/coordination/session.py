@@ -13,7 +13,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -41,7 +41,7 @@ from headrace.coordination.client_security import (
     secure,
 )
 from headrace.coordination.errors import CoordinationError
-from headrace.coordination.loop_progress import LoopProgress, ping_only_with_progress
+from headrace.coordination.loop_progress import LoopProgress, happens_within, ping_only_with_progress
 from headrace.coordination.multi_read import MultiRead
 from headrace.coordination.znode_acls import acl_of
 
@@ -51,6 +51,7 @@ CLOSE_TIMEOUT_S = 1.0
 RECONNECTED_MS = 5000  # how long a requested change waits for a connection
 MAX_RECONNECT_DELAY_S = 2  # kazoo's default is a minute, during which a broker would stay unregistered
 _RECONNECT_POLL_S = 0.02
+_REPEATS = 5  # of a step that lost its connection
 _READ_TOGETHER = 200  # znodes of one request
 MAX_CALLS = 256  # concurrent ones; a call's timeout begins when it is sent
 
@@ -109,6 +110,7 @@ class Check(NamedTuple):
 
 Operation = Create | Set | Delete | Check
 Watcher = Callable[[], None]
+T = TypeVar("T")
 
 
 class ZooKeeperSession:
@@ -167,19 +169,20 @@ class ZooKeeperSession:
         attempted = asyncio.Event()
         outcome = secure(client, security, context, lambda: session._to_loop(attempted.set))
         await asyncio.to_thread(client.start_async)
+        connected = False
         try:
-            async with asyncio.timeout(connect_timeout_ms / 1000):
-                await attempted.wait()
-            outcome.check(servers)
-        except BaseException as error:
-            progress.stop()
-            BackgroundThread(_abandon, args=(client,), name="zookeeper-abandoned", stop=None).start()
-            if isinstance(error, TimeoutError):
-                raise NotConnected(
-                    f"no ZooKeeper responds at {servers} within {connect_timeout_ms} ms: is it running, and "
-                    f"is zookeeper.connect right?{f' ({outcome.failure})' if outcome.failure else ''}"
-                ) from None
-            raise
+            if await happens_within(attempted, connect_timeout_ms / 1000):
+                outcome.check(servers)
+                connected = True
+        finally:
+            if not connected:
+                progress.stop()
+                BackgroundThread(_abandon, args=(client,), name="zookeeper-abandoned", stop=None).start()
+        if not connected:
+            raise NotConnected(
+                f"no ZooKeeper responds at {servers} within {connect_timeout_ms} ms: is it running, and is "
+                f"zookeeper.connect right?{f' ({outcome.failure})' if outcome.failure else ''}"
+            )
         return session
 
     def on_state(self, callback: Callable[[SessionState], None]) -> None:
@@ -200,9 +203,27 @@ class ZooKeeperSession:
 
         A call does not wait by itself: most callers need to know at once that ZooKeeper is out of reach.
         """
-        deadline = self._loop.time() + min(within_ms, RECONNECTED_MS) / 1000
+        await self._await_connection(min(within_ms, RECONNECTED_MS) / 1000)
+
+    async def _await_connection(self, seconds: float) -> None:
+        deadline = self._loop.time() + seconds
         while not self._client.connected and self._loop.time() < deadline:  # noqa: ASYNC110  kazoo's thread
             await asyncio.sleep(_RECONNECT_POLL_S)
+
+    async def retried(self, step: Callable[[], Awaitable[T]], within_ms: int) -> T:
+        """Return the result of `step`, which is repeated if the connection or the session is lost meanwhile.
+
+        A process that was stopped for longer than its session lasts gets a new session. Raise NotConnected if
+        there is no connection within `within_ms`, or if connections are lost again and again.
+        """
+        for _ in range(_REPEATS):
+            try:
+                return await step()
+            except NotConnected as error:
+                logger.warning("connecting to ZooKeeper again: %s", error)
+                await asyncio.sleep(_RECONNECT_POLL_S)
+                await self._await_connection(within_ms / 1000)
+        return await step()
 
     async def close(self) -> None:
         """End the session, which removes its ephemeral znodes; no further state change is reported.
