@@ -172,7 +172,7 @@ class BrokerConfig:
     @property
     def rack(self) -> str | None:
         value = self.values["broker.rack"]
-        return None if value is None else str(value)
+        return str(value) if value else None  # the environment has an empty value where there are no zones
 
     @property
     def node(self) -> str | None:
