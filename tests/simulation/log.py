@@ -138,7 +138,8 @@ class SimLog:
         self._write([batch._replace(base_offset=end, leader_epoch=leader_epoch)])
         return Appended(end, end, -1)
 
-    def append_as_follower(self, data: Any) -> Appended:
+    def append_as_follower(self, data: Any, *, leader_epoch: int) -> Appended:
+        assert all(batch.leader_epoch <= leader_epoch for batch in data), (data, leader_epoch)
         if data[0].base_offset != self.log_end_offset:
             raise InvalidRecord(f"{data[0].base_offset} cannot follow {self.log_end_offset - 1}")
         self._write(data)

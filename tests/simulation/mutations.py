@@ -385,8 +385,8 @@ def a_follower_does_not_remember_aborted_transactions() -> Iterator[None]:
     """When it leads, or is read from, its readers take aborted records for committed ones."""
     append = SimLog.append_as_follower
 
-    def append_and_forget(self: SimLog, data: Any) -> Appended:
-        appended = append(self, data)
+    def append_and_forget(self: SimLog, data: Any, *, leader_epoch: int) -> Appended:
+        appended = append(self, data, leader_epoch=leader_epoch)
         self._aborted.clear()
         return appended
 

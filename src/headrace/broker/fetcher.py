@@ -38,7 +38,9 @@ _TIMEOUT_S = 30.0
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.05, 1.0
 _SUSPICION_S = 2.0  # after which the controller has announced any new leader
 _OFFLINE_S = 30.0
+_REFUSALS = 10  # in a row, after which the reason is logged: a new leader is known by then
 _BACKOFF_S = 0.5  # for a partition that the leader refuses: an UpdateMetadata is probably on its way
+_ERROR_NAMES = {each.value: each.name for each in ErrorCode}
 _EARLIEST, _LATEST, _ANY_REPLICA = -2, -1, -2
 _LIST_OFFSETS_VERSIONS = range(4, 8)
 _FETCH_SETTINGS = (
@@ -126,6 +128,7 @@ class Fetcher:
         self._backoff_until: dict[
             TopicPartition, float
         ] = {}  # partitions that are not fetched before this time
+        self._refusals: dict[TopicPartition, int] = {}  # in a row
         self._peer: Peer | None = None
         self._session_id = self._session_epoch = 0
         self._sent: dict[TopicPartition, _SentPosition] = {}
@@ -145,6 +148,7 @@ class Fetcher:
     def remove(self, id_: TopicPartition) -> None:
         self._partitions.pop(id_, None)
         self._backoff_until.pop(id_, None)
+        self._refusals.pop(id_, None)
 
     def _interrupt_soon(self) -> None:
         """Interrupt a long poll, so that a new partition does not wait for it."""
@@ -302,7 +306,8 @@ class Fetcher:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 await self._start_over(partition)
             elif data.error_code != ErrorCode.NONE:
-                self._back_off(partition, f"error {data.error_code}")
+                name = _ERROR_NAMES.get(data.error_code, data.error_code)
+                self._back_off(partition, f"it answers error {name}")
             elif data.diverging_epoch.epoch >= 0:
                 diverging = data.diverging_epoch
                 await self._truncate(partition, EpochEnd(diverging.epoch, diverging.end_offset))
@@ -312,11 +317,11 @@ class Fetcher:
                     high_watermark=data.high_watermark,
                     log_start_offset=data.log_start_offset,
                 )
+                self._refusals.pop(partition.id, None)
                 if partition.throttled_as_follower:
                     self._throttle(partition, len(data.records or b""))
         except FAILURES as error:
-            logger.warning("the response for %s could not be appended: %s", partition.id, error)
-            self._back_off(partition, str(error))
+            self._back_off(partition, f"its response could not be appended: {error}", logged_after=1)
             if partition.log.offline is not None:  # until an operator replaces the disk
                 self._backoff_until[partition.id] = self._loop.time() + _OFFLINE_S
 
@@ -327,8 +332,11 @@ class Fetcher:
         if rate.is_exceeded(now) and self._context.broker_id not in partition.isr:
             self._backoff_until[partition.id] = min(rate.until_s(), now + 1)
 
-    def _back_off(self, partition: Partition, why: str) -> None:
-        logger.debug("backing off from %s: %s", partition.id, why)
+    def _back_off(self, partition: Partition, why: str, *, logged_after: int = _REFUSALS) -> None:
+        """Leave the partition out of the next requests; log the reason of repeated refusals once."""
+        refusals = self._refusals[partition.id] = self._refusals.get(partition.id, 0) + 1
+        level = logging.WARNING if refusals == logged_after else logging.DEBUG
+        logger.log(level, "%s cannot be fetched from broker %d: %s", partition.id, self._leader, why)
         self._backoff_until[partition.id] = self._loop.time() + _BACKOFF_S
 
     async def _truncate(self, partition: Partition, diverging: EpochEnd) -> None:
@@ -354,13 +362,39 @@ class Fetcher:
             return  # there is a new leader, perhaps this broker
         where = follower.restart(partition.log.log_end_offset, leader_start=start, leader_end=end)
         if where is None:
-            self._back_off(partition, "the leader answered OFFSET_OUT_OF_RANGE for an offset that it has")
+            await self._drop_impossible_epochs(partition)
             return
         if where.from_nothing:
             logger.info("%s: restarting with an empty log at offset %d", partition.id, where.offset)
             partition.start_over_at(where.offset)
         else:
             partition.truncate_to(where.offset)
+        await self._context.note_truncation(partition)
+
+    async def _drop_impossible_epochs(self, partition: Partition) -> None:
+        """Truncate the log where its epochs exceed the current one: the leader does not know them.
+
+        The next fetch names the last epoch before them. If the two logs differ there as well, the leader
+        answers with a diverging epoch.
+        """
+        log = partition.log
+        keep = follower.end_of_possible_epochs(
+            log.epochs, leader_epoch=partition.leader_epoch, end=log.log_end_offset
+        )
+        if keep is None:
+            self._back_off(partition, "it answers OFFSET_OUT_OF_RANGE for an offset that it has")
+            return
+        logger.warning(
+            "%s: the log names leader epoch %d from offset %d on, the current one is %d: truncating from "
+            "offset %d to there, and fetching again from broker %d",
+            partition.id,
+            log.epochs.at(keep),
+            keep,
+            partition.leader_epoch,
+            log.log_end_offset,
+            self._leader,
+        )
+        partition.truncate_to(keep)
         await self._context.note_truncation(partition)
 
     async def _range(self, partition: Partition) -> tuple[int, int]:

@@ -373,7 +373,7 @@ class Partition(CommittedLog):
         """Append what the leader sent, and follow its high watermark and log start offset."""
         if data:
             size = len(data)
-            self.log.append_as_follower(data)
+            self.log.append_as_follower(data, leader_epoch=self.leader_epoch)
             self.meter.replicated_in += size
             for waiting in tuple(self._followers):
                 waiting.arrived(size)

@@ -58,6 +58,15 @@ def truncation_offset(epochs: Epochs, diverging: EpochEnd, *, start: int, end: i
     return max(shared, start)
 
 
+def end_of_possible_epochs(epochs: Epochs, *, leader_epoch: int, end: int) -> int | None:
+    """Return where the records of epochs after the current `leader_epoch` begin; None if there are none.
+
+    Nobody can have written such records: the follower's checkpoint or its batches are damaged.
+    """
+    offset = epochs.end_of(leader_epoch, end)[1]
+    return None if offset in {UNKNOWN, end} else offset
+
+
 class Restart(NamedTuple):
     """Where a follower continues that is outside the offset range of its leader."""
 

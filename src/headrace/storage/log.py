@@ -93,8 +93,11 @@ class Log(ReadableLog):
                 self.producers.check_epoch(header)
         return self._append_at_end(view, batches, leader_epoch)
 
-    def append_as_follower(self, data: Buffer) -> Appended:
-        """Append batches from the leader with their offsets and epochs; compaction may have left gaps."""
+    def append_as_follower(self, data: Buffer, *, leader_epoch: int = MAX_INT32) -> Appended:
+        """Append batches from the leader with their offsets and epochs; compaction may have left gaps.
+
+        No batch may be of a later epoch than `leader_epoch`, the current one: a checksum does not cover it.
+        """
         self._ensure_online()
         view = memoryview(data)
         batches = read_batches(view)
@@ -104,6 +107,11 @@ class Log(ReadableLog):
                 raise InvalidRecord(
                     f"a batch at offsets {header.base_offset} to {header.last_offset} "
                     f"cannot follow offset {next_offset - 1} (INVALID_RECORD)"
+                )
+            if header.leader_epoch > leader_epoch:
+                raise InvalidRecord(
+                    f"a batch at offset {header.base_offset} names leader epoch {header.leader_epoch}, "
+                    f"the current one is {leader_epoch} (INVALID_RECORD)"
                 )
             next_offset = header.next_offset
         if next_offset - batches[0].header.base_offset > MAX_INT32:

@@ -167,6 +167,40 @@ def test_a_follower_that_is_behind_the_leaders_log_start_restarts_there(follower
     assert again.topics[0].partitions[0].fetch_offset == 70
 
 
+def test_records_of_an_impossible_epoch_are_fetched_again(
+    follower: Partition, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number, epoch in enumerate([1, 3]):
+        batch = make_batch([b"x"], base_offset=number, leader_epoch=epoch)
+        follower.append_as_follower(batch, high_watermark=0, log_start_offset=0)
+    follower.log.epochs.assign(99, 1)  # as a damaged checkpoint says
+    refused = answer(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    leader = FakeLeader(refused, offset(2), offset(0))
+
+    assert follow(follower, leader) == [1]
+
+    (wanted,) = leader.requests[3].topics[0].partitions
+    assert (wanted.fetch_offset, wanted.last_fetched_epoch) == (1, 1)
+    (warning,) = [each for each in caplog.records if each.levelname == "WARNING"]
+    assert "names leader epoch 99 from offset 1 on, the current one is 3" in warning.message
+
+
+def test_the_reason_of_repeated_refusals_is_logged_once(
+    follower: Partition, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.broker.fetcher._BACKOFF_S", 0.0)
+    wrong = bytes(make_batch([b"a"], base_offset=0, leader_epoch=9))
+    refusals = [answer(error_code=ErrorCode.KAFKA_STORAGE_ERROR) for _ in range(12)]
+
+    follow(follower, FakeLeader(*refusals))
+    follow(follower, FakeLeader(*[answer(records=wrong) for _ in range(3)]))
+
+    warnings = [each.message for each in caplog.records if each.levelname == "WARNING"]
+    refused, not_appended = warnings
+    assert refused == "t-0 cannot be fetched from broker 2: it answers error KAFKA_STORAGE_ERROR"
+    assert "could not be appended: a batch at offset 0 names leader epoch 9" in not_appended
+
+
 def test_a_connection_that_cannot_be_made_is_tried_again(follower: Partition) -> None:
     leader = FakeLeader()
 

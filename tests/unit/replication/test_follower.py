@@ -8,6 +8,7 @@ from headrace.replication.follower import (
     EpochEnd,
     Position,
     Restart,
+    end_of_possible_epochs,
     find_divergence,
     position,
     restart,
@@ -112,3 +113,14 @@ def test_a_follower_whose_log_ends_before_its_leaders_begins_starts_from_nothing
 def test_a_follower_that_is_in_range_by_now_goes_on() -> None:
     assert restart(5, leader_start=5, leader_end=20) is None
     assert restart(20, leader_start=5, leader_end=20) is None
+
+
+def test_records_of_an_epoch_after_the_current_one_end_the_log_of_a_follower() -> None:
+    epochs = Epochs((1, 0), (3, 10), (90, 15), (91, 18))
+
+    assert end_of_possible_epochs(epochs, leader_epoch=4, end=20) == 15
+    assert end_of_possible_epochs(epochs, leader_epoch=90, end=20) == 18
+    assert end_of_possible_epochs(epochs, leader_epoch=0, end=20) == 0
+    assert end_of_possible_epochs(epochs, leader_epoch=91, end=20) is None
+    assert end_of_possible_epochs(epochs, leader_epoch=95, end=20) is None
+    assert end_of_possible_epochs(Epochs(), leader_epoch=4, end=0) is None
