@@ -12,7 +12,7 @@ import pytest
 
 from cli.command import Command
 from compat.kafka_tools.samples import Sample
-from headrace import ConnectionSettings, Unreachable
+from headrace import ConnectionSettings, NoSuchTopic, Unreachable
 from headrace.client.schemas.registry import Registry as RegistryClient
 from headrace.sql.tables import QueryRefused, Topics, connected
 from headrace.testing.process import UpProcess
@@ -133,19 +133,21 @@ def test_topics_are_joined_with_each_other_and_with_files(bootstrap: str, tmp_pa
 
 
 MISTAKES = {
-    "select * from nowhere": "There is no topic nowhere; `headrace topic list` lists the topics.",
+    "select * from nowhere": "there is no topic nowhere",
     "select wrong from skewed": 'Referenced column "wrong" not found',
     "selec": "syntax error at or near",
+    "select offset from skewed": 'offset is a word of SQL: as a column it is written "offset"',
+    "from skewed where partition = 0 and offset > 1": 'as a column it is written "offset"',
     "select 1; select 2": "Expected one query.",
     "create table x (a int)": "Expected a query that changes nothing.",
-    "select * from session": "There is no topic session;",  # nor a variable of the program
+    "select * from session": "there is no topic session",  # nor a variable of the program
 }
 
 
 @pytest.mark.parametrize(("query", "sentence"), MISTAKES.items())
 def test_mistakes_are_named(bootstrap: str, query: str, sentence: str) -> None:
     session = "a variable of the program, which is not a table"
-    with connected() as connection, pytest.raises(QueryRefused) as refusal:
+    with connected() as connection, pytest.raises((QueryRefused, NoSuchTopic)) as refusal:
         run(bootstrap, connection, query)
     assert sentence in str(refusal.value), session
 
@@ -168,8 +170,13 @@ def run(
 
 
 def test_a_mistake_is_one_line(headrace: Command) -> None:
-    complaint = headrace("sql", "select * from nowhere").complaint
-    assert complaint == "There is no topic nowhere; `headrace topic list` lists the topics."
+    complaint = headrace("sql", "select * from skewd").complaint
+    assert complaint == "there is no topic skewd; did you mean skewed?"
+
+
+def test_topics_are_listed_as_tables(bootstrap: str) -> None:
+    with connected() as connection:
+        assert ("skewed",) in run(bootstrap, connection, "Show  tables;")
 
 
 def test_a_registry_that_does_not_answer_is_no_reason_to_return_other_columns(bootstrap: str) -> None:

@@ -3,10 +3,13 @@
 import os
 import shutil
 import signal
+from contextlib import ExitStack, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 from cli.command import Command, Result
+from headrace.background import BackgroundThread
 from headrace.http.serving import serve_in_thread
 from headrace.testing.process import ClusterProcess, UpProcess
 
@@ -37,6 +40,20 @@ def test_a_gateway_of_another_cluster_is_not_taken_for_this_ones(
         assert gateway(own.url) == f"{own.url} answers."
     with UpProcess(tmp_path) as other, serve_in_thread(other.bootstrap) as foreign:
         assert gateway(foreign.url).startswith(f"{foreign.url} answers, and serves another cluster, ")
+
+
+def test_a_server_on_port_8080_is_not_taken_for_the_clusters_gateway(headrace: Command) -> None:
+    with ExitStack() as stack:
+        with suppress(OSError):  # if another program has the port, that one is the stranger
+            stranger = stack.enter_context(HTTPServer(("127.0.0.1", 8080), BaseHTTPRequestHandler))
+            answering = BackgroundThread(stranger.serve_forever, name="stranger", stop=stranger.shutdown)
+            answering.start()
+            stack.callback(stranger.shutdown)
+        found = _diagnosis(headrace("doctor", "--json"))
+        alone = _diagnosis(headrace("doctor", "--json", "--no-cluster"))
+
+    assert [each for each in found["findings"] if "8080" in each["check"] + each["says"]] == []
+    assert _states(alone, "machine")["port 8080"] == "ok"  # `headrace up` takes another one
 
 
 def test_a_person_reads_what_to_do() -> None:

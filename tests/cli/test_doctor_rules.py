@@ -136,9 +136,9 @@ def test_swappiness_matters_only_where_there_is_swap() -> None:
     assert machine(swap_bytes=GIB, swappiness=1) == {}
 
 
-def test_a_port_is_taken_unless_it_is_the_clusters_own() -> None:
+def test_a_port_that_is_taken_matters_unless_another_one_will_do() -> None:
     assert machine(ports=(Port(number=9092, free=False),)) == {"port 9092": WARNING}
-    assert machine(ports=(Port(number=9092, free=False, ours=True),)) == {}
+    assert machine(ports=(Port(number=8080, free=False, otherwise="another one is used"),)) == {}
 
 
 def test_a_disk_is_full_slow_or_not_to_be_written_to() -> None:

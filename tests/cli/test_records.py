@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 import uuid
+from datetime import datetime
 from pathlib import Path
 from typing import IO
 
@@ -61,6 +62,66 @@ def test_a_key_goes_where_kafkas_own_producer_puts_it(headrace: Command) -> None
     headrace.ok("produce", "murmur", "v", "--key", "kafka")
     printed = headrace.ok("consume", "murmur", "--exit-at-end", "--format", "%p").text
     assert printed == str(_murmur2(b"kafka") % 10)
+
+
+def test_records_between_two_times_or_offsets_are_printed(headrace: Command) -> None:
+    now_ms = int(time.time() * 1000)
+    headrace.ok("topic", "create", "spans", "--partitions", "2")
+    for partition in "01":
+        lines = [
+            f'{{"value": "{partition}:{minutes}", "timestamp": {now_ms - minutes * 60_000}}}\n'
+            for minutes in (90, 45, 20, 5)
+        ]
+        headrace.ok(
+            "produce", "spans", "--from-json", "--partition", partition, stdin="".join(lines).encode()
+        )
+
+    def printed(*where: str) -> list[str]:
+        return sorted(headrace.ok("consume", "spans", *where).text.split())
+
+    assert printed("--from", "-1h", "--to", "-10m") == ["0:20", "0:45", "1:20", "1:45"]
+    assert printed("--from", "-1h", "--to", f"@{now_ms - 45 * 60_000}") == []
+    assert printed("--to", "-30m", "--partition", "1") == ["1:45", "1:90"]
+    assert printed("--from", "1", "--to", "3", "--partition", "0") == ["0:20", "0:45"]
+    assert printed("--from", "-2d", "--to", "99", "--partition", "0") == ["0:20", "0:45", "0:5", "0:90"]
+    assert printed("--from", "-1", "--to", "end") == ["0:5", "1:5"]
+    assert printed("--from", "3", "--to", "1") == []
+    shown = headrace.ok("consume", "spans", "--to", "1", "--partition", "0", "--format", "%T").text
+    assert datetime.fromisoformat(shown).timestamp() * 1000 == now_ms - 90 * 60_000
+    assert "expected beginning, end, an offset" in headrace("consume", "spans", "--to", "-1y").complaint
+
+
+def test_a_topic_that_did_not_exist_is_not_created_silently(headrace: Command) -> None:
+    headrace.ok("topic", "create", "invoices")
+
+    created = headrace("produce", "invoicse", "x")
+    assert (created.status, created.text) == (0, "1 record to invoicse; partition 0 offset 0\n")
+    assert created.err == "headrace: topic invoicse did not exist and was created; did you mean invoices?\n"
+    assert headrace("produce", "unlike-any-other", "x").err == (
+        "headrace: topic unlike-any-other did not exist and was created\n"
+    )
+    assert headrace("produce", "invoicse", "x").err == ""
+    assert headrace("produce", "invoicesss", "x", "--create").err == ""
+
+    status, said = headrace.answered("n", "produce", "invocies", "x")
+    assert (status, said.count("Create invocies? [y/N]")) == (1, 1)
+    assert said.strip().endswith("headrace: nothing was written")
+    assert "invocies" not in headrace.ok("topic", "list").text
+    status, said = headrace.answered("y", "produce", "invocies", "x")
+    assert status == 0
+    assert "1 record to invocies" in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["consume recipts -e", "topic describe recipts", "topic delete recipts --yes", "topic offsets recipts"],
+)
+def test_a_mistyped_topic_is_recognised(headrace: Command, arguments: str) -> None:
+    headrace.ok("topic", "create", "receipts", "--if-not-exists")
+
+    complaint = headrace(*arguments.split()).complaint
+    assert complaint == "there is no topic recipts; did you mean receipts?"
+    assert headrace("topic", "describe", "xyzzy").complaint == "there is no topic xyzzy"
 
 
 def test_any_bytes_come_back(headrace: Command, tmp_path: Path) -> None:

@@ -90,14 +90,14 @@ def _changes(command: Command) -> Command:
 @_changes
 @options
 def allow(session: Session, principal: str, **chosen: Any) -> None:
-    r"""Allow something:  headrace acl allow User:alice --topic orders --operation read
+    """Allow something:  headrace acl allow User:alice --topic orders --operation read
 
     \b
       headrace acl allow User:alice --producer --topic orders
       headrace acl allow User:alice --consumer --topic orders --group billing
       headrace acl allow User:alice --topic team-a. --prefixed
       headrace acl allow User:gateway --user-principal User:CN=alice --operation create-tokens
-    """
+    """  # noqa: D301  \b keeps click from wrapping these lines
     _create(session, principal, PermissionType.ALLOW, **chosen)
 
 

@@ -18,7 +18,7 @@ from headrace.cli.session import INTERRUPTED, Session, options, partition_option
 from headrace.client.records.group_reader import GroupReader
 from headrace.client.records.one_by_one import BEGINNING, END, Reader, Record, Start
 
-_TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
+_TIME: Final = re.compile(r"@\d+|-\d+[smhd]|\d{4}-\d\d-\d\d.*")
 
 
 @click.command()
@@ -28,8 +28,14 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
     "-o",
     "start",
     metavar="WHERE",
-    help="beginning; end; an offset; -N: the last N of each partition; a time, as 2026-01-31T12:00 or @MS. "
-    "Default: end, or beginning with --exit-at-end.",
+    help="beginning; end; an offset; -N: the last N of each partition; a time, as 2026-01-31T12:00, @MS, or "
+    "-1h: an hour ago (s, m, h, d). Default: end, or beginning with --exit-at-end or --to.",
+)
+@click.option(
+    "--to",
+    "stop",
+    metavar="WHERE",
+    help="Exit at the end of all partitions, and print only what comes before this offset, -N or time.",
 )
 @click.option("--from-beginning", is_flag=True, help="The same as --from beginning.")
 @partition_option
@@ -58,8 +64,8 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
     "-f",
     "format_",
     metavar="FORMAT",
-    help=r"%k key, %v value, %p partition, %o offset, %t topic, %T timestamp, %h headers, %K and %S sizes, "
-    r"\n \t \0 \xff. Default: %v\n.",
+    help=r"%k key, %v value, %p partition, %o offset, %t topic, %T time, %m time in milliseconds, "
+    r"%h headers, %K and %S sizes, \n \t \0 \xff. Default: %v\n.",
 )
 @registry_option
 @options
@@ -68,6 +74,7 @@ def consume(
     *,
     topics: Sequence[str],
     start: str | None,
+    stop: str | None,
     indexes: Sequence[int],
     max_messages: int | None,
     group: str | None,
@@ -91,22 +98,32 @@ def consume(
       headrace consume orders payments --group billing --from beginning
 
       headrace consume orders --exit-at-end --format '%p %o %k=%v\n'
+
+      headrace consume orders --from -1h --to -30m --format '%T %v\n'
     """
     if start is not None and from_beginning:
         raise click.UsageError("Give --from or --from-beginning, not both.")
     show = _show(session, format_, key_separator, raw=raw)
-    default = BEGINNING if exit_at_end or from_beginning else END
-    where = default if start is None else _where(start)
+    default = BEGINNING if exit_at_end or from_beginning or stop is not None else END
+    where = default if start is None else _where(start, "--from")
+    end = None if stop is None else _where(stop, "--to")
     if group is None:
         if len(topics) > 1 or instance_id is not None:
             raise click.UsageError("Several topics, and --instance-id, need a --group.")
-        reader = Reader(session.connection, topics[0], where, partitions=indexes, stop_at_end=exit_at_end)
+        reader = Reader(
+            session.connection,
+            topics[0],
+            where,
+            end=end,
+            partitions=indexes,
+            stop_at_end=exit_at_end or end is not None,
+        )
         _alone(reader, show, max_messages)
         return
-    if indexes or where not in {BEGINNING, END}:
+    if indexes or where not in {BEGINNING, END} or end is not None:
         raise click.UsageError(
-            "A --group has its own partitions and offsets: leave out --partition, and --from can only be "
-            "beginning or end. `headrace group reset-offsets` changes the offsets of a group."
+            "A --group has its own partitions and offsets: leave out --partition and --to, and --from can "
+            "only be beginning or end. `headrace group reset-offsets` changes the offsets of a group."
         )
     member = GroupReader(
         session.connection,
@@ -189,15 +206,15 @@ def _print(
             return
 
 
-def _where(text: str) -> Start:
+def _where(text: str, option: str) -> Start:
     if text in {"beginning", "end"}:
         return BEGINNING if text == "beginning" else END
     if _TIME.fullmatch(text):
-        return Start(time_ms=time_ms(text, "--from"))
+        return Start(time_ms=time_ms(text, option))
     try:
         number = int(text)
     except ValueError:
         raise click.UsageError(
-            f"--from {text}: expected beginning, end, an offset, -N or a time such as 2026-01-31T12:00."
+            f"{option} {text}: expected beginning, end, an offset, -N or a time, as 2026-01-31T12:00 or -1h."
         ) from None
     return Start(last=-number) if text.startswith("-") else Start(offset=number)

@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 import click
 
 from headrace.cli import doctor_data, doctor_machine
 from headrace.cli.output import bar, count
-from headrace.cli.session import REGISTRY, Session, options
+from headrace.cli.session import REGISTRY_VARIABLE, Session, options
 from headrace.client.doctor import cluster as cluster_rules
 from headrace.client.doctor import data as data_rules
 from headrace.client.doctor import groups as group_rules
@@ -25,7 +24,7 @@ from headrace.client.errors import ClientError
 if TYPE_CHECKING:
     from headrace.client.doctor.cluster import ClusterFacts
 
-PORTS: Final = (9092, 8080)
+PORTS: Final = {9092: "", 8080: "`headrace up` takes another one for HTTP"}
 _COLOURS: Final = {OK: "green", WARNING: "yellow", PROBLEM: "red"}
 
 
@@ -71,7 +70,8 @@ def _examine(
             facts = _cluster(session)
         except ClientError as error:
             missing = error
-    yield from machine_rules.examine(doctor_machine.read_machine(PORTS, _ports(facts), data))
+    ports = PORTS if facts is None else {}  # a cluster that runs has its ports
+    yield from machine_rules.examine(doctor_machine.read_machine(ports, data))
     if data is not None:
         yield from _directories(data)
     if facts is not None:
@@ -85,7 +85,8 @@ def _examine(
 def _cluster(session: Session) -> "ClusterFacts":
     from headrace.client.doctor.reading import read_cluster  # noqa: PLC0415  not with --no-cluster
 
-    return read_cluster(session.connection, [os.environ.get("HEADRACE_REGISTRY") or REGISTRY])
+    named = os.environ.get(REGISTRY_VARIABLE)
+    return read_cluster(session.connection, [named] if named else [])
 
 
 def _groups(session: Session, area: Area, apart_s: float) -> Iterator[Finding]:
@@ -97,15 +98,6 @@ def _groups(session: Session, area: Area, apart_s: float) -> Iterator[Finding]:
         yield area.problem("groups", f"The groups cannot be read: {error}.", "See the findings above.")
     else:
         yield from group_rules.examine(area, groups)
-
-
-def _ports(facts: "ClusterFacts | None") -> set[int]:
-    """Return the ports of the cluster's brokers and gateways."""
-    if facts is None:
-        return set()
-    gateways = [urlsplit(each.address).port for each in facts.http if not each.other]
-    brokers = [each.port for each in facts.status.brokers]
-    return {port for port in (*gateways, *brokers) if port is not None}
 
 
 def _directories(data: Path) -> Iterator[Finding]:

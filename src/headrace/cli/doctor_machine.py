@@ -8,7 +8,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -23,10 +23,9 @@ _UNSYNCHRONISED: Final = 5  # TIME_ERROR of adjtimex(2)
 _TIMEX_BYTES: Final = 512  # more than struct timex has
 
 
-def read_machine(ports: Iterable[int], ours: Iterable[int], data: Path | None) -> Machine:
-    """Return the facts; `ours` are ports of the cluster, `data` is the directory of the logs."""
+def read_machine(ports: Mapping[int, str], data: Path | None) -> Machine:
+    """Return the facts; `ports` says what happens if they are taken, `data` is the directory of the logs."""
     memory = dict(_meminfo())
-    own = set(ours)
     return Machine(
         python=sys.version_info[:3],
         cores=len(os.sched_getaffinity(0)),
@@ -39,7 +38,9 @@ def read_machine(ports: Iterable[int], ours: Iterable[int], data: Path | None) -
         clock_synchronised=_clock(),
         java=_java(),
         parts={name: _version(name) for name in PARTS},
-        ports=tuple(Port(number=port, free=_free(port), ours=port in own) for port in ports),
+        ports=tuple(
+            Port(number=port, free=_free(port), otherwise=otherwise) for port, otherwise in ports.items()
+        ),
         disk=None if data is None else read_disk(data),
     )
 

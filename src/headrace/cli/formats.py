@@ -6,6 +6,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import IO, Any, Final, NamedTuple
 
 import click
@@ -15,6 +16,7 @@ from headrace.client.schemas.records import Decoded
 
 LONGEST: Final = 100 * 1024**2  # bytes of one record on standard input; no broker accepts more
 _CHUNK: Final = 64 * 1024
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "e": b"\x1b", "\\": b"\\"}
 
 
@@ -44,10 +46,20 @@ FIELDS: Final[dict[str, Part]] = {
     "t": lambda record: record.topic.encode(),
     "p": lambda record: b"%d" % (record.partition or 0),
     "o": lambda record: b"%d" % record.offset,
-    "T": lambda record: b"%d" % (-1 if record.timestamp_ms is None else record.timestamp_ms),
+    "T": lambda record: b"-" if record.timestamp_ms is None else _iso(record.timestamp_ms),
+    "m": lambda record: b"%d" % (-1 if record.timestamp_ms is None else record.timestamp_ms),
     "h": lambda record: b",".join(b"%s=%s" % (name.encode(), value or b"") for name, value in record.headers),
     "%": lambda _record: b"%",
 }
+
+
+def _iso(time_ms: int) -> bytes:
+    """Return a time as 2026-01-31T12:00:00.000Z, or as milliseconds if the calendar ends before it."""
+    try:
+        time = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return b"@%d" % time_ms
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()
 
 
 class BadInput(click.ClickException):
@@ -95,7 +107,7 @@ def _compact(value: Any) -> bytes:
 
 
 def compile_format(text: str) -> Part:
-    r"""Return a function that formats a record: `%k %v %p %o %t %T %h`, escapes such as `\n`."""
+    r"""Return a function that formats a record: `%k %v %p %o %t %T %m %h`, escapes such as `\n`."""
     parts: list[Part | bytes] = []
     for token in re.findall(r"%.?|[^%]+", text, re.DOTALL):
         if not token.startswith("%"):

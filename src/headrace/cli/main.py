@@ -105,7 +105,7 @@ def main() -> NoReturn:
     except Exception as error:
         if not isinstance(error, known_errors()):
             raise
-        _fail(session, _sentence(error), 1)
+        _fail(session, _sentence(error, session), 1)
 
 
 def _open_closed_streams() -> None:
@@ -132,8 +132,13 @@ def known_errors() -> tuple[type[Exception], ...]:
     return (ClientError, CommandFailed, InvalidCertificate, KafkaError, OSError, SparkError, *of_servers)
 
 
-def _sentence(error: Exception) -> str:
-    """Return the message of `error`; an OSError is shown without its number."""
+def _sentence(error: Exception, session: Session) -> str:
+    """Return the message of `error`; an OSError without its number, a missing topic with similar names."""
+    from headrace.client.errors import NoSuchTopic  # noqa: PLC0415
+
+    if isinstance(error, NoSuchTopic) and error.topic is not None:
+        similar = session.similar_topics(error.topic)
+        return f"{error}; {similar}" if similar else str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror.lower()}"
     return str(error)

@@ -13,8 +13,16 @@ from headrace.cli import completion, formats
 from headrace.cli.output import count
 from headrace.cli.record_schemas import Encoding, no_subject
 from headrace.cli.registry import registry_option
-from headrace.cli.session import Interrupted, PartlyDone, Session, acks_option, existing_file, options
-from headrace.client.errors import ClientError, Unreachable
+from headrace.cli.session import (
+    Interrupted,
+    PartlyDone,
+    Session,
+    acks_option,
+    confirm,
+    existing_file,
+    options,
+)
+from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
 from headrace.client.records.one_by_one import Receipt, Record, Writer
 
 
@@ -56,6 +64,9 @@ from headrace.client.records.one_by_one import Receipt, Record, Writer
     default="none",
     help="The compression of record batches.",
 )
+@click.option(
+    "--create", is_flag=True, help="Create a topic that does not exist, without a question or a word."
+)
 @click.option("--raw", is_flag=True, help="Write bytes as they are, and ask no schema registry.")
 @registry_option
 @options
@@ -70,6 +81,7 @@ def produce(
     partition: int | None,
     acks: str,
     compression: str,
+    create: bool,
     raw: bool,
     **reading: object,
 ) -> None:
@@ -81,6 +93,8 @@ def produce(
     If the schema registry has a schema for the topic (TOPIC-value, TOPIC-key), values and keys are JSON, and
     are encoded by its latest version: Avro, JSON Schema or Protobuf.
 
+    A topic that does not exist is created by the brokers, unless auto.create.topics.enable is false.
+
     Without values or --file, each line of the standard input is a record:
 
       seq 1000 | headrace produce numbers --compression zstd
@@ -89,6 +103,14 @@ def produce(
     """
     if values and file is not None:
         raise click.UsageError("Give values or --file, not both.")
+    similar = session.similar_topics(topic) if not create and _is_missing(session, topic) else None
+    if similar and sys.stdin.isatty():
+        confirm(
+            f"there is no topic {topic}; {similar} Create {topic}?",
+            action="",
+            declined="nothing was written",
+            yes=False,
+        )
     encoding = None if raw else Encoding(session, topic)
     source = _Source(
         topic=topic,
@@ -109,6 +131,18 @@ def produce(
         except ClientError as error:
             raise explain(session, topic, error) from error
     session.show(asdict(receipt), _in_short(receipt))
+    if similar is not None and receipt.records:
+        click.echo(f"headrace: topic {topic} did not exist and was created; {similar}".rstrip("; "), err=True)
+
+
+def _is_missing(session: Session, topic: str) -> bool:
+    try:
+        session.topics.topic(topic)
+    except NoSuchTopic as error:
+        return error.topic is not None
+    except ClientError:  # writing reports it
+        return False
+    return False
 
 
 def _write(writer: Writer, records: Iterator[Record], *, at_once: bool) -> Receipt:

@@ -3,9 +3,11 @@
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -33,6 +35,10 @@ _DURATION: Final = re.compile(
     r"P(?=[\dT])(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
     r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
 )
+_AGO: Final = re.compile(r"-(\d{1,9})([smhd])")
+_UNIT_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_MOST_COMPARED: Final = 10_000  # topics whose names are compared with a name that does not exist
+_SIMILAR: Final = 0.75
 _REGISTRY_TOPICS: Final = frozenset({"_schemas"})  # brokers do not mark it as internal, as Kafka's do not
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -147,6 +153,17 @@ class Session:
         from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
         return TopicAdmin(Brokers(self.connection))
+
+    def similar_topics(self, name: str) -> str:
+        """Return `did you mean orders?` for a topic that does not exist; empty if no name is similar."""
+        from headrace.client.errors import ClientError  # noqa: PLC0415
+
+        try:
+            names = self.topics.names()[:_MOST_COMPARED]
+        except ClientError:  # the command itself reports a cluster that does not answer
+            return ""
+        similar = get_close_matches(name, [each for each in names if each != name], n=2, cutoff=_SIMILAR)
+        return f"did you mean {' or '.join(similar)}?" if similar else ""
 
     @cached_property
     def groups(self) -> "GroupAdmin":
@@ -294,14 +311,20 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def time_ms(text: str, option: str) -> int:
-    """Return the milliseconds of `2026-01-31T12:00:00+01:00` or `@1769857200000`; local time by default."""
+    """Return the milliseconds of `2026-01-31T12:00:00+01:00`, `@1769857200000`, or `-1h`, an hour ago.
+
+    A time without a zone is local time.
+    """
     if text.startswith("@") and text[1:].isdigit():
         return int(text[1:])
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return int(time.time() * 1000) - int(ago[1]) * _UNIT_MS[ago[2]]
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError):
         raise click.UsageError(
-            f"{option} {text}: expected a time such as 2026-01-31T12:00:00+01:00."
+            f"{option} {text}: expected a time such as 2026-01-31T12:00:00+01:00 or -1h."
         ) from None
 
 

@@ -86,6 +86,7 @@ class NoSuchTopic(ClientError):
     def __init__(self, topic: object, *, said: str | None = None) -> None:
         """`said` is the message if it is not known which of several topics does not exist."""
         why = why_no_topic(topic)
+        self.topic = topic if isinstance(topic, str) and said is None and not why else None
         super().__init__(
             said or (f"there can be no topic {topic!r}: {why}" if why else f"there is no topic {topic}")
         )

@@ -1,6 +1,7 @@
 """The tables of a query: topics that a query names, in a connection of DuckDB."""
 
 import json
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,13 +16,17 @@ except ImportError as missing:
 
 from headrace.arrow.decoding import REGISTRY, TEXT, NoSubject, Registry, Undecodable
 from headrace.arrow.scan import CLIENT_ID, Scan
-from headrace.client.errors import ClientError, Unreachable, why_no_topic
+from headrace.client.admin.topics import TopicAdmin
+from headrace.client.errors import ClientError, NoSuchTopic, Unreachable, why_no_topic
 from headrace.client.schemas.registry import Registry as RegistryClient
+from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.duckdb import TopicDataset
 from headrace.reader.cluster import Cluster
 
 _MAX_TABLES: Final = 100  # of a query
+_SHOW_TABLES: Final = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
+_OFFSET: Final = re.compile(r"(?<![\w\".])offset(?![\w\"])", re.IGNORECASE)
 
 
 Progress = Callable[[float, str], None]
@@ -71,12 +76,18 @@ class Topics:
         self._decode = decode
         self._on_error = on_error
         self._on_progress = progress
+        self._query = ""
         self._failure: Exception | None = None
         self._others: list[str] = []  # tables of the query that are not topics
         self._shares: dict[str, float] = {}  # of each topic that is read
 
     def query(self, connection: "duckdb.DuckDBPyConnection", query: str) -> "duckdb.DuckDBPyRelation":
-        """Return the rows of a query, which are not read yet."""
+        """Return the rows of a query, which are not read yet; `show tables` has a row for each topic."""
+        self._query = query
+        if _SHOW_TABLES.fullmatch(query):
+            with Brokers(self._connection) as brokers:
+                topics = TopicAdmin(brokers).names()
+            return connection.sql("SELECT unnest(?::VARCHAR[]) AS name", params=[topics])
         statements = connection.extract_statements(query)
         if len(statements) != 1:
             raise QueryRefused("Expected one query.")
@@ -171,20 +182,22 @@ class Topics:
                 raise QueryRefused(f"{self._failure.what}; {hint}") from error
             if self._failure is not None:
                 raise self._failure from None
-            raise QueryRefused(self._sentence(error)) from error
+            raise self._refusal(error) from error
         finally:
             if before is signal.default_int_handler:
                 signal.signal(signal.SIGINT, before)
 
-    def _sentence(self, error: Exception) -> str:
+    def _refusal(self, error: Exception) -> ClientError:
         first = " ".join(str(error).split("\n\nLINE")[0].split())
+        if isinstance(error, duckdb.ParserException) and _OFFSET.search(self._query):
+            return QueryRefused(f'{first}; offset is a word of SQL: as a column it is written "offset"')
         if not self._others or not isinstance(error, duckdb.CatalogException):
-            return first
+            return QueryRefused(first)
         for topic in self._others:
             if f"Table with name {topic} does not exist" in first:  # DuckDB suggests tables of its own
-                return f"There is no topic {topic}; `headrace topic list` lists the topics."
-        return (
-            f"{first} (There is no topic {', '.join(self._others)}; `headrace topic list` lists the topics.)"
+                return NoSuchTopic(topic)
+        return QueryRefused(
+            f"{first} (There is no topic {', '.join(self._others)}; `show tables` lists them.)"
         )
 
 

@@ -1,5 +1,6 @@
 """Rules for all commands: help, short options, the options of a cluster, and confirmation."""
 
+import re
 from collections.abc import Iterator
 
 import click
@@ -56,6 +57,15 @@ def test_a_command_has_both_spellings_of_help_and_no_option_twice(path: str) -> 
 
     assert {"-h", "--help"} <= set(names)
     assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_the_examples_of_a_command_are_printed_one_on_a_line(path: str) -> None:
+    shown = ALL[path].get_help(click.Context(ALL[path], info_name=path, **ALL[path].context_settings))
+
+    assert "\b" not in shown
+    assert "\\b" not in shown  # the mark that keeps lines apart, in a raw docstring
+    assert not re.search(r"headrace .*   headrace ", shown)
 
 
 def test_a_short_option_means_the_same_in_every_command() -> None:

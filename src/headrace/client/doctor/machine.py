@@ -18,11 +18,11 @@ SWAPPY: Final = 30  # Linux' default of 60 swaps brokers out in favour of the pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """A port for a broker; `ours` if a broker of the cluster uses it."""
+    """A port that `headrace up` uses by default; `otherwise` says what happens if it is taken."""
 
     number: int
     free: bool
-    ours: bool = False
+    otherwise: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +129,8 @@ def _port(port: Port) -> Finding:
     check = f"port {port.number}"
     if port.free:
         return MACHINE.ok(check, "The port is free.")
-    if port.ours:
-        return MACHINE.ok(check, "A broker of the cluster listens on the port.")
+    if port.otherwise:
+        return MACHINE.ok(check, f"Another program listens on the port: {port.otherwise}.")
     return MACHINE.warning(
         check,
         "Another program listens on the port.",

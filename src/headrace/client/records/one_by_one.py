@@ -1,5 +1,6 @@
 """Writing and reading records one by one: what `headrace produce` and `headrace consume` are made of."""
 
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -156,10 +157,12 @@ class Reader:
         topic: str,
         start: Start,
         *,
+        end: Start | None = None,
         partitions: Sequence[int] = (),
         stop_at_end: bool = False,
         options: Mapping[str, str | int] | None = None,
     ) -> None:
+        """Records at `end` and after it are not read; with `stop_at_end`, a partition may end before it."""
         connection = settings_for(target)
         connection.check()
         self._bootstrap = connection.bootstrap
@@ -180,8 +183,11 @@ class Reader:
             }
         )
         try:
-            assigned = self._place(start, self._partitions(partitions))
-            self._open = {partition.partition for partition in assigned}
+            indexes = self._partitions(partitions)
+            assigned = self._place(start, indexes)
+            ends = [] if end is None else self._place(end, indexes)
+            self._ends = {each.partition: each.offset for each in ends if each.offset >= 0}
+            self._open = set(indexes)
             self._consumer.assign(assigned)
         except KafkaException as error:
             self._consumer.close()
@@ -211,7 +217,9 @@ class Reader:
         """Yield the records among `messages`, which also report ends of partitions and errors."""
         for message in messages:
             error = message.error()
-            if error is None:
+            if error is None and message.offset() >= self._ends.get(message.partition(), sys.maxsize):
+                self._open.discard(message.partition())
+            elif error is None:
                 yield record_of(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 if self._stop_at_end:
