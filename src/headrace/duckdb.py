@@ -7,6 +7,7 @@ timestamp make the read shorter.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 try:
@@ -27,6 +28,20 @@ from headrace.client.settings import Bootstrap
 from headrace.reader.columns import TARGET_ROWS
 
 __all__ = ["TopicDataset", "relation"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scanner:
+    """What DuckDB uses of a pyarrow Scanner.
+
+    A Scanner of pyarrow reads ahead in threads of its own, which continue after the query has ended. DuckDB
+    calls the reader in threads of the query, and waits for them before the query ends.
+    """
+
+    reader: pa.RecordBatchReader
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        return self.reader
 
 
 class TopicDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no types
@@ -52,7 +67,7 @@ class TopicDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no 
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002  pyarrow's name
         **_options: Any,
-    ) -> ds.Scanner:
+    ) -> _Scanner:
         """Return what reads `columns` of the rows for which the filter holds."""
         names = self.schema.names if columns is None else list(columns)
         try:
@@ -60,8 +75,7 @@ class TopicDataset(ds.InMemoryDataset):  # type: ignore[misc]  # pyarrow has no 
         except Exception as error:
             self._on_failure(error)
             raise
-        reader = pa.RecordBatchReader.from_batches(self._scan.projected(names), self._watched(found))
-        return ds.Scanner.from_batches(reader)
+        return _Scanner(pa.RecordBatchReader.from_batches(self._scan.projected(names), self._watched(found)))
 
     def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:

@@ -75,7 +75,7 @@ def sql(
         from headrace.sql.tables import Topics, connected  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(str(error)) from error
-    with connected() as connection, _ended_by_ctrl_c(), bar("reading", 1.0) as advance:
+    with _ended_at_once(), connected() as connection, bar("reading", 1.0) as advance:
         topics = Topics(
             session.connection,
             partial(registry_of_records, session),
@@ -102,9 +102,9 @@ def sql(
 
 
 @contextmanager
-def _ended_by_ctrl_c() -> Iterator[None]:
-    """End the process at Ctrl-C: threads of DuckDB may be far from the end of the query."""
+def _ended_at_once() -> Iterator[None]:
+    """End the process at Ctrl-C and if nobody reads its output: threads of DuckDB may run for long."""
     try:
         yield
-    except KeyboardInterrupt:
-        os._exit(INTERRUPTED)
+    except (KeyboardInterrupt, BrokenPipeError) as error:
+        os._exit(INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1)

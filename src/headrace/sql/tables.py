@@ -3,8 +3,9 @@
 import json
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property, partial
 from types import FrameType
 from typing import Any, Final
@@ -24,6 +25,7 @@ from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.duckdb import TopicDataset
 from headrace.reader.cluster import Cluster
 
+_CLOSE_RETRY_S: Final = 0.02
 _MAX_TABLES: Final = 100  # of a query
 _SHOW_TABLES: Final = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
 _OFFSET: Final = re.compile(r"(?<![\w\".])offset(?![\w\"])", re.IGNORECASE)
@@ -41,18 +43,28 @@ class QueryRefused(ClientError):
 def connected() -> Iterator["duckdb.DuckDBPyConnection"]:
     """Yield a connection in which names of tables are never variables of this program.
 
-    At the end a thread may still run a query of which nobody wants more rows: it is interrupted.
+    At the end a thread may still run a query of which nobody wants more rows: it is interrupted, and this
+    waits until it has ended, because the interpreter must not exit while DuckDB reads a topic. After Ctrl-C
+    and a broken pipe it does not wait: the caller ends the process at once.
     """
     connection = duckdb.connect()
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET TimeZone = 'UTC'")
+    is_used = True
     try:
         yield connection
+    except (KeyboardInterrupt, BrokenPipeError):
+        is_used = False
+        raise
     finally:
-        connection.interrupt()
-        with suppress(duckdb.ResourceInUseException):  # a thread still uses it; the process ends anyway
-            connection.close()
+        while is_used:
+            connection.interrupt()
+            try:
+                connection.close()
+                is_used = False
+            except duckdb.ResourceInUseException:  # the thread has not noticed the interrupt yet
+                time.sleep(_CLOSE_RETRY_S)
 
 
 class Topics:
