@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from cluster.waiting import until
 from headrace.protocol.batch import build_batch
 from headrace.protocol.compression import Buffer, Compression, compress
 from headrace.protocol.errors import ErrorCode
@@ -31,8 +32,9 @@ from support.records import TIMESTAMP, make_batch
 from wire.every_request import ADVERTISED
 from wire.hostile import Bystander, garbage, mutants, valid_frames, visit
 from wire.process import BrokerProcess
+from wire.quotas import set_quotas
 from wire.raw import RawClient, frame_of
-from wire.requests import ASK_VERSIONS, create_topic, fetch, fetch_request, produce
+from wire.requests import ASK_VERSIONS, create_topic, fetch, fetch_request, produce, produce_request
 
 ROUNDS: Final = int(os.environ.get("HEADRACE_FUZZ_ROUNDS", "800"))
 SEED: Final = int(os.environ.get("HEADRACE_FUZZ_SEED", "1"))
@@ -125,6 +127,34 @@ def test_many_large_frames_that_are_never_finished(besieged: BrokerProcess) -> N
                 client.socket.sendall(struct.pack(">i", 100 * MEBIBYTE))
                 for _ in range(16):
                     client.socket.sendall(chunk)
+
+
+def test_large_requests_of_a_throttled_client_that_wait_on_many_connections(besieged: BrokerProcess) -> None:
+    """A hundred connections with three megabytes each; as many of them wait as there is memory for."""
+    request = frame_of(produce_request("held", make_batch([bytes(3 * MEBIBYTE)])), 9, client_id="greedy")
+    with ExitStack() as stack:
+        admin = stack.enter_context(RawClient(besieged.bootstrap))
+        create_topic(admin, "held")
+        set_quotas(admin, {"client-id": "greedy"}, producer_byte_rate=1)
+        clients = [stack.enter_context(RawClient(besieged.bootstrap, "greedy")) for _ in range(100)]
+        clients[0].ask(produce_request("held", make_batch([b"x" * 1000])), 9)
+        for client in clients[1:]:
+            with suppress(ConnectionError):
+                client.socket.sendall(request)
+        until(
+            "two requests wait, and the other connections are closed",
+            lambda: sum(map(_is_closed, clients)) == len(clients) - 3,
+        )
+
+
+def _is_closed(client: RawClient) -> bool:
+    client.socket.setblocking(False)
+    try:
+        return client.socket.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
 
 
 def test_a_flood_of_tiny_requests_by_clients_that_never_read(besieged: BrokerProcess) -> None:

@@ -181,6 +181,7 @@ def test_a_producer_beyond_its_quota_is_told_and_muted(broker: BrokerProcess, ad
     set_quotas(admin, {"client-id": app}, producer_byte_rate=5_000)
 
     with client(broker, app) as producer, client(broker, app) as second:
+        assert second.ask(produce_request(topic, make_batch([b"x"])), 9).throttle_time_ms == 0
         answer = producer.ask(produce_request(topic, BATCH), 9)
         assert answer.responses[0].partition_responses[0].error_code == 0
         # 100 KB over the 10 s of all complete samples are 10 KB/s: 20 s in all keep to 5 KB/s.
@@ -188,9 +189,74 @@ def test_a_producer_beyond_its_quota_is_told_and_muted(broker: BrokerProcess, ad
 
         producer.send(ASK_VERSIONS, 0)
         assert not producer.has_something_to_read(MUTED_S)
-        # Another connection of the client is not muted, until it uses the quota too.
+        # Another connection of the client is not muted, until it uses the quota again.
         assert second.ask(ASK_VERSIONS, 0).error_code == 0
         assert second.ask(produce_request(topic, BATCH), 9).throttle_time_ms > answer.throttle_time_ms
+
+
+def test_a_producer_that_connects_again_after_each_request_keeps_to_its_quota(
+    broker: BrokerProcess, admin: RawClient
+) -> None:
+    topic, app = fresh_name(), fresh_name("app")
+    create_topic(admin, topic)
+    set_quotas(admin, {"client-id": app}, producer_byte_rate=5_000)
+    with client(broker, app) as producer:
+        assert producer.ask(produce_request(topic, BATCH), 9).throttle_time_ms > 0
+
+    with client(broker, app) as again, client(broker, app) as without_acks, client(broker) as other:
+        again.send(produce_request(topic, BATCH), 9)
+        without_acks.send(produce_request(topic, BATCH, acks=0), 9)
+        assert not again.has_something_to_read(MUTED_S)
+        assert not producer_wrote_more_than(admin, topic, 1)
+        assert other.ask(produce_request(topic, BATCH), 9).throttle_time_ms == 0
+        with client(broker, app) as consumer:  # another quota
+            assert consumer.ask(fetch_request(topic), 12).throttle_time_ms == 0
+        set_quotas(admin, {"client-id": app}, producer_byte_rate=5e6)
+        with client(broker, app) as producer:
+            assert producer.ask(produce_request(topic, BATCH), 9).throttle_time_ms == 0
+
+
+def producer_wrote_more_than(admin: RawClient, topic: str, batches: int) -> bool:
+    partition = admin.ask(fetch_request(topic), 12).responses[0].partitions[0]
+    return int(partition.high_watermark) > batches
+
+
+def test_a_muted_connection_goes_on_when_the_throttle_time_of_its_client_is_over(
+    broker: BrokerProcess, admin: RawClient
+) -> None:
+    topic, app = fresh_name(), fresh_name("app")
+    create_topic(admin, topic)
+    set_quotas(admin, {"client-id": app}, producer_byte_rate=9_500)
+
+    for _ in range(2):
+        with client(broker, app) as producer:
+            answer = producer.ask(produce_request(topic, BATCH), 9)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+            assert answer.throttle_time_ms > 0
+
+
+@pytest.mark.parametrize(
+    ("quotas", "requests"),
+    [
+        ({"consumer_byte_rate": 5_000.0}, lambda topic: (fetch_request(topic), 12)),
+        ({"controller_mutation_rate": 0.1}, lambda _topic: (create(fresh_name(), 3), 5)),
+    ],
+    ids=["consumer_byte_rate", "controller_mutation_rate"],
+)
+def test_other_quotas_hold_for_a_new_connection_too(
+    broker: BrokerProcess, admin: RawClient, quotas: dict[str, float | None], requests: Any
+) -> None:
+    topic, app = fresh_name(), fresh_name("app")
+    create_topic(admin, topic)
+    admin.ask(produce_request(topic, BATCH), 9)
+    set_quotas(admin, {"client-id": app}, **quotas)
+    with client(broker, app) as one:
+        assert one.ask(*requests(topic)).throttle_time_ms > 0
+
+    with client(broker, app) as again:
+        assert again.ask(ASK_VERSIONS, 0).error_code == 0
+        again.send(*requests(topic))
+        assert not again.has_something_to_read(MUTED_S)
 
 
 def test_pipelined_produces_and_a_producer_without_acks_are_throttled(

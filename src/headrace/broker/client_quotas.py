@@ -33,8 +33,26 @@ class QuotaMeter:
         self.throttled_ms += throttle_ms
 
 
+class _Mute:
+    """Until when a client is throttled by one quota; void once the quota has another limit."""
+
+    __slots__ = ("limit", "until_ms")
+
+    def __init__(self) -> None:
+        self.limit = 0.0
+        self.until_ms = 0
+
+    def is_idle(self, now_ms: int) -> bool:
+        return now_ms >= self.until_ms
+
+
 class ClientQuotas:
-    """All quotas, and the sensors of the clients that have used theirs lately."""
+    """All quotas, and the sensors of the clients that have used theirs lately.
+
+    A client that is throttled is throttled on its new connections, too: otherwise one that connects again
+    after each request would have no quota at all. Connections that have used the quota before go on as in
+    Kafka, and are muted when they use it again.
+    """
 
     def __init__(self, config: BrokerConfig) -> None:
         self.table = QuotaTable()
@@ -46,6 +64,7 @@ class ClientQuotas:
         self.mutation_window = window_of(config, "controller.quota")
         self._rates = {key: Sensors(lambda: SampledRate(self.window)) for key in RATES}
         self._buckets = Sensors(lambda: TokenBucket(self.mutation_window))
+        self._mutes = {key: Sensors(_Mute) for key in KEYS_OF_CLIENTS}
 
     def sensors(self, key: QuotaKey) -> int:
         """Return the number of clients whose use of a quota is remembered."""
@@ -70,6 +89,22 @@ class ClientQuotas:
         """Record the time of the event loop that a request took; a client never waits more than a sample."""
         throttle_ms = self.record(_REQUESTS, user, client_id, seconds * _PERCENT, now_ms)
         return min(throttle_ms, self.window.size_ms)
+
+    def mute(self, key: QuotaKey, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
+        """Remember that a client is throttled, for its next connections."""
+        applied = self.table.applied(key, user, client_id)
+        if applied is not None:
+            mute = self._mutes[key].use((applied.user, applied.client_id), now_ms)
+            mute.until_ms = max(now_ms + throttle_ms, mute.until_ms if mute.limit == applied.limit else 0)
+            mute.limit = applied.limit
+
+    def muted_ms(self, key: QuotaKey, user: str, client_id: str, now_ms: int) -> int:
+        """Return for how long a client is throttled that has not used this connection yet."""
+        applied = self.table.applied(key, user, client_id)
+        mute = None if applied is None else self._mutes[key].find((applied.user, applied.client_id))
+        if applied is None or mute is None or mute.limit != applied.limit:
+            return 0
+        return max(0, mute.until_ms - now_ms)
 
     def largest_fetch(self, user: str, client_id: str) -> int:
         """Return the bytes beyond which a Fetch response would always be throttled."""

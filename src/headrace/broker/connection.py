@@ -31,11 +31,12 @@ from headrace.protocol.api import decode_request, decode_request_in_slices, enco
 from headrace.protocol.api_versions import answer_version
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
-from headrace.protocol.frame import FrameBuffer, encode_frame
+from headrace.protocol.frame import CHUNK_BYTES, FrameBuffer, encode_frame
 from headrace.protocol.headers import decode_request_header, encode_response_header
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
+from headrace.quota.entities import QuotaKey
 from headrace.security.listeners import Listener, SecurityProtocol
 from headrace.security.principal_mapping import NoMatchingRule
 from headrace.security.principals import ANONYMOUS
@@ -106,6 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         self._sending_soon = False
         self._half_closed = False
         self._muted: asyncio.TimerHandle | None = None  # throttled until the timer ends
+        self._used_quotas: set[QuotaKey] = set()  # while there are any
         self.last_active = perf_counter()
         self.address = ""
         self.principal = ANONYMOUS
@@ -116,6 +118,7 @@ class Connection(asyncio.BufferedProtocol):
         self.client_id: str | None = None  # of its last request
         self._context: Context | None = None  # of its last request
         self.buffered = 0  # bytes of its receive buffer
+        self.held = 0  # bytes of a request that waits until its client is no longer throttled
         self.unsent = 0  # bytes of unsent responses that are accounted for
 
     @property
@@ -252,8 +255,19 @@ class Connection(asyncio.BufferedProtocol):
         handler = self._handler(key, version)
         if self._sasl is not None and key not in _BEFORE_AUTHENTICATION:
             self._ensure_authenticated(handler)
-        began = perf_counter()
         usage = self._usage(header, handler, frame) if self._broker.quotas.is_active else None
+        if usage is not None and (muted_ms := usage.muted_ms(version, self._used_quotas)):
+            self._backlog.appendleft(frame)
+            self.mute(muted_ms)
+            self._connections.hold(self, max(len(frame), CHUNK_BYTES))
+        else:
+            self._serve(header, body, handler, usage)
+
+    def _serve(
+        self, header: RequestHeader, body: memoryview, handler: Handler, usage: RequestUsage | None
+    ) -> None:
+        began = perf_counter()
+        key, version = header.request_api_key, header.request_api_version
         context = self._context_of(header, usage)
         is_large = len(body) > SLICED_BYTES and key != ApiKey.API_VERSIONS
         if is_large:
@@ -320,6 +334,7 @@ class Connection(asyncio.BufferedProtocol):
         key, version = header.request_api_key, header.request_api_version
         reply, throttle_ms = with_throttle_time(reply, throttle_ms, key, version)
         if throttle_ms:
+            usage.mute(throttle_ms)
             self.mute(throttle_ms)
         return reply
 
@@ -339,6 +354,7 @@ class Connection(asyncio.BufferedProtocol):
             self._muted.cancel()
             self._muted = None
             self._broker.quotas.muted -= 1
+            self._connections.hold(self, 0)
             self._regulate()
 
     def _handler(self, key: int, version: int) -> Handler:

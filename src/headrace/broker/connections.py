@@ -17,6 +17,7 @@ from headrace.security.listeners import Listener
 _QUIET_S: Final = 1.0  # after which a connection gives its receive buffer back
 _LOGGED_EVERY_S: Final = 1.0  # refused connections: a flood of them must not fill the log
 AUTHENTICATION_S: Final = 30.0  # for all messages of SASL: a client that drips them is not idle
+HELD_SHARE: Final = 4  # throttled clients may hold a quarter of queued.max.request.bytes
 REPLIES_BYTES: Final = 256 * 1024 * 1024  # of unsent responses, over all connections, before Fetches get less
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class ClientConnection(Protocol):
     last_active: float
     authenticating_since: float | None  # None: the client has authenticated, or need not
     buffered: int  # bytes of its receive buffer
+    held: int  # bytes of a request that waits until its client is no longer throttled
     unsent: int  # bytes of unsent responses that are accounted for
 
     @property
@@ -58,6 +60,7 @@ class Connections:
         self.use_config(config)
         self._buffered = 0  # bytes of all receive buffers
         self._unsent = 0  # bytes of all unsent responses
+        self._held = 0  # bytes of all requests that wait until their clients are no longer throttled
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -148,6 +151,14 @@ class Connections:
             )
             # Not at once: uvloop is about to read into that buffer, and crashes if its transport is gone.
             asyncio.get_running_loop().call_soon(connection.abort)
+
+    def hold(self, connection: ClientConnection, size: int) -> None:
+        """Record the size of a request that waits; abort the connection if all of them are too large."""
+        self._held += size - connection.held
+        connection.held = size
+        if size and self._held > self._config.integer("queued.max.request.bytes") // HELD_SHARE:
+            self._log_refusal(connection.address, "requests of throttled clients hold too much memory")
+            connection.abort()
 
     def account_replies(self, connection: ClientConnection) -> None:
         """Record how many bytes of responses the client has not received yet."""

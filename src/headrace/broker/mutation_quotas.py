@@ -3,7 +3,8 @@
 import time
 
 from headrace.broker.dispatch import Context
-from headrace.broker.throttling import RequestUsage
+from headrace.broker.throttling import STRICT_SINCE, RequestUsage
+from headrace.protocol.schema.index import ApiKey
 from headrace.quota.errors import ThrottlingQuotaExceeded
 
 
@@ -20,8 +21,8 @@ class MutationQuota:
         self._ends_s = 0.0
 
     @classmethod
-    def of(cls, context: Context, *, strict_since: int) -> "MutationQuota":
-        return cls(context.usage, strict=context.version >= strict_since)
+    def of(cls, context: Context, key: ApiKey) -> "MutationQuota":
+        return cls(context.usage, strict=context.version >= STRICT_SINCE[key])
 
     def charge(self, partitions: int) -> None:
         """Charge the creation or deletion of partitions; raise ThrottlingQuotaExceeded if it is refused."""

@@ -1,6 +1,6 @@
 """What one request uses of its client's quotas, from its arrival to its response."""
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Mapping
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -12,6 +12,18 @@ from headrace.quota.entities import QuotaKey
 T = TypeVar("T")
 EXEMPT: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.WRITE_TXN_MARKERS})
 """Requests that are never throttled, like all that only brokers send."""
+STRICT_SINCE: Final[Mapping[int, int]] = {
+    ApiKey.CREATE_TOPICS: 6,
+    ApiKey.DELETE_TOPICS: 5,
+    ApiKey.CREATE_PARTITIONS: 3,
+}
+"""Since when what exceeds the controller_mutation_rate is refused, instead of throttled (KIP-599)."""
+_RATES: Final[Mapping[int, QuotaKey]] = {
+    ApiKey.PRODUCE: QuotaKey.PRODUCER_BYTE_RATE,
+    ApiKey.FETCH: QuotaKey.CONSUMER_BYTE_RATE,
+    **dict.fromkeys(STRICT_SINCE, QuotaKey.CONTROLLER_MUTATION_RATE),
+}
+"""The quota of an API; all of them are also charged their time."""
 
 
 class RequestUsage:
@@ -28,6 +40,7 @@ class RequestUsage:
         "_quotas",
         "_seconds",
         "_size",
+        "_throttled_by",
         "client_id",
         "user",
     )
@@ -39,8 +52,26 @@ class RequestUsage:
         self._key = key
         self._size = size
         self._is_charged = self._is_settled = False
+        self._throttled_by = _RATES.get(key, QuotaKey.REQUEST_PERCENTAGE)
         self._seconds = 0.0
         self._began: float | None = perf_counter()
+
+    def muted_ms(self, version: int, used: set[QuotaKey]) -> int:
+        """Return how long the request must wait if its connection is the first to use a quota of the client.
+
+        `used` are the quotas that the connection has used; those of this request are added.
+        """
+        is_refused = version >= STRICT_SINCE.get(self._key, version + 1)  # which is an answer without delay
+        keys = {QuotaKey.REQUEST_PERCENTAGE, *(() if is_refused else (self._throttled_by,))} - used
+        used |= keys
+        now_ms = _now_ms()
+        return max(
+            (self._quotas.muted_ms(each, self.user, self.client_id, now_ms) for each in keys), default=0
+        )
+
+    def mute(self, throttle_ms: int) -> None:
+        """Throttle other connections that the client opens meanwhile."""
+        self._quotas.mute(self._throttled_by, self.user, self.client_id, throttle_ms, _now_ms())
 
     def exempt(self) -> None:
         """Charge nothing: the request comes from another broker."""
@@ -117,6 +148,7 @@ class RequestUsage:
         return self._quotas.record(key, self.user, self.client_id, value, now_ms)
 
     def _count(self, key: QuotaKey, throttle_ms: int) -> None:
+        self._throttled_by = key
         self._quotas.meters[key].count(throttle_ms)
 
 

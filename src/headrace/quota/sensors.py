@@ -31,6 +31,10 @@ class Sensors(Generic[S]):
     def __len__(self) -> int:
         return len(self._sensors)
 
+    def find(self, client: Client) -> S | None:
+        """Return the sensor of a client, if it has one."""
+        return self._sensors.get(client)
+
     def use(self, client: Client, now_ms: int) -> S:
         """Return the sensor of a client, which becomes the last to be removed."""
         sensor = self._sensors.get(client)

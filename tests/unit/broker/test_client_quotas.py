@@ -44,3 +44,20 @@ def test_clients_that_are_quiet_are_forgotten() -> None:
         quotas.record(RATE, "user0", "app", 1, now_ms=3_600_000)
 
     assert quotas.sensors(RATE) == 1
+
+
+def test_a_client_is_throttled_until_its_time_is_over_or_its_quota_is_changed() -> None:
+    quotas = ClientQuotas(BrokerConfig.of({}))
+    quotas.change("users", "alice", {RATE: "1000"})
+    quotas.mute(RATE, "alice", "app1", 500, now_ms=100)
+    quotas.mute(RATE, "alice", "app2", 300, now_ms=100)  # the same quota, and a shorter time
+    quotas.mute(RATE, "bob", "app", 500, now_ms=100)  # without a quota
+
+    assert [quotas.muted_ms(RATE, "alice", "new", now_ms) for now_ms in (100, 599, 600)] == [500, 1, 0]
+    assert quotas.muted_ms(RATE, "bob", "app", 100) == 0
+    assert quotas.muted_ms(QuotaKey.CONSUMER_BYTE_RATE, "alice", "app1", 100) == 0
+
+    quotas.change("users", "alice", {RATE: "1001"})
+    assert quotas.muted_ms(RATE, "alice", "app1", 100) == 0
+    quotas.mute(RATE, "alice", "app1", 100, now_ms=100)
+    assert quotas.muted_ms(RATE, "alice", "app1", 100) == 100

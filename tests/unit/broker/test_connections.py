@@ -5,7 +5,7 @@ import pytest
 
 from headrace.broker.client_quotas import ClientQuotas
 from headrace.broker.config import BrokerConfig
-from headrace.broker.connections import REPLIES_BYTES, Connections
+from headrace.broker.connections import HELD_SHARE, REPLIES_BYTES, Connections
 from headrace.protocol.frame import CHUNK_BYTES
 from headrace.quota.entities import QuotaKey
 from headrace.security.listeners import Listener, SecurityProtocol
@@ -21,6 +21,7 @@ class Client:
     last_active: float = 0.0
     authenticating_since: float | None = None
     buffered: int = 0
+    held: int = 0
     unsent: int = 0
     unsent_now: int = 0
     events: list[str] = field(default_factory=list)
@@ -84,6 +85,19 @@ def test_the_connection_that_exceeds_the_memory_of_all_is_aborted_soon_and_not_a
     asyncio.run(receive())
 
     assert (first.events, second.events) == ([], ["abort"])
+
+
+def test_requests_of_throttled_clients_wait_in_bounded_memory() -> None:
+    found = connections(queued_max_request_bytes=str(HELD_SHARE * 3 * CHUNK_BYTES))
+    first, second, third = Client(), Client(), Client()
+
+    found.hold(first, 2 * CHUNK_BYTES)
+    found.hold(second, 2 * CHUNK_BYTES)
+    assert (first.events, second.events) == ([], ["abort"])
+
+    found.hold(second, 0)
+    found.hold(third, CHUNK_BYTES)
+    assert third.events == []
 
 
 def test_unsent_responses_are_counted_again_before_others_get_less() -> None:

@@ -25,7 +25,6 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
 _ALTER: Final = on_topics(Operation.ALTER)
-_STRICT_SINCE: Final = 3
 
 
 @handles(ApiKey.CREATE_PARTITIONS, range(4), requires=_ALTER, on_controller=True)
@@ -34,7 +33,7 @@ async def create_partitions(request: CreatePartitionsRequest, context: Context) 
     counts = Counter(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
     results, turns = [], Turns()
-    quota = MutationQuota.of(context, strict_since=_STRICT_SINCE)
+    quota = MutationQuota.of(context, ApiKey.CREATE_PARTITIONS)
     for name, topic in by_name.items():
         results.append(await _grow(topic, counts[name], context, quota, validate_only=request.validate_only))
         await turns.next()

@@ -30,8 +30,6 @@ from headrace.protocol.schema.create_topics import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
 
-_STRICT_SINCE = 6
-
 logger = logging.getLogger(__name__)
 
 
@@ -52,7 +50,7 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
     await context.broker.session.reconnected(request.timeout_ms)
     times = Counter(topic.name for topic in request.topics)
     admin, results, turns = context.broker.topic_admin, [], Turns()
-    quota = MutationQuota.of(context, strict_since=_STRICT_SINCE)
+    quota = MutationQuota.of(context, ApiKey.CREATE_TOPICS)
     for topic in {topic.name: topic for topic in request.topics}.values():
         try:
             if times[topic.name] > 1:

@@ -29,8 +29,6 @@ _DELETE: Final = on_topics(Operation.DELETE)
 _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 _DELETE_ON_CLUSTER: Final = Permission(Operation.DELETE, ResourceType.CLUSTER)
 
-_STRICT_SINCE = 5
-
 
 @handles(
     ApiKey.DELETE_TOPICS,
@@ -42,7 +40,7 @@ async def delete_topics(request: DeleteTopicsRequest, context: Context) -> Delet
     await context.broker.session.reconnected(request.timeout_ms)
     named = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names]
     responses, turns = [], Turns()
-    quota = MutationQuota.of(context, strict_since=_STRICT_SINCE)
+    quota = MutationQuota.of(context, ApiKey.DELETE_TOPICS)
     for topic in {(each.name, each.topic_id): each for each in [*named, *request.topics]}.values():
         responses.append(await _delete(topic, context, quota))
         await turns.next()
