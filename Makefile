@@ -122,8 +122,8 @@ spark: install  ## a real Spark session: format("headrace") beside Spark's own K
 spark-extended: install  ## the part of `make spark` that `make test` leaves out
 	$(PYTEST_ALL) -m "extended and not long" tests/spark
 
-extended: install  ## the same of the suites wire, http, cli and console
-	$(PYTEST_ALL) -n 2 --dist loadfile -m "extended and not long" tests/wire tests/http tests/cli tests/console
+extended: install  ## the same of the suites wire, http, cli, console and cluster
+	$(PYTEST_ALL) -n 2 --dist loadfile -m "extended and not long" tests/wire tests/http tests/cli tests/console tests/cluster
 
 arrow: install  ## topics as tables without Spark: Arrow, Polars, DuckDB and `headrace sql`, beside a plain consumer
 	$(PYTEST) tests/arrow

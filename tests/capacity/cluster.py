@@ -255,6 +255,7 @@ class SimulatedCluster:
             now_ms=lambda: 0,
             on_elected=self._note,
             on_brokers=self._note_brokers,
+            in_doubt_wait_s=lambda: 60.0,
         )
         broker.view.on_brokers.append(broker.election.brokers_changed)
         broker.view.on_controller.append(broker.election.controller_changed)

@@ -18,9 +18,12 @@ MUTATIONS = {
     "diverged_log": "a_leader_does_not_notice_that_a_log_has_parted",
     "follower_leaves_the_isr": "a_write_is_acknowledged_before_it_is_committed",
     "leader_fails_over": "a_leader_that_is_alive_is_replaced_without_being_asked",
+    "majority_in_doubt": "the_last_one_that_lost_power_leads",
     "old_leader_is_fenced": "a_leader_serves_after_its_lease",
+    "power_cut_of_all": "the_first_one_in_doubt_leads",
     "refused_connections": "a_broker_that_refuses_connections_counts_as_dead",
     "retry_is_not_written_twice": "a_producer_that_repeats_itself_is_not_noticed",
+    "sound_replica_leads": "a_broker_that_lost_power_is_believed",
     "too_few_in_sync": "a_leader_commits_however_few_are_in_sync",
     "unclean_election": "anybody_may_lead",
 }

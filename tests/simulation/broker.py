@@ -40,6 +40,7 @@ _SETTINGS = {
     "min.insync.replicas": str(MIN_INSYNC_REPLICAS),
     "log.cleaner.enable": "false",
     "leader.imbalance.check.interval.seconds": "5",
+    "headrace.in.doubt.wait.ms": "3000",
     "replica.high.watermark.checkpoint.interval.ms": "2000",
 }
 

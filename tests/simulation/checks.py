@@ -54,7 +54,14 @@ class Checks:
     ) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
         self.ledgers = {
-            id_: Ledger(str(id_), machines, partial(_log, machines, id_), MIN_INSYNC_REPLICAS) for id_ in ids
+            id_: Ledger(
+                str(id_),
+                machines,
+                partial(_log, machines, id_),
+                MIN_INSYNC_REPLICAS,
+                partial(self._replicas_of, id_),
+            )
+            for id_ in ids
         }
         self._world = world
         self._zookeeper = zookeeper
@@ -173,7 +180,9 @@ class Checks:
         if new.leader not in {-1, old.leader} and new.leader_epoch == old.leader_epoch:
             raise Violation(f"{id_}: {new.leader} leads after {old.leader} in the same epoch")
         # One that comes into sync with the proposal that ends its move may lead at once. It is not alone.
-        if new.leader not in eligible and list(new.isr) == [new.leader] and not self.unclean_allowed:
+        # If those that are eligible may have lost records, all replicas are compared.
+        may_lead = self.unclean_allowed or old.in_doubt
+        if new.leader not in eligible and list(new.isr) == [new.leader] and not may_lead:
             raise Violation(f"{id_}: {new.leader} leads, which was not eligible: {old}")
         if self.unclean_allowed and (
             new.leader not in eligible - ledger.suspects.keys() or ledger.awaits_unclean_leader
@@ -195,6 +204,9 @@ class Checks:
             return  # a broker that stops has closed its clients' connections before it ends its session
         if self._world.now >= self._expired_until.get(old.leader, 0.0) and broker.holds_lease(partition):
             raise Violation(f"{id_}: broker {old.leader} is replaced while it serves in {old}")
+
+    def _replicas_of(self, id_: TopicPartition) -> Sequence[int]:
+        return self._replicas[id_]
 
     def power_cut(self, machine: Machine) -> None:
         """A machine has just lost power, and had not been stopped cleanly."""

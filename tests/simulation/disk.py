@@ -6,16 +6,16 @@ when they are written, as `headrace.storage` does it.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 from headrace.protocol.ids import TopicPartition
+from headrace.storage.losses import Losses
 from headrace.storage.open_files import OpenFiles
 from headrace.storage.seed import Seed
 from simulation.log import SimLog
-
-IN_DOUBT = -1  # in place of a boot
 
 
 class SimDisk:
@@ -27,7 +27,7 @@ class SimDisk:
         self.topic_ids: dict[TopicPartition, bytes] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.clean = False
-        self.boot = IN_DOUBT  # in which it was last known to be whole
+        self.losses: bytes | None = None  # the content of headrace.boot
         self.boots = 0  # of the machine
 
     def power_cut(self) -> None:
@@ -66,9 +66,13 @@ class SimLogs:
         self._stagings = stagings
         self._now_ms = now_ms
         self._random = random
-        self.may_have_lost = disk.boot == IN_DOUBT or (not disk.clean and disk.boot != disk.boots)
-        if self.may_have_lost:
-            disk.boot = IN_DOUBT
+        self.losses = Losses(
+            disk.losses,
+            boot=str(disk.boots),
+            identity=0,
+            clean=disk.clean,
+            write=partial(setattr, disk, "losses"),
+        )
         disk.clean = False
         self._prepared = self._written = 0  # checkpoints, by number
         self.files = OpenFiles()  # of which none is ever open
@@ -81,10 +85,6 @@ class SimLogs:
         for log in self.logs.values():
             log.now_ms = now_ms
             log.reopen()
-
-    def remember_boot(self) -> None:
-        self.may_have_lost = False
-        self._disk.boot = self._disk.boots
 
     def create(self, id_: TopicPartition, topic_id: bytes, config: object) -> SimLog:
         del config

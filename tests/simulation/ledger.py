@@ -8,7 +8,8 @@ every high watermark, for good. Two things excuse a loss, and nothing else does:
 - power cuts, once every replica of those in sync or eligible (ELR) that had the record has lost power since.
   With min.insync.replicas=2 that takes two machines (KIP-966); a single one never excuses anything.
 
-Killed processes, however many, excuse nothing: what they wrote their machines keep.
+Killed processes, however many, excuse nothing: what they wrote their machines keep. Nor do power cuts excuse
+the loss of a record that a majority of the replicas still has on disk when a leader begins.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -34,6 +35,7 @@ class Ledger:
         brokers: Collection[int],
         log_of: Callable[[int], SimLog | None],
         min_insync_replicas: int,
+        replicas: Callable[[], Collection[int]],
     ) -> None:
         self.name = name
         self.committed: list[Batch] = []  # by offset
@@ -45,6 +47,7 @@ class Ledger:
         self._brokers = brokers
         self._log_of = log_of
         self._min_insync_replicas = min_insync_replicas
+        self._replicas = replicas
         self._offsets: dict[int, int] = {}  # of values that are committed
         self._lost: set[int] = set()  # values whose loss was excused
         self._at_risk = range(0)  # offsets whose loss would be excused
@@ -121,6 +124,8 @@ class Ledger:
                 f"broker {place.broker_id} leads in epoch {epoch} without {self.committed[offset]}, "
                 f"which is committed; its log ends at {log.log_end_offset}"
             )
+        if not self.unclean:
+            self._check_minority(epoch, place, self.committed[offset])
         for batch in self.committed[offset:]:
             self._lost.add(batch.value)
             del self._offsets[batch.value]
@@ -130,6 +135,17 @@ class Ledger:
             kept = self._log_of(other)
             if other != place.broker_id and kept is not None and kept.log_end_offset > offset:
                 self.stale[other] = min(offset, self.stale.get(other, offset))
+
+    def _check_minority(self, epoch: int, place: Place, lost: Batch) -> None:
+        """A record that power cuts may excuse is lost: a majority of the replicas must not have it."""
+        replicas = self._replicas()
+        logs = {each: self._log_of(each) for each in replicas}
+        holders = [each for each, log in logs.items() if log is not None and log.at(lost.base_offset) == lost]
+        if 2 * len(holders) > len(replicas):
+            raise self._wrong(
+                f"broker {place.broker_id} leads in epoch {epoch} without {lost}, which is on the disks of "
+                f"brokers {holders}"
+            )
 
     @property
     def has_lost(self) -> bool:

@@ -60,6 +60,12 @@ class Machine:
                 self._end(silently=False)
                 self._supervisor.call(self.start, after_s=_RESTART_S)
 
+    def answer_all(self) -> None:
+        """Tell controllers from now on how far the logs go."""
+        self.is_silent = False
+        if self.broker is not None:
+            self.broker.is_silent = False
+
     @property
     def is_ready(self) -> bool:
         return self.broker is not None and self.broker.ready.is_set()

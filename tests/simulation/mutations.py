@@ -170,10 +170,30 @@ def anybody_may_lead() -> Iterator[None]:
 
 @_mutation
 def a_broker_that_lost_power_is_believed() -> Iterator[None]:
-    def believe(partition: election.Partition, _broker_id: int) -> election.Partition:
+    def believe(partition: election.Partition, _broker_id: int, _live: object) -> election.Partition:
         return partition
 
     with patch.object(model, "distrust", believe), patch.object(store, "distrust", believe):
+        yield
+
+
+@_mutation
+def the_first_one_in_doubt_leads() -> Iterator[None]:
+    """After a power cut of all machines nobody waits for those that may have more."""
+    with patch.object(election, "_are_enough", lambda compared, _partition, **_options: bool(compared)):
+        yield
+
+
+@_mutation
+def the_last_one_that_lost_power_leads() -> Iterator[None]:
+    """Whoever is the only one left in the set is believed, whatever others still have."""
+
+    def distrust(partition: election.Partition, broker_id: int, _live: object) -> election.Partition:
+        elr = tuple(each for each in partition.elr if each != broker_id)
+        isr = tuple(each for each in partition.isr if each != broker_id)
+        return replace(partition, isr=isr, elr=elr) if isr or elr else partition
+
+    with patch.object(model, "distrust", distrust), patch.object(store, "distrust", distrust):
         yield
 
 

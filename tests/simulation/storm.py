@@ -64,16 +64,19 @@ class Storm:
         if restless:  # partitions move all the time, and little else happens
             self._blows = [(8, operators.move), (1, operators.prefer), (1, self._kill)]
 
-    def begin(self, after_s: float) -> None:
+    def begin(self, after_s: float, *, blackout_after_s: float | None = None) -> None:
         self._process.call(self._blow, after_s=after_s)
+        if blackout_after_s is not None:
+            self._process.call(self.black_out, after_s=blackout_after_s)
 
     def end(self) -> None:
-        """Everything is well again: machines run, ways are free, nothing breaks."""
+        """Everything is well again: machines run and answer, ways are free, nothing breaks."""
         self._is_over = True
         self._world.say("", "the storm is over")
         self._network.calm_down()
         self._resume_zookeeper()
         for machine in self._machines:
+            machine.answer_all()
             machine.resume()
             machine.boot()
             self._start(machine)
@@ -117,11 +120,20 @@ class Storm:
         machine = self._any()
         if self._power_cuts and machine.host.is_up:
             self._power_cuts -= 1
-            was_clean = machine.disk.clean
-            machine.power_cut()
-            if not was_clean:
-                self._checks.power_cut(machine)
-            self._later(self._boot, machine)
+            self._cut_power_of(machine)
+
+    def black_out(self) -> None:
+        """All machines lose power at once, and boot again in any order."""
+        for machine in self._machines:
+            if machine.host.is_up:
+                self._cut_power_of(machine)
+
+    def _cut_power_of(self, machine: Machine) -> None:
+        was_clean = machine.disk.clean
+        machine.power_cut()
+        if not was_clean:
+            self._checks.power_cut(machine)
+        self._later(self._boot, machine)
 
     def _boot(self, machine: Machine) -> None:
         machine.boot()

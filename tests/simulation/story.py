@@ -27,6 +27,7 @@ from simulation.zookeeper import ZooKeeper
 
 TOPIC = "t"
 BANKS = 0.08  # how many stories have transactions; they take several times as long as others
+BLACKOUTS = 0.1  # how many stories have a power cut of all machines
 NODES = 0.3  # how many stories have brokers that share a node, whose new replicas are seeded
 _TOPIC_ID = bytes(range(1, 17))
 _STATES_ID, _OFFSETS_ID = bytes(range(21, 37)), bytes(range(41, 57))
@@ -62,6 +63,8 @@ class Story:
         brokers = range(1, (5 if is_restless else chance.choice((3, 3, 4, 5))) + 1)
         self.machines = {each: Machine(world, self.network, each) for each in brokers}
         are_silent = chance.random() < 0.3
+        self._blackout_chance = Random(seed * 32452843 + 13)  # stories without one are what they were before
+        self.has_blackout = self._blackout_chance.random() < BLACKOUTS
         exits_are_provable = chance.random() < 0.4
         nodes = _nodes(seed, brokers)
         for machine in self.machines.values():
@@ -105,8 +108,10 @@ class Story:
         with simulated(), heard(self.world):
             self._begin()
             self.world.run_for(_CALM_S)
-            self.storm.begin(after_s=0)
-            self.world.run_for(self._chance.uniform(1, 8))
+            duration_s = self._chance.uniform(1, 8)
+            blackout_after_s = self._blackout_chance.uniform(0, duration_s) if self.has_blackout else None
+            self.storm.begin(after_s=0, blackout_after_s=blackout_after_s)
+            self.world.run_for(duration_s)
             self.storm.end()
             aftermath = Aftermath(self.world, self.network, self.zookeeper, self.machines, self.checks)
             aftermath.writes_go_on(self.producers)

@@ -20,6 +20,8 @@ REPRESENTATIVE = (  # soon noticed; `make simulate ARGS=--mutations` takes longe
     "a_write_is_acknowledged_before_it_is_committed",
     "a_follower_comes_into_sync_without_what_is_older_than_its_leader",
     "a_leader_that_restarts_keeps_its_epoch",
+    "the_first_one_in_doubt_leads",
+    "the_last_one_that_lost_power_leads",
     "a_broker_that_refuses_connections_counts_as_dead",
     "a_leader_that_is_alive_is_replaced_without_being_asked",
     "a_leader_serves_after_its_lease",

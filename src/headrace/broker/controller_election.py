@@ -33,6 +33,7 @@ class ControllerElection:
         now_ms: Callable[[], int],
         on_elected: Callable[[], Awaitable[None]],
         on_brokers: Callable[[Controller], Awaitable[None]],
+        in_doubt_wait_s: Callable[[], float],
     ) -> None:
         """Call `on_elected` when a controller has begun, and `on_brokers` when it knows of new brokers."""
         self.controller: Controller | None = None
@@ -45,6 +46,7 @@ class ControllerElection:
         self._now_ms = now_ms
         self._on_elected = on_elected
         self._on_brokers = on_brokers
+        self._in_doubt_wait_s = in_doubt_wait_s
         self._lock = asyncio.Lock()
 
     async def brokers_changed(self, brokers: RegisteredBrokers) -> None:
@@ -88,6 +90,7 @@ class ControllerElection:
             rules=self._rules,
             connect=self._connect,
             on_resigned=self._resigned,
+            in_doubt_wait_s=self._in_doubt_wait_s,
         )
         session_id = self._session.session_id
         try:

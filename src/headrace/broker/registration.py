@@ -18,6 +18,7 @@ from headrace.coordination.session import Conflict, Create, SessionState, Set, Z
 from headrace.coordination.znodes import BrokerRegistration, registration_count
 from headrace.security.listeners import Endpoint
 from headrace.storage.errors import StorageError
+from headrace.storage.losses import Losses
 
 _RENEWALS_PER_SESSION = 6
 _CONFLICT_RETRY_S = 0.1
@@ -39,23 +40,20 @@ class Registration:
         endpoints: Sequence[Endpoint],
         rack: str | None,
         node: str | None,
-        may_have_lost: Callable[[], bool],
+        losses: Losses,
         now_ms: Callable[[], int],
         on_registered: Callable[[], Awaitable[None]],
         on_reconnected: Callable[[], None],
         on_lost: Callable[[], None],
     ) -> None:
-        """Take `may_have_lost` as a function: the controller's first update ends the doubt.
-
-        `on_registered` loads the state of the cluster; the broker counts as joined when it returns.
-        """
+        """`on_registered` loads the state of the cluster; the broker counts as joined when it returns."""
         self._session = session
         self._lease = lease
         self._broker_id = broker_id
         self._endpoints = endpoints
         self._rack = rack
         self._node = node
-        self._may_have_lost = may_have_lost
+        self._losses = losses
         self._now_ms = now_ms
         self._on_registered = on_registered
         self._on_reconnected = on_reconnected
@@ -94,9 +92,11 @@ class Registration:
             self._start_rejoining()
 
     async def _register(self) -> None:
-        registration = self._content()
         count = registration_count(self._broker_id)
         await self._session.ensure(count)
+        if not self._joined:  # later registrations of this process are with the same directory
+            self._losses.compare_registrations(await self._count_registrations())
+        registration = self._content()
         deadline = self._loop.time() + self._session.timeout_s + _CONFLICT_GRACE_S
         while True:
             try:
@@ -113,6 +113,11 @@ class Registration:
             raise Conflict("the registration is gone already", registration.path)
         self._lease.broker_epoch = found.created_zxid
         self._session_id = self._session.session_id
+        await asyncio.to_thread(self._losses.registered, await self._count_registrations())
+
+    async def _count_registrations(self) -> int:
+        found = await self._session.get(registration_count(self._broker_id))
+        return 0 if found is None else found.version
 
     def _content(self) -> BrokerRegistration:
         return BrokerRegistration(
@@ -121,7 +126,8 @@ class Registration:
             timestamp_ms=self._now_ms(),
             rack=self._rack,
             node=self._node,
-            may_have_lost=self._may_have_lost(),
+            may_have_lost=self._losses.everywhere,
+            lost=frozenset(self._losses.partitions),
             process=own_process(),
         )
 

@@ -159,7 +159,7 @@ class Replicas:
         stale = self.check_sender(update.controller_epoch, update.broker_epoch)
         if stale is not ErrorCode.NONE:
             return stale
-        if not self._is_updated and not self._end_doubt():
+        if not self._is_updated and not self._confirm_losses():
             return ErrorCode.KAFKA_STORAGE_ERROR
         if update.part not in {NOT_A_PART, 0, self._next_part}:
             logger.warning("part %d of the cluster's state, expected %d", update.part, self._next_part)
@@ -216,14 +216,14 @@ class Replicas:
         self._controller_epoch = controller_epoch
         return ErrorCode.NONE
 
-    def _end_doubt(self) -> bool:
+    def _confirm_losses(self) -> bool:
         """Record that the controller knows that this broker may have lost records, before it fetches any.
 
         From then on this broker joins ISRs and may become the only replica with some records. If it were
         still marked after another crash that lost nothing, replicas without those records would be preferred.
         """
         try:
-            self._logs().remember_boot()
+            self._logs().losses.confirmed()
         except OSError as error:
             logger.error("this broker cannot use its replicas: %s", error)  # noqa: TRY400  the message has the reason
             return False

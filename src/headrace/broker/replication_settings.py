@@ -62,6 +62,15 @@ REPLICATION_SETTINGS: Final = [
         "The percentage of a broker's preferred partitions with another leader that triggers an election.",
         0,
     ),
+    _number(
+        "headrace.in.doubt.wait.ms",
+        120_000,
+        "If every live replica of a partition that could lead may have lost records in a crash, how long the "
+        "controller waits for the other replicas before it elects the one with the most records. A majority "
+        "of the replicas is waited for without a limit.",
+        0,
+        Kind.LONG,
+    ),
     Setting(
         name="controlled.shutdown.enable",
         kind=Kind.BOOLEAN,

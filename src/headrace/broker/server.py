@@ -279,6 +279,7 @@ class Broker(BrokerServices):
             now_ms=self.now_ms,
             on_elected=self.topic_admin.finish_deletions,
             on_brokers=self._raise_replicas,
+            in_doubt_wait_s=lambda: self.config.integer("headrace.in.doubt.wait.ms") / 1000,
         )
         self._registration = Registration(
             self.session,
@@ -287,7 +288,7 @@ class Broker(BrokerServices):
             endpoints=self.endpoints,
             rack=self.config.rack,
             node=self.config.node,
-            may_have_lost=lambda: self.logs.may_have_lost,
+            losses=self.logs.losses,
             now_ms=self.now_ms,
             on_registered=view.load,
             on_reconnected=view.refresh,

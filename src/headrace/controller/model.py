@@ -53,7 +53,12 @@ class Member:
     epoch: int
     rack: str | None = None
     node: str | None = None
-    trusted: bool = True  # it has lost no records: it stopped cleanly, or its machine has not restarted since
+    may_have_lost: bool = False  # records of any partition
+    lost: Collection[TopicPartition] = ()  # partitions whose logs lack records that they had
+
+    def is_in_doubt(self, key: TopicPartition) -> bool:
+        """Return whether the broker's replica of a partition may have lost records."""
+        return self.may_have_lost or key in self.lost
 
 
 class TopicRules(NamedTuple):
@@ -88,6 +93,8 @@ class ClusterModel:
     members: dict[int, Member] = field(default_factory=dict)
     unreachable: set[int] = field(default_factory=set)  # registered, but updates do not reach them
     shutting_down: set[int] = field(default_factory=set)
+    waited_for: set[TopicPartition] = field(default_factory=set)
+    """Partitions without a leader whose live replicas are in doubt and have waited long enough for others."""
     topics: dict[str, TopicModel] = field(default_factory=dict)
     removed: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
     """The ids of the topics that were deleted last, by name. Updates need them; see MAX_REMOVED."""
@@ -198,6 +205,8 @@ class ClusterModel:
         topic.partitions[key.partition] = partition
         topic.revision += 1
         self.revision += 1
+        if partition.leader != NO_LEADER:
+            self.waited_for.discard(key)
 
     def rewrite(self, key: TopicPartition) -> None:
         """Have the partition's state written again unchanged: its later epoch confirms the leader."""
@@ -235,20 +244,24 @@ class ClusterModel:
     def to_survey(
         self, keys: Collection[TopicPartition] | None = None
     ) -> dict[TopicPartition, tuple[int, ...]]:
-        """Return the live candidates of every partition of `keys` that needs a leader and has two or more."""
+        """Return the live candidates of every partition of `keys` that needs a leader and has two or more.
+
+        If replicas are in doubt, they are asked even if there is only one.
+        """
         live = self.live
         found = {}
         for key, partition in self.select(keys):
             if partition.leader in live and partition.leader not in self.shutting_down:
                 continue
+            sound = live.difference(partition.in_doubt)
             candidates = tuple(
-                each for each in partition.isr if each in live and each not in self.shutting_down
+                each for each in partition.isr if each in sound and each not in self.shutting_down
             )
             if not candidates:
-                candidates = tuple(each for each in partition.elr if each in live)
-            if not candidates and partition.unclean_allowed:
+                candidates = tuple(each for each in partition.elr if each in sound)
+            if not candidates and (partition.unclean_allowed or partition.in_doubt):
                 candidates = tuple(each for each in partition.replicas if each in live)
-            if len(candidates) > 1:
+            if len(candidates) > 1 or partition.in_doubt:
                 found[key] = candidates
         return found
 
@@ -260,7 +273,13 @@ class ClusterModel:
         changes = {}
         for key, partition in self.select(keys):
             ranks = survey.get(key, {})
-            wanted = elect(partition, live, rank=ranks.get, avoid=self.shutting_down)
+            wanted = elect(
+                partition,
+                live,
+                rank=ranks.get,
+                avoid=self.shutting_down,
+                waited=key in self.waited_for,
+            )
             wanted = shrink_isr_to_live(wanted, live)
             for broker_id in self.shutting_down:
                 wanted = shrink_isr_without(wanted, broker_id)
@@ -270,23 +289,41 @@ class ClusterModel:
         return changes
 
     def returned(self, member: Member) -> Changes:
-        """Return the changes for a broker that has restarted: it leaves ISRs if it may have lost records."""
-        if member.trusted:
-            return {}
+        """Return the changes for a broker that has restarted and may have lost records: see `distrust`."""
+        keys = self._index.on(member.broker_id)
+        if not member.may_have_lost:
+            keys = [key for key in member.lost if key in keys]
         changes = {}
-        for key, partition in self.select(self._index.on(member.broker_id)):
-            wanted = distrust(partition, member.broker_id)
+        for key, partition in self.select(keys):
+            wanted = distrust(partition, member.broker_id, self.live)
             if wanted != partition:
                 changes[key] = wanted
         return changes
 
+    def in_doubt(self, keys: Collection[TopicPartition] | None = None) -> dict[TopicPartition, Partition]:
+        """Return those of `keys` that have no leader because the replicas that could lead are in doubt."""
+        return {
+            key: partition
+            for key, partition in self.select(keys)
+            if partition.in_doubt and partition.leader == NO_LEADER
+        }
+
+    def is_enough_after_waiting(self, key: TopicPartition, survey: Survey) -> bool:
+        """Return whether a partition in doubt gets a leader from the live replicas, if no other returns."""
+        ranks = survey.get(key, {})
+        elected = elect(self.find(key), self.live, rank=ranks.get, avoid=self.shutting_down, waited=True)
+        return elected.leader != NO_LEADER
+
     def unclean_elections(self, changes: Changes) -> list[TopicPartition]:
-        """Return the partitions whose new leader may lack committed records."""
+        """Return the partitions whose new leader may lack committed records, also because it is in doubt."""
         return [
             key
             for key, partition in changes.items()
             if partition.leader not in {NO_LEADER, self.find(key).leader}
-            and partition.leader not in (*self.find(key).isr, *self.find(key).elr)
+            and (
+                partition.leader not in (*self.find(key).isr, *self.find(key).elr)
+                or partition.leader in self.find(key).in_doubt
+            )
         ]
 
     # -- requests ------------------------------------------------------------------------------

@@ -93,7 +93,9 @@ class Controller:
         rules: Rules,
         connect: Callable[[int, BrokerRegistration], Awaitable[Link]],
         on_resigned: Callable[[], None],
+        in_doubt_wait_s: Callable[[], float],
     ) -> None:
+        """`in_doubt_wait_s` returns how long to wait for other replicas if the live ones are in doubt."""
         self.model = ClusterModel()
         self.elected = elected
         self._session = session
@@ -101,6 +103,9 @@ class Controller:
         self._rules = rules
         self._connect = connect
         self._on_resigned = on_resigned
+        self._in_doubt_wait_s = in_doubt_wait_s
+        self._in_doubt: set[TopicPartition] = set()  # partitions for which other replicas are waited for
+        self._silent: set[TopicPartition] = set()  # those with live replicas that are to be asked again
         self._registrations: dict[int, BrokerRegistration] = {}
         self._channels: dict[int, Channel] = {}
         self._lock = asyncio.Lock()
@@ -308,14 +313,61 @@ class Controller:
         refused |= await self._write_settled(changes)
         if refused:
             asyncio.get_running_loop().call_later(_CONSENT_RETRY_S, self._settle_soon, refused)
+        for some in self.model.parts(keys):
+            self._wait_for_replicas(some, survey)
+            await asyncio.sleep(0)
+
+    def _wait_for_replicas(self, keys: Collection[TopicPartition], survey: Survey) -> None:
+        """Compare partitions whose replicas are in doubt again, when others have had the time to return.
+
+        A live replica that has not said where its log ends is asked again soon: it has perhaps just started.
+        """
+        in_doubt = self.model.in_doubt(keys)
+        live, loop = self.model.live, asyncio.get_running_loop()
+        silent = [
+            key
+            for key, partition in in_doubt.items()
+            if not live.intersection(partition.replicas) <= survey.get(key, {}).keys()
+        ]
+        if silent and not self._silent:
+            loop.call_later(_CONSENT_RETRY_S, self._ask_again)
+        self._silent.update(silent)
+        new = in_doubt.keys() - self._in_doubt - self.model.waited_for
+        waiting = {key for key in new if self.model.is_enough_after_waiting(key, survey)}
+        if waiting:
+            self._in_doubt |= waiting
+            wait_s = self._in_doubt_wait_s()
+            loop.call_later(wait_s, self._waited, waiting)
+            key = min(waiting)
+            logger.warning(
+                "%s%s: the live replicas of %s may have lost records; waiting up to %g s for the others",
+                key,
+                f" and {len(waiting) - 1} more partitions" if len(waiting) > 1 else "",
+                list(in_doubt[key].replicas),
+                wait_s,
+            )
+
+    def _ask_again(self) -> None:
+        keys, self._silent = self._silent, set()
+        self._settle_soon(keys)
+
+    def _waited(self, keys: Collection[TopicPartition]) -> None:
+        self._in_doubt.difference_update(keys)
+        if left := self.model.in_doubt(keys).keys():
+            self.model.waited_for |= left
+            self._settle_soon(left)
 
     async def _write_settled(self, changes: Changes) -> set[TopicPartition]:
         for key in self.model.unclean_elections(changes):
+            before = self.model.find(key)
             logger.error(
-                "%s: unclean election of broker %d, which was neither in the ISR nor in the ELR: records may "
-                "be lost",
+                "%s: unclean election of broker %d, %s: records may be lost",
                 key,
                 changes[key].leader,
+                f"which has the most records; brokers {list(before.in_doubt)} of ISR and ELR "
+                f"{[*before.isr, *before.elr]} may have lost some in a crash"
+                if before.in_doubt
+                else "which was neither in the ISR nor in the ELR",
             )
         await asyncio.sleep(0)
         return await self._write(changes)
@@ -585,12 +637,13 @@ def _batched(changes: Changes, size: int) -> Iterator[Changes]:
 def _log(written: Changes) -> None:
     for key, partition in list(written.items())[:_LOGGED]:
         logger.info(
-            "%s: leader %d, leader epoch %d, ISR %s%s",
+            "%s: leader %d, leader epoch %d, ISR %s%s%s",
             key,
             partition.leader,
             partition.leader_epoch,
             list(partition.isr),
             "" if partition.leader != NO_LEADER else ": no replica can lead",
+            f", brokers {list(partition.in_doubt)} may have lost records" if partition.in_doubt else "",
         )
     if len(written) > _LOGGED:
         logger.info("%d more partitions were written", len(written) - _LOGGED)

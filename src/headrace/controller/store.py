@@ -18,6 +18,7 @@ from headrace.coordination.znodes import (
     encode_id,
     topic_path,
 )
+from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import NO_LEADER, Partition, distrust
 
 _READ_TOGETHER = 2000  # partitions, in several requests at a time
@@ -126,16 +127,19 @@ def _partition(
         isr=replicas if isr == replicas else isr,  # one object, because there are so many of them
         elr=tuple(state.elr),
         last_leader=state.last_leader,
+        in_doubt=tuple(state.in_doubt),
         adding=tuple(assignment.adding.get(index, ())),
         removing=tuple(assignment.removing.get(index, ())),
         min_insync_replicas=rules.min_insync_replicas,
         unclean_allowed=rules.unclean_allowed,
         version=found.version,
     )
-    return _after_restarts(partition, found.modified_zxid, members, state.broker_epochs)
+    key = TopicPartition(assignment.topic, index)
+    return _after_restarts(key, partition, found.modified_zxid, members, state.broker_epochs)
 
 
 def _after_restarts(
+    key: TopicPartition,
     partition: Partition,
     written_zxid: int,
     members: Mapping[int, Member],
@@ -145,20 +149,22 @@ def _after_restarts(
 
     A broker has restarted if its epoch differs from the one in `epochs`, with which the state was written; a
     broker that is not in there, if it was registered later than `written_zxid`. A leader that has restarted
-    does not lead until it is elected in a new leader epoch; a broker that may have lost records leaves the
-    ISR.
+    does not lead until it is elected in a new leader epoch; for a broker that may have lost records, see
+    `distrust`.
     """
-    left = partition
+    restarted = []
     for broker_id in dict.fromkeys((*partition.isr, *partition.elr, partition.leader)):
-        member = members.get(broker_id)
-        if member is None:
-            continue
-        known = epochs.get(broker_id)
-        if member.epoch != known if known is not None else member.epoch > written_zxid:
-            if not member.trusted:
-                left = distrust(left, broker_id)
-            if left.leader == broker_id:
-                left = replace(left, leader=NO_LEADER, last_leader=broker_id)
+        member, known = members.get(broker_id), epochs.get(broker_id)
+        if member is not None and (
+            member.epoch != known if known is not None else member.epoch > written_zxid
+        ):
+            restarted.append(member)
+    left = partition
+    if partition.leader in {member.broker_id for member in restarted}:
+        left = replace(left, leader=NO_LEADER, last_leader=partition.leader)
+    for member in restarted:
+        if member.is_in_doubt(key):
+            left = distrust(left, member.broker_id, members)
     return left if left is partition else replace(left, is_written=left == partition)
 
 
@@ -182,5 +188,6 @@ def member_of(registration: BrokerRegistration, epoch: int) -> Member:
         epoch=epoch,
         rack=registration.rack,
         node=registration.node,
-        trusted=not registration.may_have_lost,
+        may_have_lost=registration.may_have_lost,
+        lost=registration.lost,
     )

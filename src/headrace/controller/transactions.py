@@ -221,6 +221,7 @@ def state_of(
         controller_epoch=controller_epoch,
         elr=partition.elr,
         last_leader=partition.last_leader,
+        in_doubt=partition.in_doubt,
         broker_epochs={
             each: members[each].epoch if each in members else _UNREGISTERED
             for each in (*partition.isr, *partition.elr)

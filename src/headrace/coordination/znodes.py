@@ -7,7 +7,7 @@ written to ZooKeeper: an unreadable znode raises CorruptZnode with its path.
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 from headrace.coordination.processes import ProcessIdentity
 from headrace.coordination.znode_acls import is_sensitive
+from headrace.protocol.ids import TopicPartition
 from headrace.security.listeners import Endpoint, SecurityProtocol
 
 BROKER_IDS = "/brokers/ids"
@@ -39,6 +40,7 @@ PERSISTENT_PATHS = (
     "/isr_change_notification",
 )
 """Znodes that must exist before the first broker registers."""
+_MAX_LOST = 1000  # partitions in a registration; if more have lost records, all may have
 
 
 class CorruptZnode(Exception):
@@ -106,9 +108,8 @@ class BrokerRegistration:
     timestamp_ms: int
     rack: str | None = None
     node: str | None = None  # brokers with the same node share a machine; None: this broker is alone
-    may_have_lost: bool = (
-        False  # records: it was not shut down cleanly, and its machine has been rebooted since
-    )
+    may_have_lost: bool = False  # records of any partition
+    lost: Collection[TopicPartition] = ()  # partitions whose logs lack records that they had
     process: ProcessIdentity | None = (
         None  # other brokers on its machine can prove with it that the broker has exited
     )
@@ -138,8 +139,10 @@ class BrokerRegistration:
             },
             "features": {},
         }
-        if self.may_have_lost:
+        if self.may_have_lost or len(self.lost) > _MAX_LOST:
             content["may_have_lost"] = True
+        elif self.lost:
+            content["lost"] = [[each.topic, each.partition] for each in sorted(self.lost)]
         if self.process is not None:
             content["process"] = self.process._asdict()
         if self.node is not None:
@@ -156,6 +159,9 @@ class BrokerRegistration:
                 rack=content.get("rack"),
                 node=content.get("node"),
                 may_have_lost=bool(content.get("may_have_lost", False)),
+                lost=frozenset(
+                    TopicPartition(str(topic), int(each)) for topic, each in content.get("lost", ())
+                ),
                 process=_process(content.get("process")),
             )
 
@@ -209,6 +215,7 @@ class PartitionState:
     controller_epoch: int
     elr: Sequence[int] = ()  # eligible leader replicas: they have every committed record (KIP-966)
     last_leader: int = -1  # while there is no leader
+    in_doubt: Sequence[int] = ()  # while there is no leader: replicas that may have lost committed records
     broker_epochs: Mapping[int, int] = field(default_factory=dict)  # of these replicas, when this was written
     version: int = 0  # of the znode: Kafka's partition epoch; not part of the content
 
@@ -232,6 +239,8 @@ class PartitionState:
             content["elr"] = list(self.elr)
         if self.last_leader != -1:
             content["last_leader"] = self.last_leader
+        if self.in_doubt:
+            content["in_doubt"] = list(self.in_doubt)
         if self.broker_epochs:
             content["broker_epochs"] = {str(each): epoch for each, epoch in self.broker_epochs.items()}
         return _dump(content)
@@ -248,6 +257,7 @@ class PartitionState:
                 controller_epoch=int(content["controller_epoch"]),
                 elr=tuple(int(replica) for replica in content.get("elr", ())),
                 last_leader=int(content.get("last_leader", -1)),
+                in_doubt=tuple(int(replica) for replica in content.get("in_doubt", ())),
                 broker_epochs={
                     int(each): int(epoch) for each, epoch in content.get("broker_epochs", {}).items()
                 },

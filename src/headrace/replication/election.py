@@ -7,6 +7,11 @@ smaller than `min.insync.replicas` (KIP-966). An eligible replica has every comm
 The live eligible replica with the longest log is elected. If no eligible replica is live, the partition has
 no leader until one returns; or, if the topic allows unclean elections, the live replica with the longest log
 leads.
+
+An eligible replica that returns after a crash and may have lost records is *in doubt*: it is not elected
+while another eligible replica is not in doubt, live or not. If all of them are in doubt, as after a power cut
+of all machines, the log ends of all replicas are compared, and the longest log leads: a record that a
+majority of the replicas has on disk survives. Replicas that are not back yet are waited for, up to a limit.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -35,6 +40,7 @@ class Partition:
     isr: tuple[int, ...]
     elr: tuple[int, ...] = ()  # eligible leader replicas that are not in the ISR
     last_leader: int = NO_LEADER  # while there is no leader
+    in_doubt: tuple[int, ...] = ()  # eligible replicas that may have lost records, while there is no leader
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     min_insync_replicas: int = 1
@@ -55,6 +61,9 @@ TRANSITION_RULES: Final[Mapping[str, Callable[[Partition, Partition], bool]]] = 
     "the leader is a replica": lambda _, after: after.leader in {NO_LEADER, *after.replicas},
     "the ISR and the ELR consist of replicas": lambda _, after: {*after.isr, *after.elr} <= {*after.replicas},
     "no replica is both in the ISR and in the ELR": lambda _, after: {*after.isr}.isdisjoint(after.elr),
+    "no replica is in doubt while there is a leader": lambda _, after: (
+        after.leader == NO_LEADER or not after.in_doubt
+    ),
 }
 """What holds for every change of a partition's state that the controller writes."""
 
@@ -70,24 +79,37 @@ Rank = Callable[[int], Progress | None]
 
 
 def elect(
-    partition: Partition, live: Collection[int], *, rank: Rank | None = None, avoid: Collection[int] = ()
+    partition: Partition,
+    live: Collection[int],
+    *,
+    rank: Rank | None = None,
+    avoid: Collection[int] = (),
+    waited: bool = False,
 ) -> Partition:
     """Return the partition with a live leader if possible, unchanged if its leader can stay.
 
     `avoid` are brokers that are shutting down: they are not elected, and leave the ISR if others are in it.
+    `waited`: if the live replicas are in doubt, the others have had enough time to return.
     """
     if partition.leader in live and partition.leader not in avoid:
         return partition
-    isr = tuple(each for each in partition.isr if each in live and each not in avoid)
-    eligible = isr or tuple(each for each in partition.elr if each in live and each not in avoid)
-    if eligible:
-        return _lead(partition, _best(eligible, partition.replicas, rank), isr)
+    isr, elr, rest = (
+        tuple(each for each in brokers if each in live and each not in avoid)
+        for brokers in (partition.isr, partition.elr, partition.replicas)
+    )
+    if partition.in_doubt:
+        isr, elr = (
+            tuple(each for each in brokers if each not in partition.in_doubt) for brokers in (isr, elr)
+        )
+    if isr or elr:
+        return _lead(partition, _best(isr or elr, partition.replicas, rank), isr)
     if partition.leader in live:
         return partition  # it is shutting down, but no other replica can lead: it leads as long as it can
-    if partition.unclean_allowed:
-        rest = tuple(each for each in partition.replicas if each in live and each not in avoid)
-        if rest:
-            return replace(_lead(partition, _best(rest, partition.replicas, rank), ()), elr=())
+    compared = tuple(each for each in rest if rank is not None and rank(each) is not None)
+    if partition.unclean_allowed and rest:
+        return replace(_lead(partition, _best(rest, partition.replicas, rank), ()), elr=())
+    if partition.in_doubt and _are_enough(compared, partition, waited=waited):
+        return replace(_lead(partition, _best(compared, partition.replicas, rank), ()), elr=())
     if partition.leader == NO_LEADER:
         return partition
     # The last ISR stays in the state: these are the replicas to wait for.
@@ -99,12 +121,30 @@ def elect(
     )
 
 
+def _are_enough(compared: Sequence[int], partition: Partition, *, waited: bool) -> bool:
+    """Return whether the longest log of the replicas `compared` may lead, with eligible replicas in doubt.
+
+    A majority of the replicas has every record that a majority has on disk. An eligible replica that is not
+    known to have lost records may have all of them: then the majority itself has to be eligible and in doubt.
+    """
+    if set(partition.replicas) <= set(compared):
+        return True
+    eligible = {*partition.isr, *partition.elr}
+    all_in_doubt = eligible <= set(partition.in_doubt)
+    voters = [each for each in compared if all_in_doubt or each in partition.in_doubt]
+    return waited and (
+        (all_in_doubt and eligible <= set(compared)) or 2 * len(voters) > len(partition.replicas)
+    )
+
+
 def _lead(partition: Partition, leader: int, isr: Sequence[int]) -> Partition:
     in_sync = tuple(isr) if leader in isr else (leader,)
-    return _with_isr(
-        replace(partition, leader=leader, leader_epoch=partition.leader_epoch + 1, last_leader=NO_LEADER),
-        in_sync,
-    )
+    epoch = partition.leader_epoch + 1
+    elected = replace(partition, leader=leader, leader_epoch=epoch, last_leader=NO_LEADER, in_doubt=())
+    if partition.in_doubt:  # these replicas follow; they are eligible again when they have caught up
+        elected = replace(elected, elr=tuple(each for each in elected.elr if each not in partition.in_doubt))
+        elected = replace(elected, isr=tuple(each for each in elected.isr if each not in partition.in_doubt))
+    return _with_isr(elected, in_sync)
 
 
 def _best(candidates: Sequence[int], replicas: Sequence[int], rank: Rank | None) -> int:
@@ -152,14 +192,21 @@ def shrink_isr_without(partition: Partition, broker_id: int) -> Partition:
     return _with_isr(partition, tuple(each for each in partition.isr if each != broker_id))
 
 
-def distrust(partition: Partition, broker_id: int) -> Partition:
-    """Return the partition without a broker in ISR and ELR that may have lost records in a crash.
+def distrust(partition: Partition, broker_id: int, live: Collection[int]) -> Partition:
+    """Return the partition with a broker that may have lost records: not eligible, or in doubt.
 
-    If no other replica is eligible, the broker stays eligible: its log is the best one left.
+    If another broker leads, the broker is removed from ISR and ELR: it follows. Without a leader it stays
+    there, in doubt: its log may be the best one left.
     """
-    elr = tuple(each for each in partition.elr if each != broker_id)
-    isr = tuple(each for each in partition.isr if each != broker_id)
-    return replace(partition, isr=isr, elr=elr) if isr or elr else partition
+    if broker_id not in partition.isr and broker_id not in partition.elr:
+        return partition
+    if partition.leader in live and partition.leader != broker_id:
+        elr = tuple(each for each in partition.elr if each != broker_id)
+        isr = tuple(each for each in partition.isr if each != broker_id)
+        return replace(partition, isr=isr, elr=elr)
+    if broker_id in partition.in_doubt:
+        return partition
+    return replace(partition, in_doubt=(*partition.in_doubt, broker_id))
 
 
 def clear_elr(partition: Partition) -> Partition:
@@ -173,6 +220,8 @@ def prefer(partition: Partition, live: Collection[int]) -> Partition:
     preferred = partition.replicas[0]
     if partition.leader == preferred or preferred not in live or preferred not in partition.isr:
         return partition
+    if partition.in_doubt:
+        return partition  # `elect` decides, by comparing logs
     return replace(
         partition, leader=preferred, leader_epoch=partition.leader_epoch + 1, last_leader=NO_LEADER
     )

@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,6 +28,7 @@ from headrace.storage.identity import (
     write_topic_id,
 )
 from headrace.storage.log import Log
+from headrace.storage.losses import Losses, read_losses
 from headrace.storage.new_log import new_log
 from headrace.storage.open_files import OpenFiles, SegmentFile
 from headrace.storage.recovery import open_log
@@ -37,8 +39,6 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
-BOOT = "headrace.boot"
-_IN_DOUBT = b"in doubt\n"  # instead of a boot id
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 # Directories that are not opened as logs: partly deleted, or moved by Kafka to or from another disk.
@@ -76,7 +76,7 @@ class LogDirectory:
         self._changed: set[Log] = set()  # logs to look at, see `take_changes`
         self._flushes = FlushSchedule()
         self._forgotten: set[TopicPartition] = set()  # deleted, but the checkpoints may still have them
-        self.may_have_lost = False  # records: it was not closed, and the machine has been rebooted since
+        self.losses: Losses  # of its logs; `open` finds out
         self._lock = lock
         self._now_ms = now_ms
 
@@ -122,13 +122,13 @@ class LogDirectory:
             no_log = _NO_LOG.fullmatch(child.name)
             if no_log and no_log["suffix"] == _DELETE_SUFFIX:
                 shutil.rmtree(child)
-        for gone in {key for offsets in self._checkpoints for key in offsets} - {key for key, _ in found}:
-            self._forget(gone)
         marker = self.path / CLEAN_SHUTDOWN
         clean = marker.exists()
-        self.may_have_lost = _is_in_doubt(self.path) or (not clean and not _is_same_boot(self.path))
-        if self.may_have_lost:  # until the controller has confirmed it, over any number of restarts
-            write_atomically(self.path / BOOT, _IN_DOUBT)
+        self.losses = read_losses(self.path, clean=clean)
+        gone = {key for offsets in self._checkpoints for key in offsets} - {key for key, _ in found}
+        self.losses.add(each for each in gone if any(offsets.get(each, 0) for offsets in self._checkpoints))
+        for each in gone:
+            self._forget(each)
         marker.unlink(missing_ok=True)  # after a crash from here on the logs are recovered
         sync_directory(self.path)
         for number, (partition, path) in enumerate(found, start=1):
@@ -142,15 +142,18 @@ class LogDirectory:
                     log_start_offset=self._start_offsets.get(partition, 0),
                     clean=clean,
                     files=self.files,
+                    on_loss=partial(self.losses.add, [partition]),
                 )
                 self._add(partition, log)
+                if log.log_end_offset < self.high_watermarks.get(partition, 0):
+                    self.losses.add([partition])
                 if topic_id is not None:
                     self.topic_ids[partition] = topic_id
             except (StorageError, KafkaError, OSError) as error:
                 logger.exception("%s could not be opened", path)
                 self.failed[partition] = str(error)
             progress(number, len(found))
-        self.may_have_lost = self.may_have_lost or bool(self.failed)
+        self.losses.add(self.failed)
 
     def _add(self, partition: TopicPartition, log: Log) -> None:
         self.logs[partition] = log
@@ -207,15 +210,6 @@ class LogDirectory:
             log.failed("flush", error)
             return log.offline is not None
         return True
-
-    def remember_boot(self) -> None:
-        """Note that the controller knows of possible losses: from now on only another boot causes doubt."""
-        self.may_have_lost = False
-        boot = _boot_id()
-        if boot is None:
-            (self.path / BOOT).unlink(missing_ok=True)
-        elif not _is_same_boot(self.path):
-            write_atomically(self.path / BOOT, boot + b"\n")
 
     def create(self, partition: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
         """Create an empty log for `partition`; its files are created by the first append.
@@ -380,28 +374,6 @@ class LogDirectory:
 def _name_of_deleted(partition: TopicPartition) -> str:
     suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
     return f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"
-
-
-def _is_same_boot(path: Path) -> bool:
-    """Return whether the machine has not been rebooted since the directory was last known to be complete.
-
-    The writes of a killed process are in the page cache, and the system writes them to disk later. Only a
-    crash of the machine loses them.
-    """
-    boot, file = _boot_id(), path / BOOT
-    return boot is not None and file.exists() and file.read_bytes().strip() == boot
-
-
-def _is_in_doubt(path: Path) -> bool:
-    file = path / BOOT
-    return file.exists() and file.read_bytes() == _IN_DOUBT
-
-
-def _boot_id() -> bytes | None:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
-    except OSError:
-        return None
 
 
 def _close(log: Log) -> bool:

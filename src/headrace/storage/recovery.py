@@ -50,11 +50,13 @@ def open_log(
     log_start_offset: int = 0,
     clean: bool = False,
     files: OpenFiles | None = None,
+    on_loss: Callable[[], None] = lambda: None,
 ) -> Log:
     """Open the log in `directory`; create it if there is none.
 
     `clean` means that the log was closed by its last owner; then nothing is scanned. Raises CorruptLog if
-    data below `recovery_point` is damaged, and leaves every byte of the log unchanged.
+    data below `recovery_point` is damaged, and leaves every byte of the log unchanged. `on_loss` is called
+    before the log is truncated.
     """
     directory.mkdir(parents=True, exist_ok=True)
     names = names_in(directory)
@@ -77,7 +79,7 @@ def open_log(
         end = _open_trusted(segments, derived, log_start_offset)
         recovery_point = end
     else:
-        end = _recover(segments, derived, log_start_offset, recovery_point)
+        end = _recover(segments, derived, log_start_offset, recovery_point, on_loss)
     return Log(
         directory,
         config,
@@ -100,13 +102,15 @@ def _open_trusted(segments: list[Segment], derived: Derived, start: int) -> int:
     return end
 
 
-def _recover(segments: list[Segment], derived: Derived, start: int, recovery_point: int) -> int:
+def _recover(
+    segments: list[Segment], derived: Derived, start: int, recovery_point: int, on_loss: Callable[[], None]
+) -> int:
     """Check the batches that had not been flushed; return the log end offset."""
     # A segment that ends at the recovery point has its records on disk, but perhaps not its indexes.
     flushed = max(0, sum(segment.base_offset < recovery_point for segment in segments) - 1)
     limits = [*(segment.base_offset for segment in segments[1:]), _NO_LIMIT]
     for number in range(flushed, len(segments)):
-        if not _recover_segment(segments[number], recovery_point, limits[number]):
+        if not _recover_segment(segments[number], recovery_point, limits[number], on_loss):
             _drop(segments, number + 1)
             break
     end = segments[-1].resume()
@@ -121,7 +125,7 @@ def _recover(segments: list[Segment], derived: Derived, start: int, recovery_poi
     return end
 
 
-def _recover_segment(segment: Segment, recovery_point: int, limit: int) -> bool:
+def _recover_segment(segment: Segment, recovery_point: int, limit: int, on_loss: Callable[[], None]) -> bool:
     """Index the valid batches before `limit`, truncate the rest, and return whether all were valid."""
     segment.start_indexes_over()
     end, next_offset = 0, segment.base_offset
@@ -135,6 +139,7 @@ def _recover_segment(segment: Segment, recovery_point: int, limit: int) -> bool:
         if next_offset < recovery_point:
             segment.release()
             raise
+        on_loss()
         logger.warning("truncating %s from %d to %d bytes: %s", segment.path, segment.size, end, damage.why)
         segment.cut(end)
         return False

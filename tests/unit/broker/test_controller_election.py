@@ -40,6 +40,7 @@ class Candidate:
             now_ms=lambda: 7,
             on_elected=self._elected,
             on_brokers=self._brokers,
+            in_doubt_wait_s=lambda: 60.0,
         )
         self.view.on_brokers.append(self.election.brokers_changed)
         self.view.on_controller.append(self.election.controller_changed)

@@ -11,8 +11,9 @@ from headrace.broker.server import Broker
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.update_metadata import FULL, UpdateMetadataRequest
 from headrace.storage.config import LogConfig
-from headrace.storage.directory import BOOT, LogDirectory
+from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
+from headrace.storage.losses import BOOT
 
 THIS_LIFE, EARLIER_LIFE = 7, 5  # as the controller knows them
 
@@ -47,13 +48,13 @@ def told(broker: Broker, broker_epoch: int) -> ErrorCode:
 def is_in_doubt_after_a_kill(broker: Broker) -> bool:
     broker.logs.release()
     broker.logs = opened(broker.logs.path)
-    return broker.logs.may_have_lost
+    return broker.logs.losses.everywhere
 
 
 def test_a_broker_that_the_controller_has_told_is_past_doubt_although_it_has_not_started_yet(
     broker: Broker,
 ) -> None:
-    assert broker.logs.may_have_lost
+    assert broker.logs.losses.everywhere
 
     assert told(broker, THIS_LIFE) == ErrorCode.NONE
 

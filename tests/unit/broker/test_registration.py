@@ -9,6 +9,7 @@ from headrace.broker.registration import Registration
 from headrace.coordination.session import SessionState
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.security.listeners import Endpoint
+from headrace.storage.losses import Losses
 from unit.broker.fake_session import FakeSession, FakeZooKeeper
 
 HERE = 1
@@ -23,7 +24,8 @@ class Setup:
         self.lease = Lease()
         self.events: list[str] = []
         self.is_registered = asyncio.Event()
-        self.may_have_lost = True
+        self.written: list[bytes] = []  # to headrace.boot
+        self.losses = Losses(None, boot="1", identity=5, clean=False, write=self.written.append)
         self.registration = Registration(
             self.session.real,
             self.lease,
@@ -31,7 +33,7 @@ class Setup:
             endpoints=[Endpoint("PLAINTEXT", "here", 9092)],
             rack="r1",
             node="n1",
-            may_have_lost=lambda: self.may_have_lost,
+            losses=self.losses,
             now_ms=lambda: 7,
             on_registered=self._registered,
             on_reconnected=lambda: self.events.append("reconnected"),
@@ -86,7 +88,7 @@ def test_the_broker_epoch_is_the_zxid_of_the_registration() -> None:
 def test_a_lost_session_revokes_the_lease_and_the_broker_registers_again_in_a_new_epoch() -> None:
     async def story(setup: Setup) -> None:
         before = setup.lease.broker_epoch
-        setup.may_have_lost = False
+        setup.losses.confirmed()
 
         setup.lose_session()
         assert not setup.lease.is_held

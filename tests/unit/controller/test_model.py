@@ -113,8 +113,33 @@ def test_settling_what_has_been_settled_changes_nothing() -> None:
 def test_a_broker_that_is_back_is_as_good_as_before_unless_it_may_have_lost_records() -> None:
     assert cluster().returned(Member(broker_id=2, epoch=200)) == {}
 
-    changed = cluster().returned(Member(broker_id=2, epoch=200, trusted=False))
+    changed = cluster().returned(Member(broker_id=2, epoch=200, may_have_lost=True))
     assert changed[KEY].isr == (1, 3)
+    assert cluster().returned(Member(broker_id=2, epoch=200, lost={KEY})) == changed
+
+
+def test_replicas_in_doubt_are_asked_for_their_log_ends_all_of_them() -> None:
+    in_doubt = replace(LED_BY_ONE, leader=NO_LEADER, isr=(1, 2), in_doubt=(1, 2))
+
+    assert cluster(in_doubt).to_survey() == {KEY: (1, 2, 3)}
+    assert cluster(in_doubt, members=(1,)).to_survey() == {KEY: (1,)}
+
+
+def test_the_longest_log_leads_when_the_time_to_wait_is_over() -> None:
+    in_doubt = replace(LED_BY_ONE, leader=NO_LEADER, in_doubt=(2, 3))
+    model_ = cluster(in_doubt, members=(2, 3))
+    survey = {KEY: {2: Progress(LeaderEpoch(0), Offset(5)), 3: Progress(LeaderEpoch(0), Offset(7))}}
+    assert model_.settle(survey) == {}
+    assert model_.in_doubt() == {KEY: in_doubt}
+    assert model_.is_enough_after_waiting(KEY, survey)
+
+    model_.waited_for.add(KEY)
+    changes = model_.settle(survey)
+    assert (changes[KEY].leader, changes[KEY].isr) == (3, (3,))
+    assert model_.unclean_elections(changes) == [KEY]
+
+    model_.apply(changes)
+    assert model_.waited_for == set()
 
 
 def test_somebody_is_told_of_a_leader_that_was_not_eligible() -> None:

@@ -145,25 +145,101 @@ def test_more_replicas_in_sync_than_there_are_cannot_be_wanted() -> None:
     assert single.wanted_in_sync == 1
 
 
-def test_a_broker_that_may_have_lost_records_is_not_eligible() -> None:
-    assert distrust(THREE, 2).isr == (1, 3)
-    assert distrust(replace(THREE, isr=(1,), elr=(2, 3)), 2).elr == (3,)
-    assert distrust(THREE, 2).elr == ()
+def test_a_broker_that_may_have_lost_records_is_not_eligible_while_another_leads() -> None:
+    assert distrust(THREE, 2, live={1, 2, 3}).isr == (1, 3)
+    assert distrust(replace(THREE, isr=(1,), elr=(2, 3)), 2, live={1, 2}).elr == (3,)
+    assert distrust(THREE, 2, live={1, 2, 3}).elr == ()
+    assert distrust(replace(THREE, isr=(1,)), 2, live={1, 2, 3}) == replace(THREE, isr=(1,))
 
 
-def test_the_last_one_stays_eligible_whatever_it_has_lost() -> None:
-    in_sync = replace(THREE, isr=(1,))
-    assert distrust(in_sync, 1) == in_sync
+# -- in doubt ----------------------------------------------------------------------------------
 
-    eligible = replace(THREE, leader=NO_LEADER, isr=(), elr=(2,))
-    assert distrust(eligible, 2) == eligible
+LEADERLESS = replace(THREE, leader=NO_LEADER)
+SHORT, LONG = Progress(LeaderEpoch(3), Offset(60)), Progress(LeaderEpoch(3), Offset(120))
 
 
-def test_one_in_sync_that_lost_records_gives_way_to_an_eligible_one() -> None:
-    partition = distrust(replace(THREE, isr=(1,), elr=(2,)), 1)
+def in_doubt(*broker_ids: int, partition: Partition = LEADERLESS) -> Partition:
+    for each in broker_ids:
+        partition = distrust(partition, each, live=broker_ids)
+    return partition
 
-    assert (partition.isr, partition.elr) == ((), (2,))
-    assert elect(replace(partition, leader=NO_LEADER), {1, 2}).leader == 2
+
+def test_without_a_leader_a_broker_that_may_have_lost_records_is_in_doubt() -> None:
+    partition = in_doubt(2)
+
+    assert (partition.isr, partition.in_doubt) == ((1, 2, 3), (2,))
+    assert in_doubt(2, 2) == partition
+    assert in_doubt(2, partition=replace(LEADERLESS, isr=(1,))) == replace(LEADERLESS, isr=(1,))
+
+
+def test_a_replica_in_doubt_does_not_lead_while_another_may_have_more() -> None:
+    for waited in (False, True):
+        assert elect(in_doubt(2), {2}, rank={2: LONG}.get, waited=waited) == in_doubt(2)
+        assert elect(in_doubt(2), {2, 3}, rank={2: LONG, 3: SHORT}.get, waited=waited).leader == 3
+
+
+def test_a_sound_leader_leaves_nobody_in_doubt_in_sync() -> None:
+    elected = elect(in_doubt(2), {2, 3})
+
+    assert (elected.leader, elected.isr, elected.elr, elected.in_doubt) == (3, (3,), (1,), ())
+
+
+def test_if_all_are_in_doubt_and_back_the_longest_log_leads_at_once() -> None:
+    partition = in_doubt(1, 2, 3)
+    elected = elect(partition, {1, 2, 3}, rank={1: SHORT, 2: LONG, 3: SHORT}.get)
+
+    assert (elected.leader, elected.leader_epoch) == (2, partition.leader_epoch + 1)
+    assert (elected.isr, elected.elr, elected.in_doubt) == ((2,), (), ())
+
+
+def test_a_later_epoch_is_longer_than_any_offset() -> None:
+    later = Progress(LeaderEpoch(4), Offset(10))
+
+    assert elect(in_doubt(1, 2, 3), {1, 2, 3}, rank={1: LONG, 2: LONG, 3: later}.get).leader == 3
+
+
+def test_a_replica_outside_the_isr_is_compared_too() -> None:
+    partition = in_doubt(1, 2, partition=replace(LEADERLESS, isr=(1, 2)))
+
+    assert elect(partition, {1, 2, 3}, rank={1: SHORT, 2: SHORT, 3: LONG}.get).leader == 3
+
+
+def test_a_replica_that_does_not_say_where_its_log_ends_is_not_compared() -> None:
+    partition, ranks = in_doubt(1, 2, 3), {1: SHORT, 2: LONG}
+
+    assert elect(partition, {1, 2, 3}, rank=ranks.get) == partition
+    assert elect(partition, {1, 2, 3}, rank=ranks.get, waited=True).leader == 2
+
+
+def test_a_majority_in_doubt_leads_when_it_has_waited() -> None:
+    partition, ranks = in_doubt(1, 2), {1: SHORT, 2: LONG}
+
+    assert elect(partition, {1, 2}, rank=ranks.get) == partition
+    assert elect(partition, {1, 2}, rank=ranks.get, waited=True).leader == 2
+
+
+def test_replicas_that_were_not_eligible_make_no_majority_against_a_sound_one() -> None:
+    """Replica 1 may have everything: only 2 is known to have lost records, and 3 was not in the ISR."""
+    partition = in_doubt(2, partition=replace(LEADERLESS, isr=(1, 2)))
+
+    assert elect(partition, {2, 3}, rank={2: SHORT, 3: LONG}.get, waited=True) == partition
+
+
+def test_all_that_were_eligible_lead_when_they_have_waited_even_if_they_are_few() -> None:
+    partition = in_doubt(1, partition=replace(LEADERLESS, isr=(1,)))
+
+    assert elect(partition, {1}, rank={1: SHORT}.get) == partition
+    assert elect(partition, {1}, rank={1: SHORT}.get, waited=True).leader == 1
+
+
+def test_a_single_replica_leads_at_once_whatever_it_has_lost() -> None:
+    single = Partition(replicas=(1,), leader=NO_LEADER, leader_epoch=3, isr=(1,), in_doubt=(1,))
+
+    assert elect(single, {1}, rank={1: SHORT}.get).leader == 1
+
+
+def test_the_preferred_replica_is_not_elected_while_replicas_are_in_doubt() -> None:
+    assert prefer(in_doubt(1, 2), {1, 2}) == in_doubt(1, 2)
 
 
 def test_the_preferred_replica_leads_if_it_is_in_sync_and_lives() -> None:
