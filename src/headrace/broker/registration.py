@@ -62,6 +62,7 @@ class Registration:
         self._session_id = 0  # of the session that made the registration
         self._lost = False
         self._joined = False  # at least once
+        self._is_compared = False  # the number of registrations before this process with the directory's
         self._renewing: asyncio.Task[None] | None = None
         self._rejoining: asyncio.Task[None] | None = None
 
@@ -94,8 +95,9 @@ class Registration:
     async def _register(self) -> None:
         count = registration_count(self._broker_id)
         await self._session.ensure(count)
-        if not self._joined:  # later registrations of this process are with the same directory
+        if not self._is_compared:  # later registrations of this process are with the same directory
             self._losses.compare_registrations(await self._count_registrations())
+            self._is_compared = True
         registration = self._content()
         deadline = self._loop.time() + self._session.timeout_s + _CONFLICT_GRACE_S
         while True:
