@@ -261,7 +261,7 @@ class ClusterModel:
                 candidates = tuple(each for each in partition.elr if each in sound)
             if not candidates and (partition.unclean_allowed or partition.in_doubt):
                 candidates = tuple(each for each in partition.replicas if each in live)
-            if len(candidates) > 1 or partition.in_doubt:
+            if len(candidates) > 1 or (partition.in_doubt and len(partition.replicas) > 1):
                 found[key] = candidates
         return found
 

@@ -330,7 +330,7 @@ class Controller:
             if not live.intersection(partition.replicas) <= survey.get(key, {}).keys()
         ]
         if silent and not self._silent:
-            loop.call_later(_CONSENT_RETRY_S, self._ask_again)
+            loop.call_later(_RETRY_S, self._ask_again)
         self._silent.update(silent)
         new = in_doubt.keys() - self._in_doubt - self.model.waited_for
         waiting = {key for key in new if self.model.is_enough_after_waiting(key, survey)}
@@ -358,7 +358,10 @@ class Controller:
             self._settle_soon(left)
 
     async def _write_settled(self, changes: Changes) -> set[TopicPartition]:
-        for key in self.model.unclean_elections(changes):
+        unclean = self.model.unclean_elections(changes)
+        if len(unclean) > _LOGGED:
+            logger.error("unclean elections of %d partitions; the first of them:", len(unclean))
+        for key in unclean[:_LOGGED]:
             before = self.model.find(key)
             logger.error(
                 "%s: unclean election of broker %d, %s: records may be lost",

@@ -105,9 +105,9 @@ def elect(
         return _lead(partition, _best(isr or elr, partition.replicas, rank), isr)
     if partition.leader in live:
         return partition  # it is shutting down, but no other replica can lead: it leads as long as it can
-    compared = tuple(each for each in rest if rank is not None and rank(each) is not None)
-    if partition.unclean_allowed and rest:
+    if rest and (partition.unclean_allowed or (partition.in_doubt and len(partition.replicas) == 1)):
         return replace(_lead(partition, _best(rest, partition.replicas, rank), ()), elr=())
+    compared = tuple(each for each in rest if rank is not None and rank(each) is not None)
     if partition.in_doubt and _are_enough(compared, partition, waited=waited):
         return replace(_lead(partition, _best(compared, partition.replicas, rank), ()), elr=())
     if partition.leader == NO_LEADER:

@@ -235,7 +235,7 @@ def test_all_that_were_eligible_lead_when_they_have_waited_even_if_they_are_few(
 def test_a_single_replica_leads_at_once_whatever_it_has_lost() -> None:
     single = Partition(replicas=(1,), leader=NO_LEADER, leader_epoch=3, isr=(1,), in_doubt=(1,))
 
-    assert elect(single, {1}, rank={1: SHORT}.get).leader == 1
+    assert elect(single, {1}).leader == 1
 
 
 def test_the_preferred_replica_is_not_elected_while_replicas_are_in_doubt() -> None:
