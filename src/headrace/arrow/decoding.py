@@ -16,7 +16,7 @@ from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.reader.errors import ReadError
 from headrace.reader.registry.batches import Batches, decode_rows, reader_of
 from headrace.reader.registry.client import TIMEOUT_S, Schemas, retry_while_unreachable
-from headrace.reader.registry.json_rows import decode_json, json_shape
+from headrace.reader.registry.json_rows import json_columns
 from headrace.reader.registry.reader import ResolvedSchema, Unreadable
 from headrace.reader.registry.shapes import Leaf, Shape, Struct, arrow_type, columns_of
 from headrace.registry.formats import InvalidSchema
@@ -48,6 +48,7 @@ class Registry:
     subject: str | None = None
     version: int | str = "latest"
     message: str | None = None  # Protobuf: the full name of the message that the columns are of
+    truncate_nanoseconds: bool = False  # of times, which columns have in microseconds
 
     def schemas(self, connection: ConnectionSettings) -> Schemas:
         """Return the schemas of the registry, which may be that of the cluster."""
@@ -134,8 +135,8 @@ def _utf8(payload: bytes) -> str:
 def _json(kind: pa.StructType) -> Decoder:
     if not kind.num_fields:
         raise BadSetting("the schema has no fields")
-    shape = json_shape(kind)
-    return _Shaped(shape, lambda values: decode_rows(columns_of(shape), decode_json, values))
+    shape, decode = json_columns(kind)
+    return _Shaped(shape, lambda values: decode_rows(columns_of(shape), decode, values))
 
 
 def _of_registry(
@@ -149,13 +150,14 @@ def _of_registry(
         )
     schemas = registry.schemas(connection)
     values = _schema(schemas, registry.subject or f"{topics[0]}-value", registry.version)
-    found = {"value": _by_schema(schemas, values, registry.message)}
+    truncate = registry.truncate_nanoseconds
+    found = {"value": _by_schema(schemas, values, registry.message, truncate=truncate)}
     if len(topics) == 1:
         try:
             keys = _schema(schemas, f"{topics[0]}-key", "latest")
         except NoSubject:
             return found
-        found["key"] = _by_schema(schemas, keys, None)
+        found["key"] = _by_schema(schemas, keys, None, truncate=truncate)
     return found
 
 
@@ -187,14 +189,14 @@ def _schema(schemas: Schemas, subject: str, version: int | str) -> ResolvedSchem
         raise ReadError(f"the schema of {subject} cannot be parsed: {error}") from error
 
 
-def _by_schema(schemas: Schemas, schema: ResolvedSchema, message: str | None) -> Decoder:
+def _by_schema(schemas: Schemas, schema: ResolvedSchema, message: str | None, *, truncate: bool) -> Decoder:
     reader = reader_of(schema, message)
 
     def fetch(ref: SchemaRef) -> ResolvedSchema:
         what = f"schema {format_ref(ref)}"
         return retry_while_unreachable(what, lambda: schemas.get(ref), PATIENCE_S)
 
-    return _Shaped(reader.shape, Batches(reader, fetch).decode)
+    return _Shaped(reader.shape, Batches(reader, fetch, truncate=truncate).decode)
 
 
 # -- batches -----------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ SchemaRef = int | bytes
 
 HEADERS: Final[Mapping[str, bytes]] = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
 MAX_STEPS: Final = 100  # of a path: messages within messages
-_ID_END: Final = 5
-_FINGERPRINT_END: Final = 17
+ID_END: Final = 5
+FINGERPRINT_END: Final = 17
 _BITS: Final = range(0, 35, 7)  # a number in a path has at most five bytes
 
 
@@ -35,17 +35,17 @@ def read_schema_id(
     """
     header = _header(part, headers) if headers else None
     source = data if header is None else header
-    if len(source) >= _ID_END and source[0] == 0:
-        return int.from_bytes(source[1:_ID_END]), source, _ID_END
-    if len(source) >= _FINGERPRINT_END and source[0] == 1:
-        return source[1:_FINGERPRINT_END], source, _FINGERPRINT_END
+    if len(source) >= ID_END and source[0] == 0:
+        return int.from_bytes(source[1:ID_END]), source, ID_END
+    if len(source) >= FINGERPRINT_END and source[0] == 1:
+        return source[1:FINGERPRINT_END], source, FINGERPRINT_END
     where = "" if header is None else f" in the header {HEADERS[part].decode()}"
     if not source:
         found = "it is empty"
     elif source[0] > 1:
         found = f"it begins with 0x{source[:1].hex()}"
     else:
-        found = f"it ends after {len(source)} of {_FINGERPRINT_END if source[0] else _ID_END} bytes"
+        found = f"it ends after {len(source)} of {FINGERPRINT_END if source[0] else ID_END} bytes"
     expected = "expected 00 and an id of 4 bytes, or 01 and a fingerprint of 16"
     raise NoSchemaId(f"has no schema id{where}: {found}, {expected}")
 

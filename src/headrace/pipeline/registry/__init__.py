@@ -39,6 +39,7 @@ class Registry:
     message: str | None = None  # Protobuf: the full name of the message that the columns are of
     patience_s: float = PATIENCE_S  # how long a batch waits for a registry that is unreachable
     follow: bool = False
+    truncate_nanoseconds: bool = False  # of times, which columns have in microseconds
 
     def __post_init__(self) -> None:
         if self.follow and (self.schema is not None or self.version != LATEST):

@@ -128,7 +128,14 @@ def look_up(registry: Registry, topic: str, part: str) -> RegistryDecoder:
         columns = columns_of_schema(schema, registry.message)
     except PipelineError as error:
         raise PipelineError(f"{name}: {error}") from error
-    spec = ReaderSpec(registry.url, schema, registry.message, registry.patience_s, followed)
+    spec = ReaderSpec(
+        registry.url,
+        schema,
+        registry.message,
+        registry.patience_s,
+        truncate=registry.truncate_nanoseconds,
+        followed=followed,
+    )
     return RegistryDecoder(name=name, spec=spec, columns=columns, part=part)
 
 

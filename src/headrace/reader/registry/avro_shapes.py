@@ -1,12 +1,13 @@
 """Avro types as columns.
 
-A union of null and one other type is a nullable column. Any other union is a struct with a field for each
-branch, of which one is set. fastavro names the type of such a value, as ("shop.Order", {...}), if the type
-has a name and the writer's schema has the union too; otherwise the value itself determines the branch.
+A union of null and one other type is a nullable column, and so is a union of numbers. Any other union is a
+struct with a field for each branch, of which one is set. fastavro names the type of such a value, as
+("shop.Order", {...}), if the type has a name, and so does the resolution of schemas; otherwise the value
+itself determines the branch.
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Context, Decimal
 from functools import partial
 from operator import itemgetter
@@ -43,14 +44,14 @@ _BRANCHES: Final[dict[type, tuple[str, ...]]] = {  # by the type of a value in P
     bool: ("boolean",),
     int: ("long", "int", "double", "float"),
     float: ("double", "float"),
-    str: ("string", "enum"),
-    bytes: ("bytes", "fixed"),
+    str: ("string",),
+    bytes: ("bytes",),
     list: ("array",),
+    dict: ("map",),  # records have names
+    type(None): ("null",),
 }
-_NUMBERS: Final = (
-    ({"int", "long"}, pa.int64()),
-    ({"int", "long", "float", "double"}, pa.float64()),
-)
+_INTEGERS: Final = {"int", "long"}
+_NUMBERS: Final = {*_INTEGERS, "float", "double"}
 
 
 def shape_of(type_: AvroType, around: tuple[AvroType, ...] = ()) -> Shape:
@@ -80,16 +81,31 @@ def _record(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
 
 
 def _union(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
-    others = [each for each in type_.branches if each.kind != "null"]
-    if len(others) == 1:
-        return shape_of(others[0], around)
-    for kinds, wide in _NUMBERS:
-        if others and {each.kind for each in others} <= kinds and not any(map(_logical, others)):
-            return Leaf(wide, float if wide == pa.float64() else None)
+    others = _others(type_)
     if not others:
         return ANYTHING
-    shapes = [shape_of(each, around) for each in others]
-    return Struct(tuple(branch_fields(others, shapes)))
+    if is_tagged(type_):
+        return Struct(tuple(branch_fields(others, [shape_of(each, around) for each in others])))
+    if len(others) == 1:
+        return shape_of(others[0], around)
+    return Leaf(pa.int64() if {each.kind for each in others} <= _INTEGERS else pa.float64())
+
+
+def _others(union: AvroType) -> list[AvroType]:
+    return [each for each in union.branches if each.kind != "null"]
+
+
+def is_tagged(union: AvroType) -> bool:
+    """Return whether the column of a union is a struct, so that values need the name of their branch."""
+    others = _others(union)
+    return len(others) > 1 and not (
+        {each.kind for each in others} <= _NUMBERS and not any(map(_logical, others))
+    )
+
+
+def tag_of(branch: AvroType) -> str:
+    """Return the name of a branch: that of its type, or its kind."""
+    return branch.name.full if branch.name else branch.kind
 
 
 def _logical(type_: AvroType) -> Leaf | None:
@@ -118,6 +134,12 @@ def _decimal(precision: Any, scale: Any) -> Leaf | None:
     if precision > MAX_DIGITS:
         return Leaf(pa.string(), lambda value: str(_number(scale, value)))
     return Leaf(pa.decimal128(precision, scale), partial(_number, scale))
+
+
+def decimal_of(type_: AvroType) -> Callable[[Any], Decimal] | None:
+    """Return the function from the bytes of a decimal to its value; None if the type is not valid."""
+    scale = type_.props.get("scale", 0)
+    return None if _logical(type_) is None else partial(_number, scale)
 
 
 def _number(scale: int, value: Any) -> Decimal:
@@ -164,19 +186,12 @@ def branch_fields(branches: Sequence[AvroType], shapes: Sequence[Shape]) -> Iter
 
 
 def _if_branch(branches: tuple[AvroType, ...], number: int, value: Any) -> Any:
-    return untagged(value) if _branch(branches, value) == number else None
+    return untagged(value) if branch_of(branches, value) == number else None
 
 
-def _branch(branches: tuple[AvroType, ...], value: Any) -> int:
+def branch_of(branches: Sequence[AvroType], value: Any) -> int:
+    """Return the number of a value's branch."""
     if type(value) is tuple:
-        for number, each in enumerate(branches):
-            if each.name and value[0] in {each.name.full, *(alias.full for alias in each.aliases)}:
-                return number
-        value = value[1]
+        return next(number for number, each in enumerate(branches) if tag_of(each) == value[0])
     kinds = [each.kind for each in branches]
-    if not isinstance(value, dict):
-        return next(kinds.index(kind) for kind in _BRANCHES[type(value)] if kind in kinds)
-    for number, each in enumerate(branches):
-        if each.kind in {"record", "error"} and {field.name for field in each.fields} == value.keys():
-            return number
-    return kinds.index("map")
+    return next(kinds.index(kind) for kind in _BRANCHES[type(value)] if kind in kinds)

@@ -21,9 +21,16 @@ from headrace.reader.registry.client import (
     retry_while_unreachable,
 )
 from headrace.reader.registry.reader import Reader, ResolvedSchema, Unreadable
-from headrace.reader.registry.shapes import Struct, build_fitting, columns_of
+from headrace.reader.registry.shapes import Struct, build_fitting, columns_of, truncating
 from headrace.registry.formats import InvalidSchema
-from headrace.registry.schema_ids import NoSchemaId, SchemaRef, format_ref, read_schema_id
+from headrace.registry.schema_ids import (
+    FINGERPRINT_END,
+    ID_END,
+    NoSchemaId,
+    SchemaRef,
+    format_ref,
+    read_schema_id,
+)
 
 MAX_WRITERS: Final = 1000  # schemas that a process caches
 MAX_UNKNOWN: Final = 10_000
@@ -41,6 +48,7 @@ class ReaderSpec:
     schema: ResolvedSchema
     message: str | None = None
     patience_s: float = 120.0
+    truncate: bool = False  # the nanoseconds of times, instead of refusing them
     followed: tuple[str, int] | None = None  # the subject and its version; newer versions fail the batch
 
 
@@ -77,21 +85,34 @@ class Batches:
     """Decodes records with schema ids into rows of one reader's schema, and caches the writers' schemas."""
 
     def __init__(
-        self, reader: Reader, fetch: Callable[[SchemaRef], ResolvedSchema], clock: Clock | None = None
+        self,
+        reader: Reader,
+        fetch: Callable[[SchemaRef], ResolvedSchema],
+        clock: Clock | None = None,
+        *,
+        truncate: bool = False,
     ) -> None:
         """`fetch` requests a schema: it raises as `Schemas.get` does, or ReadError to fail the batch."""
         self._reader = reader
         self._fetch = fetch
         self._clock = clock or Clock()
-        self._columns = columns_of(reader.shape)
+        self._columns = columns_of(truncating(reader.shape) if truncate else reader.shape)
         self._writers: OrderedDict[SchemaRef, Decode | str] = OrderedDict()  # a string is why there is none
+        self._by_head: dict[bytes, Decode] = {}  # the writers of a batch, by the bytes of their ids
         self._unknown: OrderedDict[SchemaRef, float] = OrderedDict()  # when to request it again
 
     def decode(self, values: Sequence[bytes | None]) -> pa.StructArray:
-        self._fetch_new(_refs(values))
+        refs = _refs(values)
+        self._fetch_new(refs)
+        known = {each: self._writers.get(each) for each in refs if isinstance(each, int)}
+        self._by_head = {
+            b"\0" + each.to_bytes(4): writer for each, writer in known.items() if callable(writer)
+        }
         return decode_rows(self._columns, self._decode_one, values)
 
     def _decode_one(self, value: bytes) -> Any:
+        if (usual := self._by_head.get(value[:ID_END])) is not None:
+            return usual(value[ID_END:])
         try:
             ref, _, end = read_schema_id("value", value)
         except NoSchemaId as error:
@@ -144,7 +165,7 @@ def batch_decoder(spec: ReaderSpec) -> Callable[[Sequence[bytes | None]], pa.Str
             _check_followed(schemas, *spec.followed, spec.patience_s)
         return found
 
-    return Batches(reader, fetch).decode
+    return Batches(reader, fetch, truncate=spec.truncate).decode
 
 
 def _check_followed(schemas: Schemas, subject: str, version: int, patience_s: float) -> None:
@@ -162,13 +183,16 @@ def _check_followed(schemas: Schemas, subject: str, version: int, patience_s: fl
 
 
 def _refs(values: Iterable[bytes | None]) -> set[SchemaRef]:
+    given = [value for value in values if value is not None]
+    heads = {value[:ID_END] for value in given}
+    if any(head[:1] != b"\0" for head in heads):
+        heads = {value[:FINGERPRINT_END] for value in given}
     found = set()
-    for value in values:
-        if value is not None:
-            try:
-                found.add(read_schema_id("value", value)[0])
-            except NoSchemaId:
-                continue  # `_decode_one` reports it
+    for head in heads:
+        try:
+            found.add(read_schema_id("value", head)[0])
+        except NoSchemaId:
+            continue  # `_decode_one` reports it
     return found
 
 

@@ -1,19 +1,17 @@
 """The reader of JSON: a record is validated by its writer's schema, and its fields are read by name."""
 
-import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import jsonschema_rs
 
+from headrace.reader.registry.json_rows import decode_json
 from headrace.reader.registry.json_shapes import JsonShapes
 from headrace.reader.registry.reader import ResolvedSchema, Unreadable, parse_writer
 from headrace.reader.registry.shapes import Shape, one_line
 from headrace.registry.formats.json_schema import JsonSchema
-from headrace.registry.formats.json_text import load, refuse_constant
-
-_DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant)
+from headrace.registry.formats.json_text import load
 
 
 class JsonReader:
@@ -39,10 +37,7 @@ class JsonReader:
 
 
 def _decode(validator: Any, payload: bytes) -> Any:
-    try:
-        found = _DECODER.decode(payload.decode())
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(f"it is not JSON: {one_line(error)}") from error
+    found = decode_json(payload)
     try:
         if validator.is_valid(found):
             return found

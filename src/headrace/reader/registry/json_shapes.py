@@ -4,12 +4,13 @@ All others are strings with the value as JSON.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import date
 from operator import methodcaller
 from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.reader.registry.exact import moment, truncated_moment
 from headrace.reader.registry.shapes import ANYTHING, TIMESTAMP, Array, Field, Leaf, Map, Shape, Struct
 from headrace.registry.formats.json_keywords import Node, known
 from headrace.registry.formats.json_schema import JsonSchema
@@ -19,19 +20,14 @@ _KINDS: Final = {bool: "boolean", int: "integer", float: "number", str: "string"
 _ANNOTATIONS: Final = {"title", "description", "$comment", "default", "examples", "deprecated"}
 
 
-def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
 _PLAIN: Final = {
     "boolean": Leaf(pa.bool_()),
     "integer": Leaf(pa.int64()),
-    "number": Leaf(pa.float64(), float),
+    "number": Leaf(pa.float64()),
 }
 _STRINGS: Final = {
     "date": Leaf(pa.date32(), date.fromisoformat),
-    "date-time": Leaf(TIMESTAMP, _moment),
+    "date-time": Leaf(TIMESTAMP, moment, truncated_moment),
 }
 
 

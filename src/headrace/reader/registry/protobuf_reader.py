@@ -1,28 +1,24 @@
 """The reader of Protobuf: messages are parsed with the reader's schema, in which numbers identify fields."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor  # type: ignore[import-untyped]
+from google.protobuf.descriptor import Descriptor  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from headrace.reader.errors import ReadError
+from headrace.reader.registry.protobuf_comparison import Check, Comparison, conflict
 from headrace.reader.registry.protobuf_shapes import shape_of
 from headrace.reader.registry.reader import ResolvedSchema, Unreadable, parse_writer
 from headrace.reader.registry.shapes import Shape, one_line
 from headrace.registry.formats.protobuf import ProtobufSchema
-from headrace.registry.formats.protobuf_compatibility import SCALARS, STRINGS
 from headrace.registry.schema_ids import NoSchemaId, read_message_path
 
 _MAX_PATHS: Final = 1000  # of one schema that are cached
-_TYPE_NAMES: Final[dict[int, str]] = {
-    getattr(FieldDescriptor, name): name.removeprefix("TYPE_").lower()
-    for name in dir(FieldDescriptor)
-    if name.startswith("TYPE_")
-}
 Path = tuple[int, ...]
+Parse = Callable[[bytes], Any]
 
 
 class ProtobufReader:
@@ -36,7 +32,7 @@ class ProtobufReader:
     def decoder_for(self, writer: ResolvedSchema) -> Callable[[bytes], Any]:
         return partial(self._decode, parse_writer(writer, ProtobufSchema, self._reader), {})
 
-    def _decode(self, writer: ProtobufSchema, known: dict[Path, str | None], value: bytes) -> Any:
+    def _decode(self, writer: ProtobufSchema, known: dict[Path, Parse | str], value: bytes) -> Any:
         try:
             path, end = read_message_path(value, 0)
         except NoSchemaId as error:
@@ -44,13 +40,22 @@ class ProtobufReader:
         if path not in known:
             if len(known) == _MAX_PATHS:
                 known.clear()
-            known[path] = self._mismatch(writer, path)
-        if (why := known[path]) is not None:
-            raise Unreadable(why)
+            known[path] = self._mismatch(writer, path) or self._parser(writer, path)
+        parse = known[path]
+        if isinstance(parse, str):
+            raise Unreadable(parse)
         try:
-            return self._parse(value[end:])
+            return parse(value[end:])
         except DecodeError as error:
             raise Unreadable(f"it is not such a Protobuf message: {one_line(error)}") from error
+
+    def _parser(self, writer: ProtobufSchema, path: Path) -> Parse:
+        """Return the function that parses messages at this path of the writer's file."""
+        written = _at(writer, path)
+        check = Comparison().check(written, self._message)
+        if check is None:
+            return self._parse  # type: ignore[no-any-return]
+        return partial(_parse_both, GetMessageClass(written).FromString, self._parse, check)
 
     def _mismatch(self, writer: ProtobufSchema, path: Path) -> str | None:
         """Return why the message at this path of the writer's file cannot be read as ours."""
@@ -63,6 +68,12 @@ class ProtobufReader:
         if theirs != ours and not renamed:
             return f"it is a {theirs}, and the columns are those of {ours}"
         return conflict(written, self._message)
+
+
+def _parse_both(parse_written: Parse, parse: Parse, check: Check, payload: bytes) -> Any:
+    found = parse(payload)
+    check(parse_written(payload), found)
+    return found
 
 
 def _message(schema: ProtobufSchema, name: str | None) -> Descriptor:
@@ -99,42 +110,3 @@ def _at(schema: ProtobufSchema, path: Path) -> Descriptor | None:
         found = messages[index]
         messages = list(found.nested_types)
     return found
-
-
-def conflict(writer: Descriptor, reader: Descriptor) -> str | None:
-    """Return the first field whose values the reader would misread or lose; None if there is none."""
-    waiting: list[tuple[Any, Any]] = [(writer, reader)]
-    seen: set[tuple[str, str]] = set()
-    while waiting:
-        old, new = waiting.pop()
-        if (old.full_name, new.full_name) in seen:
-            continue
-        seen.add((old.full_name, new.full_name))
-        for before, after in _common(old, new):
-            if _encoding(before) != _encoding(after) or (_is_packed(before) and not after.is_repeated):
-                return (
-                    f"field {after.number} of {new.full_name} is {_type_name(before)} in its schema, "
-                    f"and {_type_name(after)} in that of the columns"
-                )
-            if before.message_type is not None:
-                waiting.append((before.message_type, after.message_type))
-    return None
-
-
-def _common(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
-    for number, before in old.fields_by_number.items():
-        if number in new.fields_by_number:
-            yield before, new.fields_by_number[number]
-
-
-def _encoding(field: Any) -> Any:
-    return SCALARS.get(field.type, field.type)
-
-
-def _is_packed(field: Any) -> bool:
-    """Return whether the values are written together, so that a single field cannot read them."""
-    return bool(field.is_repeated and SCALARS.get(field.type, STRINGS) != STRINGS)
-
-
-def _type_name(field: Any) -> str:
-    return f"{'repeated ' if field.is_repeated else ''}{_TYPE_NAMES[field.type]}"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from google.protobuf import json_format  # type: ignore[import-untyped]
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor  # type: ignore[import-untyped]
 
+from headrace.reader.registry.exact import microseconds, truncated_microseconds
 from headrace.reader.registry.shapes import TIMESTAMP, Array, Field, Leaf, Map, Shape, Struct, as_json
 
 _SCALARS: Final[dict[pa.DataType, str]] = {
@@ -83,21 +84,24 @@ def _unwrapped(convert: Callable[[Any], Any] | None, message: Any) -> Any:
 
 
 def _microseconds(message: Any) -> int:
-    return int(message.seconds) * 1_000_000 + int(message.nanos) // 1000
+    return microseconds(message.seconds, message.nanos)
 
 
-def _duration(message: Any) -> int:
-    return int(message.seconds) * 1_000_000 + int(message.nanos / 1000)
+def _truncated(message: Any) -> int:
+    return truncated_microseconds(message.seconds, message.nanos)
 
 
 def _json(message: Any) -> str:
-    return as_json(json_format.MessageToDict(message, preserving_proto_field_name=True))
+    try:
+        return as_json(json_format.MessageToDict(message, preserving_proto_field_name=True))
+    except json_format.Error as error:  # a NaN in google.protobuf.Value, an unknown type in an Any
+        raise ValueError(str(error)) from error
 
 
 _JSON: Final = Leaf(pa.string(), _json)
 _KNOWN: Final = {
-    "google.protobuf.Timestamp": Leaf(TIMESTAMP, _microseconds),
-    "google.protobuf.Duration": Leaf(pa.duration("us"), _duration),
+    "google.protobuf.Timestamp": Leaf(TIMESTAMP, _microseconds, _truncated),
+    "google.protobuf.Duration": Leaf(pa.duration("us"), _microseconds, _truncated),
     "google.protobuf.Struct": _JSON,
     "google.protobuf.Value": _JSON,
     "google.protobuf.ListValue": _JSON,

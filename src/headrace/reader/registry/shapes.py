@@ -2,11 +2,16 @@
 
 Every format maps its schemas to these four classes. `get` and `convert` are called with the format's own
 values, such as a dictionary or a Protobuf message; arrays are built column by column.
+
+Arrow alone converts some values inexactly, such as 19.99 to the integer 19. It gets values only of the types
+of Python that it stores as they are; numbers of other types are converted exactly, or do not fit.
 """
 
 import json
 from collections.abc import Callable, MutableSequence, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import partial
 from itertools import accumulate, chain
 from typing import Any, Final, TypeAlias
@@ -14,6 +19,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from headrace.reader.errors import ReadError
+from headrace.reader.registry import exact
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 Values: TypeAlias = Sequence[Any]
@@ -26,6 +32,7 @@ class Leaf:
 
     type: pa.DataType
     convert: Callable[[Any], Any] | None = None
+    truncate: Callable[[Any], Any] | None = None  # converts times whose nanoseconds are to be truncated
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,39 @@ UNFIT: Final = (
 """The exceptions of Python and Arrow for a value that does not fit its type."""
 Report: TypeAlias = Callable[[int, str], None]
 
-as_json: Final = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=str)
+STORED: Final[dict[int, frozenset[type]]] = {
+    number: frozenset(types)
+    for types, kinds in (
+        ([int], "int8 int16 int32 int64 uint8 uint16 uint32 uint64"),
+        ([float], "half_float float double"),
+        ([bool], "bool"),
+        ([str], "string large_string string_view"),
+        ([bytes], "binary large_binary binary_view fixed_size_binary"),
+        ([int, Decimal], "decimal32 decimal64 decimal128 decimal256"),
+        ([int, date], "date32 date64"),
+        ([int, datetime], "timestamp"),
+        ([int, time], "time32 time64"),
+        ([int, timedelta], "duration"),
+    )
+    for number in (getattr(pa.lib, f"Type_{kind.upper()}") for kind in kinds.split())
+}
+"""The types of Python whose values Arrow stores as they are, by the id of Arrow's type."""
+_CONVERTED: Final[dict[pa.DataType, Callable[[Any], Any]]] = {
+    **dict.fromkeys([pa.int8(), pa.int16(), pa.int32(), pa.int64()], exact.integer),
+    **dict.fromkeys([pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()], exact.integer),
+    pa.float16(): exact.narrow_float(16),
+    pa.float32(): exact.narrow_float(32),
+    pa.float64(): exact.double,
+}
+"""The conversions of values of other types."""
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has for a value that Python's encoder does not know."""
+    return exact.double(value) if isinstance(value, Decimal) else str(value)
+
+
+as_json: Final = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=_plain)
 ANYTHING: Final = Leaf(pa.string(), as_json)
 """Values that no column type fits are strings of JSON."""
 
@@ -90,12 +129,26 @@ def arrow_type(shape: Shape) -> pa.DataType:
             return pa.map_(arrow_type(shape.keys), arrow_type(shape.values))
 
 
+def truncating(shape: Shape) -> Shape:
+    """Return a shape that truncates the nanoseconds of times instead of refusing them."""
+    match shape:
+        case Leaf():
+            return shape if shape.truncate is None else replace(shape, convert=shape.truncate)
+        case Struct():
+            fields = (replace(each, shape=truncating(each.shape)) for each in shape.fields)
+            return replace(shape, fields=tuple(fields))
+        case Array():
+            return Array(truncating(shape.items))
+        case Map():
+            return Map(shape.keys, truncating(shape.values))
+
+
 def build(shape: Shape, values: Values) -> pa.Array:
     """Return the values as an array; one of UNFIT is raised if a value does not fit."""
     kind = arrow_type(shape)
     match shape:
         case Leaf():
-            return pa.array(_each(shape.convert, values), kind)
+            return _leaves(kind, _each(shape.convert, values))
         case Struct():
             values = _each(shape.convert, values)
             columns = [build(field.shape, _each(field.get, values)) for field in shape.fields]
@@ -110,6 +163,13 @@ def build(shape: Shape, values: Values) -> pa.Array:
             return pa.MapArray.from_arrays(
                 _offsets(values), keys, build(shape.values, [value for _, value in pairs]), type=kind
             )
+
+
+def _leaves(kind: pa.DataType, values: Values) -> pa.Array:
+    other = set(map(type, values)) - STORED[kind.id] - {type(None)}
+    if other and kind not in _CONVERTED:
+        raise TypeError(f"{kind} is expected, not {other.pop().__name__}")
+    return pa.array(_each(_CONVERTED[kind], values) if other else values, kind)
 
 
 def build_fitting(shape: Shape, values: MutableSequence[Any], report: Report) -> pa.Array:

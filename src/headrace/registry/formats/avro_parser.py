@@ -123,14 +123,14 @@ def _check_defaults(record: AvroType) -> None:
     """Check defaults after all fields are known: a default may be a value of the record itself."""
     assert record.name is not None
     for field in record.fields:
-        if field.default is not NO_DEFAULT and not _DefaultCheck().fits(field.default, field.type):
+        if field.default is not NO_DEFAULT and not DefaultCheck().fits(field.default, field.type):
             shown = _shown(field.default)
             raise InvalidSchema(
                 f"The default of {field.name!r} of {record.name.full!r} is not of its type: {shown}."
             )
 
 
-class _DefaultCheck:
+class DefaultCheck:
     """Checks whether a default, in Avro's JSON encoding, is a value of its field's type.
 
     Any branch of a union may match, and fields with defaults may be missing. Every pair of value and record

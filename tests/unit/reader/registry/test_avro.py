@@ -10,7 +10,9 @@ import fastavro
 import pytest
 
 from headrace.reader.errors import ReadError
+from headrace.reader.registry.batches import decode_rows, reader_of
 from headrace.reader.registry.reader import Unreadable
+from headrace.reader.registry.shapes import columns_of
 from unit.reader.registry.given import columns, rows, whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -201,7 +203,7 @@ def test_what_is_no_record_says_why(payload: bytes, said: str) -> None:
 
 
 def test_schemas_that_do_not_go_together_make_no_row() -> None:
-    with pytest.raises(Unreadable, match="SchemaResolutionError"):
+    with pytest.raises(Unreadable, match="id is string in its schema, and int in that of the columns"):
         one(record(("id", "string")), {"id": "a"}, reader=record(("id", "int")))
     with pytest.raises(Unreadable, match="its schema is JSON, and the schema of the columns is AVRO"):
         rows(whole("AVRO", '"int"'), whole("JSON", "{}"), b"1")
@@ -210,3 +212,96 @@ def test_schemas_that_do_not_go_together_make_no_row() -> None:
 def test_fields_that_sql_would_mix_up_are_refused() -> None:
     with pytest.raises(ReadError, match="'id' and 'ID' of the schema differ only in case"):
         columns(whole("AVRO", record(("id", "int"), ("ID", "int"))))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value", "said"),
+    [
+        (
+            logical("int", "date"),
+            logical("long", "timestamp-millis"),
+            20_000,
+            "x is int (date) in its schema, and",
+        ),
+        (
+            logical("int", "time-millis"),
+            logical("long", "timestamp-millis"),
+            5,
+            "x is int (time-millis) in its",
+        ),
+        (
+            logical("long", "timestamp-micros"),
+            logical("long", "timestamp-millis"),
+            1001,
+            "cannot hold exactly",
+        ),
+        ("long", "double", 2**53 + 1, "9007199254740993 is not a double exactly"),
+        ("int", "float", 2**24 + 1, "16777217 is not a float of 32 bits exactly"),
+        ("long", ["null", "double"], 2**53 + 1, "9007199254740993 is not a double exactly"),
+        (
+            ["long", "double"],
+            ["long", "double", "null"],
+            2**53 + 1,
+            "9007199254740993 is not a double exactly",
+        ),
+        ("bytes", "string", b"\xff", "'utf-8' codec can't decode byte 0xff"),
+        (["null", "int"], "int", None, "x is null in its schema, and int in that of the columns"),
+    ],
+)
+def test_a_value_that_the_column_cannot_hold_is_refused(old: Any, new: Any, value: Any, said: str) -> None:
+    plain = {"type": old["type"]} if isinstance(old, dict) else old
+    writer, reader = (whole("AVRO", record(("x", each))) for each in (old, new))
+    found = reader_of(reader)
+    decode = found.decoder_for(writer)
+    payload = written(record(("x", plain)), {"x": value})
+
+    (reason,) = decode_rows(columns_of(found.shape), decode, [payload]).field("reason").to_pylist()
+
+    assert said in reason
+
+
+def test_a_value_goes_to_the_branch_of_its_own_type() -> None:
+    """Whatever the order of the reader's branches, and although a string may be read as bytes."""
+    reader = record(("x", ["bytes", "double", "string", "long"]), ("y", "int", 0))
+    nothing = {"bytes": None, "double": None, "string": None, "long": None}
+    for value, set_ in (
+        ("a", {"string": "a"}),
+        (b"a", {"bytes": b"a"}),
+        (5, {"long": 5}),
+        (0.5, {"double": 0.5}),
+    ):
+        for writer in (["string", "bytes", "long", "double"], [type_of(value), "null"]):
+            found = one(record(("x", writer)), {"x": value}, reader=reader)
+            assert found == {"x": nothing | set_, "y": 0}
+
+
+def type_of(value: Any) -> str:
+    return {str: "string", bytes: "bytes", int: "long", float: "double"}[type(value)]
+
+
+def test_defaults_are_values_of_their_types() -> None:
+    point = record(("x", "double", 0), ("y", ["null", "bytes"], None), name="Point")
+    reader = record(
+        ("id", "int"),
+        ("raw", "bytes", "\u00ff"),
+        ("price", logical("bytes", "decimal", precision=9, scale=2), "\u007d"),
+        ("at", point, {"x": 5}),
+        ("either", ["string", "int"], "a"),
+    )
+    assert one(record(("id", "int")), {"id": 1}, reader=reader) == {
+        "id": 1,
+        "raw": b"\xff",
+        "price": Decimal("1.25"),
+        "at": {"x": 5.0, "y": None},
+        "either": {"string": "a", "int": None},
+    }
+
+
+def test_an_unknown_symbol_is_the_default_of_the_readers_enum_or_refused() -> None:
+    old = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+    new = {"type": "enum", "name": "E", "symbols": ["A", "OTHER"]}
+    assert one(record(("x", old)), {"x": "B"}, reader=record(("x", {**new, "default": "OTHER"}))) == {
+        "x": "OTHER"
+    }
+    with pytest.raises(Unreadable, match="x is B, which the schema of the columns does not have"):
+        one(record(("x", old)), {"x": "B"}, reader=record(("x", new)))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.reader.registry.batches import reader_of
+from headrace.reader.registry.batches import decode_rows, reader_of
 from headrace.reader.registry.reader import Unreadable
 from headrace.reader.registry.shapes import build_fitting, columns_of
 from unit.reader.registry.given import columns, rows, whole
@@ -32,7 +32,7 @@ def one(schema: Any, value: Any, reader: Any = None) -> Any:
         ({"type": "integer"}, 1 << 40, "bigint", 1 << 40),
         ({"type": "integer"}, 3.0, "bigint", 3),
         ({"type": "number"}, 3, "double", 3.0),
-        ({"type": "number"}, 2**60 + 1, "double", float(2**60)),
+        ({"type": "number"}, 2**60, "double", float(2**60)),
         ({"type": ["integer", "number"]}, 3, "double", 3.0),
         ({"type": "boolean"}, False, "boolean", False),
         ({"type": "string", "format": "date"}, "2026-01-01", "date", date(2026, 1, 1)),
@@ -129,3 +129,49 @@ def test_a_value_that_fits_its_schema_and_not_the_column_is_taken_out_and_no_oth
     assert told[0].startswith("it does not fit the columns: ")
     assert told[20] == "it does not fit the columns: Invalid isoformat string: 'tomorrow'"
     assert [each and each["id"] for each in array.to_pylist()] == [n if n % 10 else None for n in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "said"),
+    [
+        ({"type": "integer"}, "19.99", "19.99 is not an integer"),
+        ({"type": "integer"}, "9223372036854775808", "too large"),
+        ({"type": "number"}, "9007199254740993", "9007199254740993 is not a double exactly"),
+        ({"type": "number"}, "1e400", "1E+400 is not a double exactly"),
+        ({"type": "number"}, "0.1234567890123456789", "0.1234567890123456789 is not a double exactly"),
+        ({}, "0.1234567890123456789", "0.1234567890123456789 is not a double exactly"),
+        (
+            {"type": "string", "format": "date-time"},
+            '"2026-01-01T12:00:00.123456789Z"',
+            "fractions of a micro",
+        ),
+    ],
+)
+def test_a_value_that_the_column_cannot_hold_is_refused(column: Any, text: str, said: str) -> None:
+    writer, found = whole("JSON", {}), reader_of(whole("JSON", {"properties": {"x": column}}))
+    payload = f'{{"x": {text}}}'.encode()
+
+    rows = decode_rows(columns_of(found.shape), found.decoder_for(writer), [payload])
+
+    assert said in rows.field("reason")[0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        (b'{"x": 1, "x": 2}', "it is not JSON: an object has the key 'x' twice"),
+        (b'{"x": 1} {"x": 2}', "it is not JSON: Extra data"),
+        (b'{"x": "\xff"}', "it is not JSON: 'utf-8' codec can't decode byte 0xff"),
+        (b'{"x": NaN}', "it is not JSON: NaN is not a number in JSON"),
+    ],
+)
+def test_what_is_not_one_value_of_json_is_refused(payload: bytes, said: str) -> None:
+    schema = whole("JSON", {"properties": {"x": {"type": "number"}}})
+    with pytest.raises(Unreadable) as why:
+        rows(schema, schema, payload)
+    assert str(why.value).startswith(said)
+
+
+def test_spaces_around_a_value_are_ignored() -> None:
+    schema = whole("JSON", {"properties": {"x": {"type": "number"}}})
+    assert rows(schema, schema, b' \n{"x": 1e2}\r\n\t') == [{"x": 100.0}]

@@ -10,7 +10,9 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from headrace.reader.errors import ReadError
+from headrace.reader.registry.batches import reader_of
 from headrace.reader.registry.reader import Unreadable
+from headrace.reader.registry.shapes import build, columns_of, truncating
 from headrace.registry.formats.protobuf import ProtobufSchema
 from unit.reader.registry.given import columns, rows, whole
 
@@ -101,7 +103,7 @@ def one(schema: str, value: dict[str, Any], reader: str | None = None, name: str
         ("a_kind", 7, "string", "7", "UNKNOWN"),
         ("this", "", "string", "", None),
         ("that", {}, "struct<name:string>", {"name": ""}, None),
-        ("a_timestamp", "2026-01-01T12:00:00.000000999Z", "timestamp", NOON, None),
+        ("a_timestamp", "2026-01-01T12:00:00Z", "timestamp", NOON, None),
         ("a_duration", "-1.5s", "interval day to second", timedelta(seconds=-1.5), None),
         ("a_wrapper", "0", "bigint", 0, None),
         ("a_large_wrapper", "5", "decimal(20,0)", Decimal(5), None),
@@ -200,3 +202,67 @@ def test_a_field_that_is_written_otherwise_is_not_misread(old: str, new: str, sa
     parts = "message A { int32 x = 1; } message B { string x = 1; }"
     with pytest.raises(Unreadable, match=said):
         one(f"message Order {{ {old} }} {parts}", {}, f"message Order {{ {new} }} {parts}")
+
+
+@pytest.mark.parametrize(
+    ("old", "value", "new", "said"),
+    [
+        ("int64 x = 1;", {"x": 5_000_000_000}, "int32 x = 1;", "is 5000000000 (int64 in its schema), which"),
+        (
+            "int32 x = 1;",
+            {"x": -1},
+            "uint32 x = 1;",
+            "is -1 (int32 in its schema), which does not fit uint32",
+        ),
+        ("uint64 x = 1;", {"x": 2**63}, "int64 x = 1;", "which does not fit int64"),
+        ("int32 x = 1;", {"x": 5}, "bool x = 1;", "is 5 (int32 in its schema), which does not fit bool"),
+        (
+            "repeated string x = 1;",
+            {"x": ["a", "b"]},
+            "string x = 1;",
+            "has 2 values in the record, and 1 in",
+        ),
+        (
+            "repeated A x = 1;",
+            {"x": [{}, {}]},
+            "A x = 1;",
+            "has 2 values in the record, and 1 in the columns",
+        ),
+        ("repeated int64 x = 1;", {"x": [1, 2**40]}, "repeated int32 x = 1;", "is 1099511627776 (repeated"),
+        ("map<string, int64> x = 1;", {"x": {"a": 2**40}}, "map<string, int32> x = 1;", "is 1099511627776"),
+        ("map<int32, string> x = 1;", {"x": {-1: "a"}}, "map<uint32, string> x = 1;", "has other keys in"),
+        ("B x = 1;", {"x": {"n": 2**40}}, "C x = 1;", "field 1, n, of C is 1099511627776"),
+        (
+            "int32 x = 1; int32 y = 2;",
+            {"x": 1, "y": 2},
+            "oneof o { int32 x = 1; int32 y = 2; }",
+            "which does not fit",
+        ),
+    ],
+)
+def test_a_value_that_the_column_cannot_hold_is_refused(
+    old: str, value: dict[str, Any], new: str, said: str
+) -> None:
+    parts = "message A {} message B { int64 n = 1; } message C { int32 n = 1; }"
+    with pytest.raises(Unreadable) as why:
+        one(f"message Order {{ {old} }} {parts}", value, f"message Order {{ {new} }} {parts}")
+    assert said in str(why.value)
+
+
+def test_a_value_that_the_column_can_hold_is_read_whatever_its_type_was() -> None:
+    old = "message Order { int64 a = 1; repeated string b = 2; uint64 c = 3; Order d = 4; }"
+    new = "message Order { int32 a = 1; string b = 2; bool c = 3; Order d = 4; }"
+    value = {"a": -5, "b": ["x"], "c": 1, "d": {"a": 7}}
+    assert one(old, value, new) == {"a": -5, "b": "x", "c": True, "d": '{"a":7}'}
+
+
+def test_nanoseconds_are_refused_or_truncated() -> None:
+    schema = everything()
+    times = {"a_timestamp": "2026-01-01T12:00:00.000000999Z", "a_duration": "-1.000000999s"}
+    payload = FIRST + written(schema, times, "shop.Order")
+    shape = columns_of(reader_of(schema).shape)
+    message = reader_of(schema).decoder_for(schema)(payload)
+    with pytest.raises(ValueError, match="fractions of a microsecond"):
+        build(shape, [message])
+    (row,) = build(truncating(shape), [message]).to_pylist()
+    assert (row["a_timestamp"], row["a_duration"]) == (NOON, timedelta(seconds=-1))
