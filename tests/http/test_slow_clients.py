@@ -77,17 +77,40 @@ def ask(connection: socket.socket, path: str = "/healthz") -> None:
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
 
 
-def test_connections_beyond_the_limit_are_refused_until_one_is_closed(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: loc"])
+def test_an_idle_connection_is_closed_if_there_are_too_many(sent: bytes) -> None:
     with serve_in_thread(NO_BROKER, max_connections=MOST) as served, ExitStack() as stack:
-        half_open = [stack.enter_context(connect(served.url)) for _ in range(MOST)]
+        idle = [stack.enter_context(connect(served.url)) for _ in range(10 * MOST)]
+        for each in idle[-MOST:]:  # the earlier ones are closed
+            each.sendall(sent)
+        with connect(served.url) as whole:
+            ask(whole)
+            assert said(whole).startswith(b"HTTP/1.1 200 ")
+        assert idle[0].recv(1) == b""
+
+
+def test_a_connection_is_idle_again_after_a_response() -> None:
+    with serve_in_thread(NO_BROKER, max_connections=1) as served, connect(served.url) as kept:
+        kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert kept.recv(1024).startswith(b"HTTP/1.1 200 ")
+        with connect(served.url) as whole:
+            ask(whole)
+            assert said(whole).startswith(b"HTTP/1.1 200 ")
+
+
+def test_connections_are_refused_while_all_have_requests(caplog: pytest.LogCaptureFixture) -> None:
+    with serve_in_thread(NO_BROKER, max_connections=MOST) as served, ExitStack() as stack:
+        busy = [stack.enter_context(connect(served.url)) for _ in range(MOST)]
+        for each in busy:
+            each.sendall(b"POST /api/v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n")
+            each.sendall(b"Expect: 100-continue\r\n\r\n")
+            assert each.recv(1024).startswith(b"HTTP/1.1 100 ")
         for _ in range(MOST):
             with connect(served.url) as beyond:
                 refused = said(beyond)
             assert refused.startswith(b"HTTP/1.1 503 ")
             assert b"\r\nretry-after: 1\r\n" in refused
-        half_open[0].close()
+        busy[0].close()
 
         def is_served() -> bool:
             with connect(served.url) as whole:
@@ -100,4 +123,4 @@ def test_connections_beyond_the_limit_are_refused_until_one_is_closed(
         wait_until(is_served, "there is no room")
     warnings = [each.getMessage() for each in caplog.records if each.name == "headrace.http.connections"]
     assert len(warnings) == 1, warnings
-    assert warnings[0].startswith(f"all {MOST} connections are in use (max_connections)")
+    assert warnings[0].startswith(f"all {MOST} connections are open (max_connections)")

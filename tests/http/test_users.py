@@ -2,10 +2,12 @@
 
 import base64
 import json
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -94,6 +96,28 @@ class User:
 @pytest.fixture(scope="module")
 def alice(url: str) -> User:
     return User(url, "alice")
+
+
+OPEN_PATHS: Final = [
+    "/ui/static/../../x",
+    "/ui/static/x",
+    "/ui/static/",
+    "/ui/static/a/b/c",
+    "/ui/static/%00/x",
+    "/ui/static/v/%ff",
+    "/healthz/../x",
+    "/ui/login/../static/x",
+]
+
+
+@pytest.mark.parametrize("path", OPEN_PATHS)
+def test_a_path_that_does_not_exist_is_no_failure_before_a_login(url: str, path: str) -> None:
+    at = urlsplit(url)
+    with socket.create_connection((at.hostname, at.port), timeout=TIMEOUT_S) as connection:
+        # requests would resolve the dots
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {at.netloc}\r\nConnection: close\r\n\r\n".encode())
+        answer = connection.makefile("rb").read()
+    assert answer.split()[1] in {b"401", b"404"}, answer
 
 
 def allow(admin: AdminClient, who: str, operation: AclOperation, name: str, **more: Any) -> None:

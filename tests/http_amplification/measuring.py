@@ -94,10 +94,10 @@ class Served:
         """Send all of it, and return what it took."""
         for request in attack.requests[: attack.prepared]:
             self._send(request)
-        before = self._measured()
+        before = self.measured()
         sent = attack.requests[attack.prepared :]
         statuses = tuple(self._send(each) for each in sent)
-        after = self._measured()
+        after = self.measured()
         return Cost(
             label=attack.label,
             sent_bytes=sum(each.size for each in sent),
@@ -108,7 +108,8 @@ class Served:
             grown_bytes=int(after["peak_bytes"] - before["rss_bytes"]),
         )
 
-    def _measured(self) -> dict[str, Any]:
+    def measured(self) -> dict[str, Any]:
+        """Return what the gateway has used; `peak_bytes` since the last call."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("\n")

@@ -51,15 +51,27 @@ class Config(uvicorn.Config):
         self.principals = PrincipalMapper(settings.principal_mapping_rules)
         self.head_timeout_s = settings.read_timeout_s
         self.max_connections = min(settings.max_connections, _max_open_connections())
+        self.idle: dict[Connection, None] = {}  # connections without a request, the longest idle first
         self._warned_s = -math.inf
 
-    def warn_full(self, now_s: float) -> None:
-        """Log that connections are refused, at most once every WARN_EVERY_S seconds."""
+    def make_room(self, now_s: float) -> bool:
+        """Close the connection that is idle for longest; return False if every connection has a request.
+
+        That all connections are open is logged at most once every WARN_EVERY_S seconds.
+        """
         if now_s - self._warned_s >= WARN_EVERY_S:
             self._warned_s = now_s
             logger.warning(
-                "all %d connections are in use (max_connections): new ones get 503", self.max_connections
+                "all %d connections are open (max_connections): a new one closes the one that is idle for "
+                "longest, and gets 503 if none is idle",
+                self.max_connections,
             )
+        oldest = next(iter(self.idle), None)
+        if oldest is None:
+            return False
+        del self.idle[oldest]
+        oldest.transport.abort()  # `close` would wait for the client to end TLS
+        return True
 
 
 class Connection(HttpToolsProtocol):
@@ -87,16 +99,19 @@ class Connection(HttpToolsProtocol):
         self._principal: Principal | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= self._limits.max_connections:
-            self._limits.warn_full(self.loop.time())
+        if len(self.connections) >= self._limits.max_connections and not self._limits.make_room(
+            self.loop.time()
+        ):
             self.transport = transport
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "all connections are in use: try again later")
             return
         super().connection_made(transport)
         self._principal = self._principal_of(transport)
+        self._limits.idle[self] = None
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._limits.idle.pop(self, None)
         self._stop_head_timer()
         super().connection_lost(exc)
 
@@ -150,6 +165,7 @@ class Connection(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED:
             why = f"more than {MAX_PIPELINED} requests wait for the response to an earlier one"
             self._fail(HTTPStatus.TOO_MANY_REQUESTS, why)
+        self._limits.idle.pop(self, None)
         self._stop_head_timer()
         super().on_headers_complete()
 
@@ -160,6 +176,12 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._progress = True
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        is_last = not self.pipeline
+        super().on_response_complete()
+        if is_last and not self.transport.is_closing():
+            self._limits.idle[self] = None
 
     # -- refusals ------------------------------------------------------------------------------
 

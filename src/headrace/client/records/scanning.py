@@ -7,12 +7,27 @@ from typing import Final, Generic
 
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import END, Record, Start
-from headrace.client.records.scanning_back import STEP_S, Backwards, Bounds, Kept, Select, Spent, Stopped
+from headrace.client.records.scanning_back import (
+    STEP_S,
+    Backwards,
+    Bounds,
+    Kept,
+    ScanCancelled,
+    Select,
+    Spent,
+    Stopped,
+)
 from headrace.client.wire.connection_settings import Target
 
-__all__ = ["Bounds", "Scan", "Stopped", "scan"]
+__all__ = ["Bounds", "Scan", "ScanCancelled", "Stopped", "scan"]
 
-QUEUED_KBYTES: Final = 4096  # fetched ahead of a search
+FETCHED: Final = {
+    "queued.max.messages.kbytes": 1024,  # fetched ahead of a search; a response may exceed it
+    "fetch.max.bytes": 512 * 1024,  # of a response: small compressed records take 20 times as much memory
+    "max.partition.fetch.bytes": 128 * 1024,
+    "fetch.queue.backoff.ms": 10,  # by default a search would pause for 1 s whenever that much is fetched
+    "message.max.bytes": 512 * 1024,  # which librdkafka wants to be no larger than fetch.max.bytes
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +62,7 @@ def scan(
     began_s = time.monotonic()
     deadline_s = began_s + bounds.time_s
     begin = start if start.last is None else END
-    options = {"queued.max.messages.kbytes": QUEUED_KBYTES}
+    options: dict[str, str | int] = dict(FETCHED)
     if start.last is not None:
         options["queued.min.messages"] = 1000  # records after a window are fetched in vain
     with Follower(

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Final, Generic, Literal, TypeVar
 
 from headrace.client.records.following import Follower
@@ -22,14 +23,19 @@ Select = Callable[[Sequence[Record]], Sequence[bool]]
 """Returns for each record whether the search is for it."""
 
 
+class ScanCancelled(Exception):
+    """Nobody waits for the result of a search any more."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The limits of a search, which ends at the first that is reached."""
+    """The limits of a search, which ends at the first that is reached, or when it is cancelled."""
 
     found: int
     records: int
     size_bytes: int
     time_s: float
+    cancelled: Event = field(default_factory=Event)
 
 
 @dataclass(slots=True)
@@ -44,7 +50,9 @@ class Spent:
         self.size_bytes += size_bytes
 
     def over(self, bounds: Bounds, deadline_s: float) -> Stopped | None:
-        """Return the bound that is reached, or None."""
+        """Return the bound that is reached, or None; raise ScanCancelled."""
+        if bounds.cancelled.is_set():
+            raise ScanCancelled
         if self.records >= bounds.records:
             return "records"
         if self.size_bytes >= bounds.size_bytes:
@@ -54,6 +62,7 @@ class Spent:
 
 _FIRST: Final = 64  # records of all first windows together; the size doubles each time
 _MOST: Final = 50_000
+_SELECTED: Final = 1000  # records that are selected at a time; between, the end of the time is noticed
 _WINDOW_BYTES: Final = 16 * 1024 * 1024  # of windows read at a time, by the average size so far
 
 Age = tuple[int, int, int]
@@ -146,8 +155,14 @@ class Backwards(Generic[Kept]):
             waiting &= self._follower.unfinished
             if waiting and self._is_cut(size_bytes):
                 return False
+        selected: dict[int, list[bool]] = {index: [] for index in windows}
         for index, records in came.items():
-            self._keep(index, windows[index][0], records)
+            for first in range(0, len(records), _SELECTED):
+                if self._is_cut(size_bytes):
+                    return False
+                selected[index] += self._select(records[first : first + _SELECTED])
+        for index, records in came.items():
+            self._keep(index, windows[index][0], records, selected[index])
         self.spent.add(sum(map(len, came.values())), size_bytes)
         self._size = min(2 * self._size, _MOST)
         return True
@@ -168,11 +183,11 @@ class Backwards(Generic[Kept]):
             for _, index in poor[: max(1, left)]
         }
 
-    def _keep(self, index: int, start: int, records: Sequence[Record]) -> None:
+    def _keep(self, index: int, start: int, records: Sequence[Record], selected: Sequence[bool]) -> None:
         partition = self._partitions[index]
         had = bool(partition.read)
-        selected = zip(reversed(records), reversed(self._select(records)), strict=True)
-        partition.read.extendleft((_age(each), each if fits else None) for each, fits in selected)
+        newest_first = zip(reversed(records), reversed(selected), strict=True)
+        partition.read.extendleft((_age(each), each if fits else None) for each, fits in newest_first)
         partition.start = start
         if not had:
             partition.before = 1 - partition.read[-1][0][1] if partition.read else start
@@ -187,6 +202,8 @@ class Backwards(Generic[Kept]):
 
     def _is_cut(self, size_bytes: int) -> bool:
         """Whether a bound is reached within a window. The bytes of the first window are not limited."""
+        if self._bounds.cancelled.is_set():
+            raise ScanCancelled
         if self.spent.records and self.spent.size_bytes + size_bytes >= self._bounds.size_bytes:
             self.stopped_by = "bytes"
         elif time.monotonic() > self._deadline_s:

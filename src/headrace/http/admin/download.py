@@ -6,7 +6,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
@@ -47,6 +47,7 @@ def has_parquet() -> bool:
 )
 async def download(
     name: TopicName,
+    request: Request,
     search: Annotated[Search, Depends()],
     hub: HubDep,
     *,
@@ -68,7 +69,7 @@ async def download(
         )
     await hub.topics.check(name, search.partition)
     export = await run_in_threadpool(_export, format, name)
-    pages = _Pages(hub, name, search, most)
+    pages = _Pages(request, hub, name, search, most)
     first = await pages.read()  # errors of the search are still a refusal
     file = f"{name}-incomplete.{format}" if pages.offline else f"{name}.{format}"
     headers = {
@@ -101,8 +102,8 @@ async def _stream(export: Export, pages: "_Pages", first: Scan[bytes]) -> AsyncI
 class _Pages:
     """The results of a search, PAGE messages at a time."""
 
-    def __init__(self, hub: Hub, topic: str, search: Search, most: int) -> None:
-        self._hub, self._topic, self._search = hub, topic, search
+    def __init__(self, request: Request, hub: Hub, topic: str, search: Search, most: int) -> None:
+        self._request, self._hub, self._topic, self._search = request, hub, topic, search
         self._left, self._left_bytes, self._left_records = most, BYTES, search.bounds.records
         self._deadline_s = time.monotonic() + TIME_S
         self.stopped_by = "end"
@@ -111,7 +112,7 @@ class _Pages:
     async def read(self) -> Scan[bytes]:
         """Return the next messages."""
         self._search.narrow(min(self._left, PAGE), self._left_records)
-        found = await self._hub.search(partial(self._search.run, self._hub, self._topic))
+        found = await self._hub.search(self._request, partial(self._search.run, self._hub, self._topic))
         self.offline.update(self._search.offline)
         return found
 

@@ -1,9 +1,10 @@
 """One message of a topic, by its partition and offset."""
 
 from functools import partial
+from threading import Event
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Request, Response
 
 from headrace.client.errors import Unreachable
 from headrace.client.records.one_by_one import Record, Start
@@ -14,7 +15,7 @@ from headrace.http.problems import Problem, answers
 
 router = APIRouter(tags=["messages"])
 
-BOUNDS: Final = Bounds(found=1, records=1, size_bytes=1, time_s=5.0)
+TIME_S: Final = 5.0
 
 PartitionIndex = Annotated[int, Path(description="The partition.", ge=0, le=INT32)]
 MessageOffset = Annotated[int, Path(description="The offset.", ge=0, le=INT64)]
@@ -28,13 +29,13 @@ class NoMessage(Problem):
         self.next_offset = next_offset
 
 
-async def record_at(hub: Hub, topic: str, partition: int, offset: int) -> Record:
+async def record_at(request: Request, hub: Hub, topic: str, partition: int, offset: int) -> Record:
     """Return the record at an offset; raise NoMessage if there is none."""
     await hub.topics.check(topic, partition)
-    return await hub.search(partial(_record_at, hub, topic, partition, offset))
+    return await hub.search(request, partial(_record_at, hub, topic, partition, offset))
 
 
-def _record_at(hub: Hub, topic: str, partition: int, offset: int) -> Record:
+def _record_at(hub: Hub, topic: str, partition: int, offset: int, cancelled: Event) -> Record:
     where = f"{topic}-{partition}"
     if any(
         each.index == partition and each.leader is None for each in hub.reach.topics.topic(topic).partitions
@@ -46,7 +47,7 @@ def _record_at(hub: Hub, topic: str, partition: int, offset: int) -> Record:
         Start(offset=offset),
         select=lambda records: [True] * len(records),
         keep=lambda record: record,
-        bounds=BOUNDS,
+        bounds=Bounds(found=1, records=1, size_bytes=1, time_s=TIME_S, cancelled=cancelled),
         partitions=[partition],
     ).found
     if not found:
@@ -71,11 +72,13 @@ async def message_part(
     name: TopicName,
     partition: PartitionIndex,
     offset: MessageOffset,
+    *,
     part: Literal["key", "value"],
+    request: Request,
     hub: HubDep,
 ) -> Response:
     """Return the bytes of a message's key or value as they were written; 404 if it has none."""
-    record = await record_at(hub, name, partition, offset)
+    record = await record_at(request, hub, name, partition, offset)
     data = record.key if part == "key" else record.value
     if data is None:
         raise Problem(40407, f"the message at offset {offset} of {name}-{partition} has no {part}")

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Event
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from headrace.client.errors import ClientError
 from headrace.client.records.following import read_positions, written
@@ -116,8 +117,8 @@ class Search:
         self.searched: tuple[int, ...] = ()  # after `run`: the others
         self.filter_error = ""  # after `run`: why the filter could not be applied to a message
 
-    def run(self, hub: Hub, topic: str) -> Scan[bytes]:
-        """Return every message found, as JSON. It blocks, so it is for a thread.
+    def run(self, hub: Hub, topic: str, cancelled: Event) -> Scan[bytes]:
+        """Return every message found, as JSON. It blocks until it is cancelled, so it is for a thread.
 
         Messages become JSON at once, and their size is counted as such: a few bytes may decode to a large
         value.
@@ -144,7 +145,7 @@ class Search:
             select=selecting.select,
             keep=to_json,
             is_full=lambda: written_bytes >= SHOWN_BYTES,
-            bounds=self.bounds,
+            bounds=replace(self.bounds, cancelled=cancelled),
             partitions=partitions,
             positions=self.positions,
         )
@@ -179,18 +180,20 @@ class Search:
     responses=answers(400, 404, 429, 503),
     summary="Search messages",
 )
-async def messages(name: TopicName, search: Annotated[Search, Depends()], hub: HubDep) -> Response:
+async def messages(
+    name: TopicName, request: Request, search: Annotated[Search, Depends()], hub: HubDep
+) -> Response:
     """Search by offset, time, key or text, or return the newest; by default, from the beginning on.
 
     Messages, bytes and time of a search are bounded: the response says where it ended and how to continue.
     """
     await hub.topics.check(name, search.partition)
-    found = await hub.search(partial(_answer, hub, name, search))
+    found = await hub.search(request, partial(_answer, hub, name, search))
     return Response(found, media_type="application/json")
 
 
-def _answer(hub: Hub, topic: str, search: Search) -> bytes:
-    found = search.run(hub, topic)
+def _answer(hub: Hub, topic: str, search: Search, cancelled: Event) -> bytes:
+    found = search.run(hub, topic, cancelled)
     scanned = {"messages": found.records, "size_bytes": found.size_bytes, "took_ms": found.took_ms}
     about = {
         "topic": topic,

@@ -38,12 +38,16 @@ def asset(name: str) -> str:
     return f"/ui/static/{version()}/{name}"
 
 
-@router.get("/ui/static/{requested}/{name}")
-async def static(requested: str, name: str) -> Response:
-    """Return an asset. For another version it is the current one, which the browser may not cache."""
+@router.get("/ui/static/{path:path}")
+async def static(path: str) -> Response:
+    """Return an asset. For another version it is the current one, which the browser may not cache.
+
+    This route has all paths that need no login, so that none of them leads to a page of a user.
+    """
+    requested, _, name = path.partition("/")
     content = _assets().get(name)
     if content is None:
-        raise Problem(404, f"there is no asset {name}")
+        raise Problem(404, f"there is no asset {path}")
     suffix = Path(name).suffix
     kind = _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
     kept = "public, max-age=31536000, immutable" if requested == version() else "no-cache"

@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from headrace import __version__
 from headrace.client.errors import ClientError, Unreachable
@@ -138,6 +139,8 @@ class PageRoute(APIRoute):
             except RequestValidationError as error:
                 why = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()[:5])
                 return _error_page(request, 422, why)
+            except ClientDisconnect:
+                raise
             except Exception as error:
                 logger.exception("%s failed", request.url.path)
                 why = f"the gateway failed: {type(error).__name__}; see its log"

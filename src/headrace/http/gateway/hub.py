@@ -1,19 +1,25 @@
 """The objects that a user's requests share: producers, consumers, tails, and a cache of topics."""
 
+import asyncio
+import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from contextlib import suppress
+from functools import cached_property
 from typing import Annotated, Any, Final, TypeVar
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CancelScope, CapacityLimiter, to_thread
 from fastapi import Depends, Request
+from starlette.requests import ClientDisconnect
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
-from headrace.client.serializers.codecs.processes import CodecProcesses, Matched
+from headrace.client.records.scanning import ScanCancelled
+from headrace.client.serializers.codecs.processes import CodecProcesses, Matched, NoProcess
 from headrace.http.current import clients_of
 from headrace.http.gateway.delivery import Failed, Outcome, SharedProducer
 from headrace.http.gateway.instances import MAX_INSTANCES, Instances
-from headrace.http.gateway.schemas import Schemas
+from headrace.http.gateway.schemas import NO_PROCESS, Schemas
 from headrace.http.gateway.tails import MAX_TAILS, Tails
 from headrace.http.gateway.topic_cache import KnownTopics
 from headrace.http.gateway.validation import Validation
@@ -22,6 +28,8 @@ from headrace.http.reach import Reach
 from headrace.http.registry.registry import Registry
 from headrace.http.registry.rights import SubjectRights
 from headrace.http.slots import Slots
+
+logger = logging.getLogger(__name__)
 
 SEARCHES: Final = 4  # at a time: each has a thread, a consumer, and what it has read and found
 WAITING: Final = 32  # searches that wait for one of those to end
@@ -101,16 +109,27 @@ class Hub:
         self.tails.end()
         self.instances.interrupt()
 
-    async def search(self, work: Callable[[], Answer]) -> Answer:
-        """Run a search in a thread; raise a Problem (429) if WAITING searches already wait."""
+    async def search(self, request: Request, work: Callable[[threading.Event], Answer]) -> Answer:
+        """Run a search in a thread; raise a Problem (429) if WAITING searches already wait.
+
+        If the client disconnects, the event of `work` is set, and a search that waits is not run:
+        ClientDisconnect.
+        """
         if self._limits.searches >= SEARCHES + WAITING:
             why = f"{SEARCHES} searches are running and {WAITING} are waiting: try again later"
             raise Problem(42902, why)
         self._limits.searches += 1
-        try:
-            return await to_thread.run_sync(work, limiter=self._limits.searching)
-        finally:
-            self._limits.searches -= 1
+        cancelled = threading.Event()
+        # The scope cancels a search that waits for a thread, and not one that runs in a thread.
+        with CancelScope() as waiting, suppress(ScanCancelled):
+            watching = asyncio.ensure_future(_cancel_without(request, cancelled, waiting))
+            try:
+                return await to_thread.run_sync(work, cancelled, limiter=self._limits.searching)
+            finally:
+                watching.cancel()
+                self._limits.searches -= 1
+        logger.debug("a search is cancelled: its client has disconnected")
+        raise ClientDisconnect
 
     async def consume(self, call: Callable[[], Answer]) -> Answer:
         """Call what waits for brokers in one of the threads that are only for consumers."""
@@ -125,13 +144,30 @@ class Hub:
 
     def match(self, expression: str | None) -> Callable[[Sequence[Mapping[str, Any]]], Matched] | None:
         """Return what tells which messages match an expression, for a thread; None without one."""
-        return partial(self._limits.processes.match, expression) if expression else None
+        if not expression:
+            return None
+
+        def match(messages: Sequence[Mapping[str, Any]]) -> Matched:
+            try:
+                return self._limits.processes.match(expression, messages)
+            except NoProcess as error:
+                raise Problem(NO_PROCESS, str(error)) from None
+
+        return match
 
     @cached_property
     def schemas(self) -> Schemas:
         """Encodes and decodes records by the registry's schemas."""
         most = self.reach.settings.max_request_bytes
         return Schemas(self._registry, self._limits.processes, most, self._rights)
+
+
+async def _cancel_without(request: Request, cancelled: threading.Event, waiting: CancelScope) -> None:
+    """Cancel a search when its client has disconnected."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass  # the request has no body
+    cancelled.set()
+    waiting.cancel()
 
 
 def hub_of(request: Request) -> Hub:

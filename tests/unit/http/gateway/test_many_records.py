@@ -6,6 +6,8 @@ from contextlib import closing
 from threading import Event
 
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
 from headrace.http.gateway.hub import SEARCHES, WAITING, Hub
 from headrace.http.gateway.topic_cache import KnownTopics
@@ -92,20 +94,26 @@ def test_few_searches_run_at_a_time_and_those_beyond_the_waiting_are_refused(hub
     goes_on = Event()
     running = []
 
-    def work() -> None:
+    async def stay_connected() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    request = Request({"type": "http"}, stay_connected)
+
+    def work(_cancelled: Event) -> None:
         running.append(1)
         goes_on.wait(30)
 
     async def search() -> Problem:
-        searches = [asyncio.create_task(hub.search(work)) for _ in range(SEARCHES + WAITING)]
+        searches = [asyncio.create_task(hub.search(request, work)) for _ in range(SEARCHES + WAITING)]
         while len(running) < SEARCHES:  # noqa: ASYNC110  threads are what is waited for
             await asyncio.sleep(0.01)
         with pytest.raises(Problem) as refused:
-            await hub.search(work)
+            await hub.search(request, work)
         assert len(running) == SEARCHES
         goes_on.set()
         await asyncio.gather(*searches)
-        await hub.search(work)  # there is room again
+        await hub.search(request, work)  # there is room again
         return refused.value
 
     problem = asyncio.run(search())

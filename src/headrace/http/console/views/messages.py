@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from threading import Event
 from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -49,7 +50,7 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
     try:
         form = search_form.read(request.query_params)
         search = _search(form)
-        found, rows = await hub.search(partial(_found, search, hub, topic.name))
+        found, rows = await hub.search(request, partial(_found, search, hub, topic.name))
     except NoSuchTopic:
         raise
     except ClientError as error:
@@ -97,9 +98,11 @@ def _search(form: SearchForm) -> Search:
     return Search(**_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES)
 
 
-def _found(search: Search, hub: Hub, topic: str) -> tuple[Scan[bytes], list[dict[str, Any]]]:
+def _found(
+    search: Search, hub: Hub, topic: str, cancelled: Event
+) -> tuple[Scan[bytes], list[dict[str, Any]]]:
     """Run a search, in a thread: there may be megabytes of JSON to parse."""
-    found = search.run(hub, topic)
+    found = search.run(hub, topic, cancelled)
     return found, [_row(json.loads(each)) for each in found.found]
 
 
@@ -146,7 +149,7 @@ async def one_message(
     Compaction and the markers of transactions leave offsets without a message: their page leads on.
     """
     try:
-        record = await record_at(hub, name, partition, offset)
+        record = await record_at(request, hub, name, partition, offset)
     except NoMessage as missing:
         return page(
             request,
