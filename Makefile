@@ -143,8 +143,9 @@ frameworks: install  ## FastStream, Quix Streams, faust-streaming, Bytewax and C
 transactions-long: install  ## Kafka Streams, Kafka Connect, franz-go and kafka-transactions.sh, exactly once while brokers are killed
 	PYTHONPATH=bench $(PYTEST_ALL) tests/transactions
 
-schema: install  ## regenerate src/headrace/protocol/schema from kio's field metadata
-	$(BIN)/python tools/generate_schema.py
+schema: install  ## regenerate src/headrace/protocol/schema from Kafka's message definitions; KAFKA=4.5.0 moves to those of 4.5.0
+	$(if $(KAFKA),sed -i 's|\(<kafka.version>\).*\(</\)|\1$(KAFKA)\2|' tests/compat/kafka_tools/clients.xml)
+	PYTHONPATH=tests $(BIN)/python tools/generate_schema.py
 
 docs: install  ## write docs/config.md, docs/apis.md and docs/cli.md anew from the code
 	$(BIN)/python tools/generate_docs.py

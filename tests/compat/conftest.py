@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.kafka_tools.java import KafkaJava, KafkaUnavailableError, find_kafka
+from compat.kafka_tools.java import CLIENTS, KafkaJava, KafkaUnavailableError, find_kafka
 from compat.kafka_tools.server import KafkaServer
 from compat.kafka_tools.tools import KafkaTools
 from compat.kafka_tools.written import SETTINGS, WrittenDirectory, write_directory
@@ -19,6 +19,15 @@ from compat.secured_kafka import Files, SecuredKafka
 def kafka_java() -> KafkaJava:
     try:
         return find_kafka()
+    except KafkaUnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def kafka_clients() -> KafkaJava:
+    """Kafka's clients, of the version whose message definitions our schema has."""
+    try:
+        return find_kafka(CLIENTS)
     except KafkaUnavailableError as reason:
         pytest.skip(str(reason))
 

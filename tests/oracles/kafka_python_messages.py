@@ -1,13 +1,17 @@
-"""kafka-python's opinion: the bytes its encoder makes, driven by the schema files Kafka publishes."""
+"""kafka-python's opinion: the bytes its encoder makes, driven by Kafka's message definitions."""
 
-import warnings
+import copy
+import json
+import re
 from functools import cache
 from typing import Any
 from uuid import UUID
+from zipfile import ZipFile
 
 from kafka.protocol.data_container import DataContainer
-from kafka.protocol.schemas import StructField, load_json
+from kafka.protocol.schemas import StructField
 
+from compat.kafka_tools.java import CLIENTS, find_jars
 from headrace.protocol.structs import default_of
 from oracles.schemas import Case
 
@@ -27,19 +31,28 @@ def container_class(name: str) -> Any:
 
 @cache
 def schema_json(name: str) -> Any:
-    """Kafka's own schema file of a message, or None if kafka-python does not ship it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # how it opens its files
-        try:
-            return load_json(name)
-        except FileNotFoundError:
-            return None
+    """Kafka's own definition of a message; raise KafkaUnavailableError if its jar cannot be had."""
+    (jar,) = find_jars(CLIENTS).glob("kafka-clients-*.jar")
+    with ZipFile(jar) as archive:
+        text = archive.read(f"common/message/{name}.json").decode()
+    definition = json.loads(re.sub(r"^\s*//.*", "", text, flags=re.MULTILINE))
+    common = {struct["name"]: struct["fields"] for struct in definition.get("commonStructs", ())}
+
+    def name_fields(fields: list[Any]) -> None:
+        """Put the fields of common structs where other structs have theirs: kafka-python looks only there."""
+        for field in fields:
+            if (struct := field["type"].removeprefix("[]")) in common:
+                field["fields"] = copy.deepcopy(common[struct])
+            name_fields(field.get("fields", []))
+
+    name_fields(definition["fields"])
+    return definition
 
 
-def has_schema(case: Case) -> bool:
-    """Whether kafka-python has the message; headers have an encoder of their own there."""
-    headers = {"request_header", "response_header"}
-    return case.module not in headers and schema_json(case.cls.__name__) is not None
+def has_encoder(case: Case) -> bool:
+    """Whether kafka-python can encode the message: it treats headers, and a field `version`, differently."""
+    names = {field.name for field in case.cls.__fields__}
+    return case.module not in {"request_header", "response_header"} and "version" not in names
 
 
 def _convert(message: Any, container: Any, version: int) -> Any:

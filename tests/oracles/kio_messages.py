@@ -16,7 +16,17 @@ from kio.serial._introspect import EntityField, EntityTupleField, classify_field
 from headrace.protocol.fields import ZERO_UUID
 from oracles.schemas import Case
 
+# Kafka has renamed these fields since the version that kio was made from.
+RENAMED = {
+    ("TxnOffsetCommitRequest", "generation_id"): "generation_id_or_member_epoch",
+    ("StreamsGroupHeartbeatResponse", "acceptable_recovery_lag"): "acceptable_recovery_lag_legacy",
+}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def kio_has(case: Case) -> bool:
+    """Whether kio, which follows Kafka with a delay, has the message in that version."""
+    return case.version in schema_name_map.get(case.module, ())
 
 
 def kio_bytes(case: Case, message: Any) -> bytes:
@@ -54,7 +64,8 @@ def _plan(kio_cls: Any) -> list[tuple[str, str, str, type[Any] | None]]:
         unit = "_ms" if kafka_type.startswith(("timedelta", "datetime")) else ""
         kind = classify_field(field)
         nested = kind.type_ if isinstance(kind, EntityField | EntityTupleField) else None
-        plan.append((field.name, field.name.rstrip("_") + unit, kafka_type, nested))
+        our_name = RENAMED.get((kio_cls.__name__, field.name), field.name.rstrip("_") + unit)
+        plan.append((field.name, our_name, kafka_type, nested))
     return plan
 
 

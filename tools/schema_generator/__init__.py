@@ -1,1 +1,1 @@
-"""Turns kio's per-version classes into one class per message: read, merge, name, emit."""
+"""Turns Kafka's message definitions into one class per message: read, name, emit."""

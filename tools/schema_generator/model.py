@@ -1,44 +1,22 @@
-"""What the generator knows about a message: one version as kio tells it, and all versions merged."""
+"""What the generator knows about a message: its fields and structs, over all its versions."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 NOT_GIVEN: Final = object()
-"""The schema names no default; Kafka's implicit one (zero, empty) applies where one is needed."""
+"""The definition names no default; Kafka's implicit one (zero, empty) applies where one is needed."""
 
 
 @dataclass(frozen=True)
-class FieldFacts:
-    """One field in one version."""
-
+class Field:
     name: str
     kind: str  # "int32", "[]string", "[]PartitionData"
-    nullable: bool
-    tag: int | None
-    default: Any  # or NOT_GIVEN
-
-
-@dataclass(frozen=True)
-class MessageFacts:
-    """One message in one version: its structs by name, nested ones before those that hold them."""
-
-    name: str
-    flexible: bool
-    structs: Mapping[str, tuple[FieldFacts, ...]]
-
-
-@dataclass(frozen=True)
-class MergedField:
-    """One field over all versions of its message."""
-
-    name: str
-    kind: str
     versions: tuple[int, ...]
     nullable: tuple[int, ...]
     tag: int | None
     default: Any  # or NOT_GIVEN
     required: bool
+    never_flexible: bool  # its length is never a varint
 
     @property
     def item_kind(self) -> str:
@@ -54,21 +32,22 @@ class MergedField:
 
 
 @dataclass(frozen=True)
-class MergedStruct:
+class Struct:
     name: str
-    fields: tuple[MergedField, ...]
+    fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True)
-class MergedMessage:
-    """One message over all its versions; `structs` holds the nested ones, innermost first."""
+class Message:
+    """One message; `structs` holds the nested ones, innermost first."""
 
     name: str
     key: int | None
     versions: tuple[int, ...]
     flexible: tuple[int, ...]
-    structs: tuple[MergedStruct, ...]
-    fields: tuple[MergedField, ...]
+    latest_version_unstable: bool
+    structs: tuple[Struct, ...]
+    fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True)
@@ -76,7 +55,7 @@ class Schema:
     """One file to be written: the messages of one API, or one data schema."""
 
     module: str
-    messages: tuple[MergedMessage, ...]
+    messages: tuple[Message, ...]
 
     @property
     def title(self) -> str:

@@ -1,22 +1,25 @@
 """Writes the tables beside the messages: which APIs there are, and what error codes mean."""
 
+import re
 from collections.abc import Iterable
-
-from kio.schema.errors import ErrorCode
 
 from .emit import NOTICE, version_range
 from .model import Schema
 
 
-def index_source(schemas: Iterable[Schema]) -> str:
+def index_source(schemas: Iterable[Schema], kafka_version: str) -> str:
     """schema/index.py: where the classes of an API key are, without importing any of them."""
     apis = [schema for schema in schemas if schema.messages[0].key is not None]
     members = "\n".join(f"    {_constant(api)} = {api.messages[0].key}" for api in apis)
     entries = "\n".join(f"    ApiKey.{_constant(api)}: {_entry(api)}," for api in apis)
+    unstable = [f"ApiKey.{_constant(api)}" for api in apis if api.messages[0].latest_version_unstable]
     return f'''"""Every API, its versions and where its classes are. {NOTICE}"""
 
 from enum import IntEnum
 from typing import Final, NamedTuple
+
+KAFKA_VERSION: Final = "{kafka_version}"
+"""The Kafka whose message definitions these are."""
 
 
 class ApiKey(IntEnum):
@@ -37,6 +40,9 @@ class ApiSchema(NamedTuple):
 APIS: Final[dict[int, ApiSchema]] = {{
 {entries}
 }}
+
+LATEST_VERSION_UNSTABLE: Final = frozenset({{{", ".join(unstable)}}})
+"""APIs whose newest version Kafka may still change: its brokers refuse it by default."""
 '''
 
 
@@ -59,10 +65,16 @@ def _range(versions: tuple[int, ...]) -> str:
     return f"range({first}, {end})" if first else f"range({end})"
 
 
-def error_codes_source() -> str:
-    """schema/error_codes.py: names and numbers, and which of them are worth another try."""
-    members = "\n".join(f"    {code.name.upper()} = {code.value}" for code in ErrorCode)
-    retriable = "\n".join(f"        ErrorCode.{code.name.upper()}," for code in ErrorCode if code.retriable)
+def error_codes_source(table: str) -> str:
+    """schema/error_codes.py: names and numbers, and which of them are worth another try.
+
+    `table` is what Kafka's class Errors prints for its documentation: names, numbers, and whether retriable.
+    """
+    codes = re.findall("<tr><td>([A-Z_]+)</td><td>(-?[0-9]+)</td><td>(True|False)</td>", table)
+    members = "\n".join(f"    {name} = {number}" for name, number, _ in codes)
+    retriable = "\n".join(
+        f"        ErrorCode.{name}," for name, _, is_retriable in codes if is_retriable == "True"
+    )
     return f'''"""Every error code of the protocol. {NOTICE}"""
 
 from enum import IntEnum

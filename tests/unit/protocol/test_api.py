@@ -24,7 +24,7 @@ def test_every_key_has_a_request_and_a_response_of_its_versions() -> None:
 
 
 def test_the_keys_are_those_of_kafka_without_its_old_zookeeper_controller() -> None:
-    assert [int(key) for key in ApiKey] == [0, 1, 2, 3, *range(8, 93)]
+    assert [int(key) for key in ApiKey] == [0, 1, 2, 3, *range(8, 95)]
 
 
 def test_a_request_is_read_and_a_response_written_by_number() -> None:

@@ -13,9 +13,9 @@ from headrace.protocol.schema.api_versions import (
 
 KEYS = [
     ApiVersion(api_key=0, min_version=3, max_version=13),
-    ApiVersion(api_key=18, min_version=0, max_version=4),
+    ApiVersion(api_key=18, min_version=0, max_version=5),
 ]
-VERSIONS = pytest.mark.parametrize("version", range(5))
+VERSIONS = pytest.mark.parametrize("version", range(6))
 
 
 @VERSIONS

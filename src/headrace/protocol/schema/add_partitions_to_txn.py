@@ -21,14 +21,14 @@ class AddPartitionsToTxnTransaction(Struct):
 
 
 class AddPartitionsToTxnRequest(Message, key=24, versions="0-5", flexible="3+"):
+    transactions: Sequence[AddPartitionsToTxnTransaction] = field(
+        "[]AddPartitionsToTxnTransaction", "4+", default=()
+    )
     v3_and_below_transactional_id: str = field("string", "0-3", default="")
     v3_and_below_producer_id: int = field("int64", "0-3", default=0)
     v3_and_below_producer_epoch: int = field("int16", "0-3", default=0)
     v3_and_below_topics: Sequence[AddPartitionsToTxnTopic] = field(
         "[]AddPartitionsToTxnTopic", "0-3", default=()
-    )
-    transactions: Sequence[AddPartitionsToTxnTransaction] = field(
-        "[]AddPartitionsToTxnTransaction", "4+", default=()
     )
 
 
@@ -51,10 +51,10 @@ class AddPartitionsToTxnResult(Struct):
 
 class AddPartitionsToTxnResponse(Message, key=24, versions="0-5", flexible="3+"):
     throttle_time_ms: int = field("int32", "0+", default=0)
-    results_by_topic_v3_and_below: Sequence[AddPartitionsToTxnTopicResult] = field(
-        "[]AddPartitionsToTxnTopicResult", "0-3", default=()
-    )
     error_code: int = field("int16", "4+", default=0)
     results_by_transaction: Sequence[AddPartitionsToTxnResult] = field(
         "[]AddPartitionsToTxnResult", "4+", default=()
+    )
+    results_by_topic_v3_and_below: Sequence[AddPartitionsToTxnTopicResult] = field(
+        "[]AddPartitionsToTxnTopicResult", "0-3", default=()
     )

@@ -22,7 +22,9 @@ class ConsumerGroupHeartbeatRequest(Message, key=68, versions="0-1", flexible="0
     subscribed_topic_names: Sequence[str] | None = field("[]string", "0+", nullable="0+", default=None)
     subscribed_topic_regex: str | None = field("string", "1+", nullable="1+", default=None)
     server_assignor: str | None = field("string", "0+", nullable="0+", default=None)
-    topic_partitions: Sequence[TopicPartitions] | None = field("[]TopicPartitions", "0+", nullable="0+")
+    topic_partitions: Sequence[TopicPartitions] | None = field(
+        "[]TopicPartitions", "0+", nullable="0+", default=None
+    )
 
 
 class Assignment(Struct):

@@ -13,8 +13,8 @@ class DeleteTopicState(Struct):
 
 
 class DeleteTopicsRequest(Message, key=20, versions="1-6", flexible="4+"):
-    topic_names: Sequence[str] = field("[]string", "1-5", default=())
     topics: Sequence[DeleteTopicState] = field("[]DeleteTopicState", "6+", default=())
+    topic_names: Sequence[str] = field("[]string", "1-5", default=())
     timeout_ms: int = field("int32", "1+")
 
 

@@ -3,6 +3,9 @@
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+KAFKA_VERSION: Final = "4.4.0"
+"""The Kafka whose message definitions these are."""
+
 
 class ApiKey(IntEnum):
     """The number that opens a request and says what it asks for."""
@@ -96,6 +99,8 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
 
 class ApiSchema(NamedTuple):
@@ -122,7 +127,7 @@ APIS: Final[dict[int, ApiSchema]] = {
     ApiKey.DESCRIBE_GROUPS: ApiSchema("DescribeGroups", "describe_groups", range(7), range(5, 7)),
     ApiKey.LIST_GROUPS: ApiSchema("ListGroups", "list_groups", range(6), range(3, 6)),
     ApiKey.SASL_HANDSHAKE: ApiSchema("SaslHandshake", "sasl_handshake", range(2), range(0)),
-    ApiKey.API_VERSIONS: ApiSchema("ApiVersions", "api_versions", range(5), range(3, 5)),
+    ApiKey.API_VERSIONS: ApiSchema("ApiVersions", "api_versions", range(6), range(3, 6)),
     ApiKey.CREATE_TOPICS: ApiSchema("CreateTopics", "create_topics", range(2, 8), range(5, 8)),
     ApiKey.DELETE_TOPICS: ApiSchema("DeleteTopics", "delete_topics", range(1, 7), range(4, 7)),
     ApiKey.DELETE_RECORDS: ApiSchema("DeleteRecords", "delete_records", range(3), range(2, 3)),
@@ -136,7 +141,7 @@ APIS: Final[dict[int, ApiSchema]] = {
     ApiKey.ADD_OFFSETS_TO_TXN: ApiSchema("AddOffsetsToTxn", "add_offsets_to_txn", range(5), range(3, 5)),
     ApiKey.END_TXN: ApiSchema("EndTxn", "end_txn", range(6), range(3, 6)),
     ApiKey.WRITE_TXN_MARKERS: ApiSchema("WriteTxnMarkers", "write_txn_markers", range(1, 3), range(1, 3)),
-    ApiKey.TXN_OFFSET_COMMIT: ApiSchema("TxnOffsetCommit", "txn_offset_commit", range(6), range(3, 6)),
+    ApiKey.TXN_OFFSET_COMMIT: ApiSchema("TxnOffsetCommit", "txn_offset_commit", range(7), range(3, 7)),
     ApiKey.DESCRIBE_ACLS: ApiSchema("DescribeAcls", "describe_acls", range(1, 4), range(2, 4)),
     ApiKey.CREATE_ACLS: ApiSchema("CreateAcls", "create_acls", range(1, 4), range(2, 4)),
     ApiKey.DELETE_ACLS: ApiSchema("DeleteAcls", "delete_acls", range(1, 4), range(2, 4)),
@@ -160,7 +165,7 @@ APIS: Final[dict[int, ApiSchema]] = {
     ApiKey.DESCRIBE_DELEGATION_TOKEN: ApiSchema(
         "DescribeDelegationToken", "describe_delegation_token", range(1, 4), range(2, 4)
     ),
-    ApiKey.DELETE_GROUPS: ApiSchema("DeleteGroups", "delete_groups", range(3), range(2, 3)),
+    ApiKey.DELETE_GROUPS: ApiSchema("DeleteGroups", "delete_groups", range(4), range(2, 4)),
     ApiKey.ELECT_LEADERS: ApiSchema("ElectLeaders", "elect_leaders", range(3), range(2, 3)),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ApiSchema(
         "IncrementalAlterConfigs", "incremental_alter_configs", range(2), range(1, 2)
@@ -251,10 +256,10 @@ APIS: Final[dict[int, ApiSchema]] = {
         "ReadShareGroupStateSummary", "read_share_group_state_summary", range(2), range(2)
     ),
     ApiKey.STREAMS_GROUP_HEARTBEAT: ApiSchema(
-        "StreamsGroupHeartbeat", "streams_group_heartbeat", range(1), range(1)
+        "StreamsGroupHeartbeat", "streams_group_heartbeat", range(2), range(2)
     ),
     ApiKey.STREAMS_GROUP_DESCRIBE: ApiSchema(
-        "StreamsGroupDescribe", "streams_group_describe", range(1), range(1)
+        "StreamsGroupDescribe", "streams_group_describe", range(2), range(2)
     ),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ApiSchema(
         "DescribeShareGroupOffsets", "describe_share_group_offsets", range(2), range(2)
@@ -265,4 +270,16 @@ APIS: Final[dict[int, ApiSchema]] = {
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: ApiSchema(
         "DeleteShareGroupOffsets", "delete_share_group_offsets", range(1), range(1)
     ),
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: ApiSchema(
+        "StreamsGroupTopologyDescriptionUpdate",
+        "streams_group_topology_description_update",
+        range(1),
+        range(1),
+    ),
+    ApiKey.UNREGISTER_CONTROLLER: ApiSchema(
+        "UnregisterController", "unregister_controller", range(1), range(1)
+    ),
 }
+
+LATEST_VERSION_UNSTABLE: Final = frozenset({ApiKey.INIT_PRODUCER_ID})
+"""APIs whose newest version Kafka may still change: its brokers refuse it by default."""

@@ -24,8 +24,8 @@ class OffsetCommitRequest(Message, key=8, versions="2-10", flexible="8+"):
     group_id: str = field("string", "2+")
     generation_id_or_member_epoch: int = field("int32", "2+", default=-1)
     member_id: str = field("string", "2+")
-    retention_time_ms: int = field("int64", "2-4", default=-1)
     group_instance_id: str | None = field("string", "7+", nullable="7+", default=None)
+    retention_time_ms: int = field("int64", "2-4", default=-1)
     topics: Sequence[OffsetCommitRequestTopic] = field("[]OffsetCommitRequestTopic", "2+")
 
 

@@ -1,13 +1,21 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+import pytest
+
+ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.usefixtures("kafka_clients")
 def test_the_committed_schema_is_what_the_generator_writes(tmp_path: Path) -> None:
-    generator = ROOT / "tools/generate_schema.py"
-    subprocess.run([sys.executable, generator, tmp_path], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, ROOT / "tools/generate_schema.py", tmp_path],
+        check=True,
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
+    )
     assert read_all(ROOT / "src/headrace/protocol/schema") == read_all(tmp_path)
 
 
