@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from headrace.broker.dispatch import HANDLERS, load_handlers
+from headrace.broker.dispatch import HANDLERS, enabled, load_handlers
 from headrace.protocol.api import request_class
 from headrace.protocol.fields import ZERO_UUID, Field
 from headrace.protocol.message import Message
@@ -68,7 +68,7 @@ class Shape:
 
 def version_classes(key: int) -> list[int]:
     """The versions that differ most: the first, the first flexible one, and the last."""
-    versions = HANDLERS[key].versions
+    versions = enabled(HANDLERS, unstable=False)[key].versions
     flexible = [version for version in versions if version in request_class(key).__codec__.flexible]
     return sorted({versions[0], versions[-1], *flexible[:1]})
 

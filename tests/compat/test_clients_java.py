@@ -236,6 +236,21 @@ def test_the_cluster_tells_its_id_versions_and_endpoints(shell: Shell, broker: B
     assert "Fetch(1): 4 to 18 [usable: 18]" in versions
 
 
+def test_kafka_features_and_kafka_metadata_quorum_describe_the_cluster(shell: Shell) -> None:
+    features = shell.tool("FeatureCommand", "describe")
+    kept = shell.tool("FeatureCommand", "upgrade", "--feature", "group.version=1")
+    refused = shell.failure("FeatureCommand", "downgrade", "--feature", "transaction.version=1")
+    status = shell.tool("MetadataQuorumCommand", "describe", "--status")
+    replication = shell.tool("MetadataQuorumCommand", "describe", "--replication")
+
+    levels = re.findall(r"Feature: (\S+) .*FinalizedVersionLevel: (\d)", features)
+    assert levels == [("group.version", "1"), ("transaction.version", "2")]
+    assert "group.version was upgraded to 1." in kept
+    assert "transaction.version cannot be set to 1: it is always 2" in refused
+    assert re.search(r"LeaderId: +1\nLeaderEpoch: +[1-9]", status)
+    assert re.search(r"^1 .*Leader", replication, re.MULTILINE)
+
+
 def test_the_transactions_tool_shows_an_idempotent_producer(shell: Shell) -> None:
     name = fresh_name("producers")
     shell.topics("--create", "--topic", name, "--partitions", "1")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from headrace.broker.dispatch import HANDLERS, load_handlers
+from headrace.broker.dispatch import HANDLERS, enabled, load_handlers
 from headrace.protocol.message import Message
 from headrace.protocol.schema.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -48,6 +48,11 @@ from headrace.protocol.schema.describe_delegation_token import DescribeDelegatio
 from headrace.protocol.schema.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from headrace.protocol.schema.describe_producers import DescribeProducersRequest
 from headrace.protocol.schema.describe_producers import TopicRequest as DescribeProducersTopic
+from headrace.protocol.schema.describe_quorum import DescribeQuorumRequest
+from headrace.protocol.schema.describe_quorum import (
+    DescribeQuorumRequestPartitionData as DescribeQuorumPartition,
+)
+from headrace.protocol.schema.describe_quorum import DescribeQuorumRequestTopicData as DescribeQuorumTopic
 from headrace.protocol.schema.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
 )
@@ -74,6 +79,7 @@ from headrace.protocol.schema.renew_delegation_token import RenewDelegationToken
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
+from headrace.protocol.schema.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from wire.every_group_request import GROUP_REQUESTS, GroupRequest
 from wire.every_transaction_request import TRANSACTION_REQUESTS, TransactionRequest
 from wire.raw import RawClient
@@ -82,7 +88,7 @@ from wire.requests import create_topic, fetch_request, fresh_name, produce, prod
 load_handlers()
 ADVERTISED: Final = [
     (handler.key, version)
-    for handler in HANDLERS.values()
+    for handler in enabled(HANDLERS, unstable=False).values()
     for version in handler.versions
     if isinstance(handler.key, ApiKey)
 ]
@@ -117,7 +123,7 @@ def _about_a_group(make: GroupRequest) -> Callable[[Target, int], Message]:
 
 
 def _about_a_transaction(make: TransactionRequest) -> Callable[[Target, int], Message]:
-    return lambda target, version: make(target.name, version)
+    return lambda target, version: make(target.name, target.id, version)
 
 
 REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
@@ -271,6 +277,16 @@ REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
         ],
     ),
     ApiKey.DESCRIBE_CLUSTER: lambda *_: DescribeClusterRequest(include_cluster_authorized_operations=True),
+    ApiKey.DESCRIBE_QUORUM: lambda *_: DescribeQuorumRequest(
+        topics=[
+            DescribeQuorumTopic(
+                topic_name="__cluster_metadata", partitions=[DescribeQuorumPartition(partition_index=0)]
+            )
+        ]
+    ),
+    ApiKey.UPDATE_FEATURES: lambda *_: UpdateFeaturesRequest(
+        feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=1)]
+    ),
     ApiKey.DESCRIBE_PRODUCERS: lambda t, _: DescribeProducersRequest(
         topics=[DescribeProducersTopic(name=t.name, partition_indexes=[0])]
     ),

@@ -25,13 +25,13 @@ from headrace.protocol.schema.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 
-TransactionRequest = Callable[[str, int], Message]
-"""Makes the request for a topic, in a version."""
+TransactionRequest = Callable[[str, bytes, int], Message]
+"""Makes the request for a topic, by its name or its id, in a version."""
 
 _NOBODY: Final = 7  # a producer id that no broker has allocated
 
 
-def _add_partitions(topic: str, version: int) -> AddPartitionsToTxnRequest:
+def _add_partitions(topic: str, _topic_id: bytes, version: int) -> AddPartitionsToTxnRequest:
     topics = [AddPartitionsToTxnTopic(name=topic, partitions=[0])]
     if version < 4:
         return AddPartitionsToTxnRequest(
@@ -57,7 +57,7 @@ TRANSACTION_REQUESTS: Final[dict[ApiKey, TransactionRequest]] = {
     ApiKey.END_TXN: lambda *_: EndTxnRequest(
         transactional_id="nobody", producer_id=_NOBODY, producer_epoch=0, committed=True
     ),
-    ApiKey.WRITE_TXN_MARKERS: lambda topic, _: WriteTxnMarkersRequest(
+    ApiKey.WRITE_TXN_MARKERS: lambda topic, *_: WriteTxnMarkersRequest(
         markers=[
             WritableTxnMarker(
                 producer_id=_NOBODY,
@@ -68,7 +68,7 @@ TRANSACTION_REQUESTS: Final[dict[ApiKey, TransactionRequest]] = {
             )
         ]
     ),
-    ApiKey.TXN_OFFSET_COMMIT: lambda topic, _: TxnOffsetCommitRequest(
+    ApiKey.TXN_OFFSET_COMMIT: lambda topic, topic_id, _: TxnOffsetCommitRequest(
         transactional_id="nobody",
         group_id="group",
         producer_id=_NOBODY,
@@ -76,6 +76,7 @@ TRANSACTION_REQUESTS: Final[dict[ApiKey, TransactionRequest]] = {
         topics=[
             TxnOffsetCommitRequestTopic(
                 name=topic,
+                topic_id=topic_id,
                 partitions=[
                     TxnOffsetCommitRequestPartition(
                         partition_index=0, committed_offset=1, committed_metadata=""

@@ -1,5 +1,6 @@
 """Every API at every version that the broker advertises is answered in a form that this version has."""
 
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -11,11 +12,15 @@ from headrace.protocol.frame import encode_frame
 from headrace.protocol.headers import encode_request_header
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
+from headrace.protocol.schema.describe_cluster import DescribeClusterRequest
 from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from headrace.protocol.schema.describe_quorum import DescribeQuorumRequest
 from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.protocol.schema.request_header import RequestHeader
+from headrace.protocol.schema.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from headrace.protocol.structs import all_defaults
 from support.records import make_batch
 from wire.every_request import ADVERTISED, REQUESTS, Target
@@ -97,7 +102,7 @@ def test_what_is_advertised_is_what_there_are_handlers_for(raw: RawClient) -> No
     assert advertised - produce_before_batches == {(int(key), version) for key, version in ADVERTISED}
 
 
-@pytest.mark.parametrize("version", [5, 99, 32767])
+@pytest.mark.parametrize("version", [6, 99, 32767])
 def test_an_unknown_version_of_api_versions_is_answered_in_v0_with_what_there_is(
     raw: RawClient, version: int
 ) -> None:
@@ -151,7 +156,7 @@ def test_naming_one_thing_many_times_does_not_multiply_the_work(
     assert error_codes(topics) == {ErrorCode.INVALID_REQUEST}
 
 
-@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("version", [3, 4, 5])
 @pytest.mark.parametrize(
     ("name", "software_version"),
     [
@@ -179,3 +184,63 @@ def test_a_client_that_misnames_its_software_is_refused(
 
 def test_the_name_of_the_software_does_not_matter_where_a_request_has_none(raw: RawClient) -> None:
     assert raw.ask(ApiVersionsRequest(), 2).error_code == ErrorCode.NONE
+
+
+def test_a_client_that_expects_another_broker_is_told_to_rebootstrap(raw: RawClient) -> None:
+    cluster_id = raw.ask(DescribeClusterRequest(include_cluster_authorized_operations=False), 0).cluster_id
+
+    def asked(cluster: str | None, node: int) -> tuple[ErrorCode, bool]:
+        request = ApiVersionsRequest(
+            client_software_name="tests", client_software_version="1", cluster_id=cluster, node_id=node
+        )
+        answer = raw.ask(request, 5)
+        return ErrorCode(answer.error_code), bool(answer.api_keys)
+
+    assert asked(cluster_id, 1) == (ErrorCode.NONE, True)
+    assert asked(cluster_id, 2) == (ErrorCode.REBOOTSTRAP_REQUIRED, False)
+    assert asked("another", 1) == (ErrorCode.REBOOTSTRAP_REQUIRED, False)
+    assert asked(None, -1) == (ErrorCode.NONE, True)
+    assert asked(cluster_id, -1) == asked(None, 1) == (ErrorCode.INVALID_REQUEST, False)
+
+
+def test_unstable_versions_are_neither_listed_nor_accepted_unless_they_are_enabled(
+    broker: BrokerProcess, tmp_path: Path
+) -> None:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
+    with RawClient(broker.bootstrap) as client:
+        assert newest(client, ApiKey.INIT_PRODUCER_ID) == 5
+        assert client.ask(request, 5).error_code == ErrorCode.NONE
+        client.send(request, 6)
+        assert client.is_closed_by_the_broker()
+    settings = {"unstable.api.versions.enable": "true"}
+    with BrokerProcess(tmp_path, settings) as enabled, RawClient(enabled.bootstrap) as client:
+        assert newest(client, ApiKey.INIT_PRODUCER_ID) == 6
+        assert client.ask(request, 6).error_code == ErrorCode.NONE
+
+
+def newest(client: RawClient, key: ApiKey) -> int:
+    listed = client.ask(ASK_VERSIONS, 4).api_keys
+    return max(int(each.max_version) for each in listed if each.api_key == key)
+
+
+def test_features_have_fixed_levels(raw: RawClient) -> None:
+    listed = raw.ask(ASK_VERSIONS, 4)
+    levels = {"group.version": 1, "transaction.version": 2}
+    assert {each.name: each.max_version for each in listed.supported_features} == levels
+    assert {each.name: each.max_version_level for each in listed.finalized_features} == levels
+
+    def update(feature: str, level: int, version: int) -> Any:
+        update = FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=3)
+        return raw.ask(UpdateFeaturesRequest(feature_updates=[update]), version)
+
+    for version in range(3):
+        assert update("group.version", 1, version).error_code == ErrorCode.NONE
+        for feature, level in (("group.version", 0), ("group.version", 2), ("metadata.version", 25)):
+            answer = update(feature, level, version)
+            assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+            assert f"{feature} cannot be set to {level}" in answer.error_message
+
+
+def test_only_the_metadata_partition_has_a_quorum(raw: RawClient) -> None:
+    answer = raw.ask(DescribeQuorumRequest(topics=[]), 2)
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

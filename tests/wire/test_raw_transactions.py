@@ -1,6 +1,7 @@
 """Transactions as no client would use them: zombies, late requests, wrong states, absurd values."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from headrace.protocol.schema.heartbeat import HeartbeatRequest
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.protocol.schema.list_transactions import ListTransactionsRequest
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.protocol.schema.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -396,7 +398,7 @@ def commit_offset(
         group_id=group,
         producer_id=producer.producer.producer_id,
         producer_epoch=producer.producer.epoch,
-        generation_id=generation,
+        generation_id_or_member_epoch=generation,
         member_id=member,
         topics=[
             TxnOffsetCommitRequestTopic(
@@ -440,6 +442,44 @@ def test_offsets_of_a_member_that_is_not_in_the_group_are_refused(producer: RawP
     code = commit_offset(producer, group, topic, 5, generation=3, member="somebody")
 
     assert code is ErrorCode.ILLEGAL_GENERATION
+
+
+def test_offsets_of_v6_are_committed_by_topic_id(raw: RawClient, topic: str) -> None:
+    producer = RawProducer(raw, fresh_name("id"), NEW)
+    producer.begin()
+    find_group_coordinator(raw, group := fresh_name("group"))
+    topic_id = raw.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12).topics[0].topic_id
+    unknown_id = b"an unknown topic"
+
+    def commit(**member: Any) -> list[tuple[bytes, ErrorCode]]:
+        request = TxnOffsetCommitRequest(
+            transactional_id=producer.transactional_id,
+            group_id=group,
+            producer_id=producer.producer.producer_id,
+            producer_epoch=producer.producer.epoch,
+            **member,
+            topics=[
+                TxnOffsetCommitRequestTopic(
+                    topic_id=each,
+                    partitions=[
+                        TxnOffsetCommitRequestPartition(
+                            partition_index=0, committed_offset=7, committed_metadata=""
+                        )
+                    ],
+                )
+                for each in (topic_id, unknown_id)
+            ],
+        )
+        answer = raw.ask(request, 6)
+        return [(each.topic_id, ErrorCode(each.partitions[0].error_code)) for each in answer.topics]
+
+    assert commit(generation_id_or_member_epoch=3, member_id="nobody") == [
+        (topic_id, ErrorCode.GROUP_ID_NOT_FOUND),
+        (unknown_id, ErrorCode.UNKNOWN_TOPIC_ID),
+    ]
+    assert commit() == [(topic_id, ErrorCode.NONE), (unknown_id, ErrorCode.UNKNOWN_TOPIC_ID)]
+    assert producer.end(commit=True) is ErrorCode.NONE
+    eventually(lambda: offset(raw, group, topic, stable=True) == (ErrorCode.NONE, 7))
 
 
 def test_offsets_without_the_group_in_the_transaction_are_refused(raw: RawClient, topic: str) -> None:

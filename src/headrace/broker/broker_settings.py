@@ -361,6 +361,14 @@ BROKER_SETTINGS: Final = BrokerSettings(
             NEVER,
             "The flush interval if log.flush.interval.ms is not set.",
         ),
+        _static(
+            "unstable.api.versions.enable",
+            Kind.BOOLEAN,
+            False,
+            "Whether clients may use versions of APIs that Kafka may still change: InitProducerId v6, with "
+            "two-phase commit (KIP-939).",
+            internal=True,
+        ),
         *GROUP_SETTINGS,
         *TRANSACTION_SETTINGS,
         *SECURITY_SETTINGS,

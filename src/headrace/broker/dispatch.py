@@ -1,7 +1,7 @@
 """Which function answers which request: one table, filled by `@handles`, read by dispatch and ApiVersions."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import IntEnum
 from importlib import import_module
 from pkgutil import iter_modules
@@ -15,7 +15,7 @@ from headrace.protocol.api import response_class
 from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
-from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.index import APIS, LATEST_VERSION_UNSTABLE, ApiKey
 from headrace.protocol.seed_replica import SEED_REPLICA
 from headrace.protocol.step_down import STEP_DOWN
 from headrace.protocol.structs import default_of
@@ -178,6 +178,18 @@ def handles(
         return function
 
     return enter
+
+
+def enabled(handlers: Mapping[int, Handler], *, unstable: bool) -> Mapping[int, Handler]:
+    """Return the handlers without the versions that Kafka calls unstable, unless these are enabled."""
+    if unstable:
+        return handlers
+    changed: dict[int, Handler] = {
+        key: handlers[key]._replace(versions=handlers[key].versions[:-1])
+        for key in LATEST_VERSION_UNSTABLE & handlers.keys()
+        if handlers[key].versions.stop == APIS[key].versions.stop
+    }
+    return {**handlers, **changed}
 
 
 def can_answer(handler: Handler, broker: BrokerServices) -> bool:

@@ -124,7 +124,7 @@ class Replicas:
             live_brokers=lambda: image.brokers,
             ask_controller=ask_controller,
         )
-        self._controller_epoch = 0  # the newest that a message of a controller had
+        self.controller_epoch = 0  # the newest that a message of a controller had
         self._is_updated = False
         self._listed: set[str] = set()  # the topics of the parts of the cluster's state so far
         self._next_part = 0
@@ -209,11 +209,11 @@ class Replicas:
 
     def check_sender(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         """Return the error for a message of a former controller, or to an earlier epoch of this broker."""
-        if controller_epoch < self._controller_epoch:
+        if controller_epoch < self.controller_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if broker_epoch != self._broker_epoch():
             return ErrorCode.STALE_BROKER_EPOCH
-        self._controller_epoch = controller_epoch
+        self.controller_epoch = controller_epoch
         return ErrorCode.NONE
 
     def _confirm_losses(self) -> bool:

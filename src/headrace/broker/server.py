@@ -24,7 +24,7 @@ from headrace.broker.controller_client import ControllerClient
 from headrace.broker.controller_election import ControllerElection
 from headrace.broker.coordinator_runtime import CoordinatorHost
 from headrace.broker.descriptors import raise_limit, room_for_logs
-from headrace.broker.dispatch import HANDLERS, Context, Handler, load_handlers
+from headrace.broker.dispatch import HANDLERS, Context, enabled, load_handlers
 from headrace.broker.errors import StartRefused
 from headrace.broker.exited_brokers import ExitedBrokers
 from headrace.broker.fair_queue import FairQueue
@@ -91,7 +91,7 @@ class Broker(BrokerServices):
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.broker_id = config.broker_id
-        self.handlers: Mapping[int, Handler] = HANDLERS  # for requests of connections
+        self.handlers = HANDLERS
         self.ready = asyncio.Event()
         self._acl_index = AclIndex()
         self.authorizer = _authorizer(config, self._acl_index)
@@ -217,6 +217,7 @@ class Broker(BrokerServices):
         if self.config.without_effect:
             logger.warning("these settings have no effect: %s", ", ".join(self.config.without_effect))
         load_handlers()
+        self.handlers = enabled(self.handlers, unstable=self.config.flag("unstable.api.versions.enable"))
         raise_limit()
         await self.authentication.refresh()
         self.session = await ZooKeeperSession.connect(

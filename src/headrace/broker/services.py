@@ -54,6 +54,8 @@ class BrokerServices:
     broker_id: int
     endpoints: list[Endpoint]
     """What clients are told to connect to, with the ports that are really bound."""
+    handlers: Mapping[int, Any]
+    """What answers the requests of connections, by API key (`dispatch.Handler`)."""
     ready: asyncio.Event
     """Set once the controller has sent the cluster's metadata."""
     tls: BrokerTls

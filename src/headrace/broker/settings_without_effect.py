@@ -173,7 +173,6 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _text("sasl.mechanism.controller.protocol", "GSSAPI"),
         _long("server.max.startup.time.ms", _MAX_LONG, low=0, internal=True),
         _long("unclean.leader.election.interval.ms", 300_000, low=1, internal=True),
-        _flag("unstable.api.versions.enable", False, internal=True),
         _flag("unstable.feature.versions.enable", False, internal=True),
     ),
     *_unused(

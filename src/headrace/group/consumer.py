@@ -233,12 +233,7 @@ class ConsumerGroup:
         """Raise if the request names a member or an epoch, and they are not current."""
         if epoch < 0 and (self.is_empty or (not member_id and instance_id is None)):
             return
-        member = self.member(member_id)
-        if epoch != member.epoch:
-            raise IllegalGeneration(
-                f"member {member.member_id} is at epoch {member.epoch}, the request names {epoch} "
-                "(ILLEGAL_GENERATION)"
-            )
+        self._check_epoch(self.member(member_id), epoch)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         if member_id is not None or epoch >= 0:

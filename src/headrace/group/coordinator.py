@@ -42,6 +42,7 @@ from headrace.group.errors import (
     InvalidGroupId,
     InvalidSessionTimeout,
     RebalanceInProgress,
+    StaleMemberEpoch,
     UnknownMember,
 )
 from headrace.group.limits import ConsumerTimeouts, GroupLimits
@@ -64,6 +65,7 @@ from headrace.group.topics import Topics
 Group = ClassicGroup | ConsumerGroup
 _PREFIX_CHARS = 255  # how much of the client id or instance id a member id begins with
 _GROUP_ID_NOT_FOUND_SINCE = 9  # the first OffsetCommit version that may return GROUP_ID_NOT_FOUND
+_TXN_EPOCH_ERRORS_SINCE = 6  # the first TxnOffsetCommit version that may return that, and STALE_MEMBER_EPOCH
 
 
 class Commit(NamedTuple):
@@ -316,14 +318,14 @@ class GroupCoordinator:
     def commit_in_transaction(self, commit: Commit, producer: Producer, now_ms: int) -> Decision:
         """TxnOffsetCommit: the offsets take effect when the producer's transaction is committed."""
         _check_group_id(commit.group_id)
-        group = self.groups.get(commit.group_id)
-        if group is None:
-            if commit.generation >= 0:
-                raise IllegalGeneration(f"group {commit.group_id!r} does not exist")
-        elif isinstance(group, ClassicGroup):
-            group.check_transactional_commit(commit.member_id, commit.instance_id, commit.generation)
-        else:
-            group.check_transactional_commit(commit.member_id, commit.instance_id, commit.generation)
+        try:
+            if commit.group_id in self.groups or commit.generation >= 0:
+                group = self._existing_group(commit.group_id)
+                group.check_transactional_commit(commit.member_id, commit.instance_id, commit.generation)
+        except (GroupIdNotFound, StaleMemberEpoch) as error:
+            if commit.version < _TXN_EPOCH_ERRORS_SINCE:
+                raise IllegalGeneration(str(error)) from error
+            raise
         return Decision(now_ms, records=_offset_records(commit), producer=producer)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:

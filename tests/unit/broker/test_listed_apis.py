@@ -16,7 +16,7 @@ def listed(
 ) -> dict[int, tuple[int, int]]:
     """Return the versions that a client or a broker is told, by API key."""
     load_handlers()
-    broker: Any = SimpleNamespace(controller_client=SimpleNamespace(versions=controller))
+    broker: Any = SimpleNamespace(controller_client=SimpleNamespace(versions=controller), handlers=HANDLERS)
     listener = Listener("ANY", SecurityProtocol.PLAINTEXT, is_inter_broker=inter_broker)
     context = Context(broker, listener, None, 3, usage=usage)
     request = ApiVersionsRequest(client_software_name=software, client_software_version="1")

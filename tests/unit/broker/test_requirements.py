@@ -71,6 +71,8 @@ REQUIRED = {
     "ALTER_PARTITION_REASSIGNMENTS": "ALTER on CLUSTER",
     "LIST_PARTITION_REASSIGNMENTS": "DESCRIBE on CLUSTER",
     "OFFSET_DELETE": "DELETE on GROUP, READ on TOPIC",
+    "DESCRIBE_QUORUM": "DESCRIBE on CLUSTER",
+    "UPDATE_FEATURES": "ALTER on CLUSTER",
     "ALTER_PARTITION": "CLUSTER_ACTION on CLUSTER",
     "DESCRIBE_CLUSTER": "",
     "DESCRIBE_PRODUCERS": "READ on TOPIC",
@@ -184,7 +186,7 @@ def test_a_request_that_is_not_authorized_is_not_handled() -> None:
 def test_what_requires_nothing_is_open_to_all() -> None:
     load_handlers()
     broker: Any = SimpleNamespace(
-        image=ClusterImage("cluster"), controller_client=SimpleNamespace(versions=None)
+        image=ClusterImage("cluster"), controller_client=SimpleNamespace(versions=None), handlers=HANDLERS
     )
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     assert request.__api_key__ is not None

@@ -2,8 +2,15 @@
 
 import pytest
 
+from headrace.coordinator.decision import Producer
 from headrace.group.consumer import MemberState
-from headrace.group.errors import StaleMemberEpoch, UnknownMember, UnsupportedByGroup
+from headrace.group.errors import (
+    GroupIdNotFound,
+    IllegalGeneration,
+    StaleMemberEpoch,
+    UnknownMember,
+    UnsupportedByGroup,
+)
 from support.groups import beat_request, commit_request
 from unit.group.stories import consumers, desk, settle_consumers
 
@@ -42,6 +49,28 @@ def test_nobody_else_commits_to_a_group_with_members(
         at.commit(commit_request([("orders", 0, 5)], member_id, epoch, version=version))
 
     assert not at.coordinator.offsets.of("g")
+
+
+@pytest.mark.parametrize(
+    ("group", "version", "error"),
+    [
+        ("g", 5, IllegalGeneration),
+        ("g", 6, StaleMemberEpoch),
+        ("unknown", 5, IllegalGeneration),
+        ("unknown", 6, GroupIdNotFound),
+    ],
+)
+def test_an_epoch_that_is_not_current_has_an_error_of_its_own_since_txn_offset_commit_v6(
+    group: str, version: int, error: type[Exception]
+) -> None:
+    at = desk()
+    at.beat(beat_request("a", 0))
+    commit = commit_request([("orders", 0, 5)], "a", 1, version=version, group_id=group)
+
+    with pytest.raises(error) as raised:
+        at.coordinator.commit_in_transaction(commit, Producer(7, 0), 0)
+
+    assert raised.type is error
 
 
 def test_anybody_without_an_epoch_commits_to_a_group_without_members() -> None:

@@ -1,7 +1,7 @@
-"""DeleteGroups (key 42), v0-v2.
+"""DeleteGroups (key 42), v0-v3.
 
 Behaviour: deletes empty groups and their offsets.
-Versions:  v2 flexible.
+Versions:  v2 flexible; v3 error messages.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from headrace.broker.coordinator_shard import outcome
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_groups
 from headrace.broker.slices import Steps, each
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -25,7 +25,7 @@ from headrace.security.authorization import Operation
 _DELETE: Final = on_groups(Operation.DELETE)
 
 
-@handles(ApiKey.DELETE_GROUPS, range(3), requires=_DELETE)
+@handles(ApiKey.DELETE_GROUPS, range(4), requires=_DELETE)
 def delete_groups(
     request: DeleteGroupsRequest, context: Context
 ) -> Steps[DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]]:
@@ -43,9 +43,9 @@ def delete_groups(
     def result(group_id: str) -> DeletableGroupResult:
         reply = replies[group_id]
         error = reply if isinstance(reply, KafkaError) else outcome(reply)
-        return DeletableGroupResult(
-            group_id=group_id, error_code=ErrorCode.NONE if error is None else error.code
-        )
+        if error is None:
+            return DeletableGroupResult(group_id=group_id)
+        return DeletableGroupResult(group_id=group_id, error_code=error.code, error_message=str(error))
 
     def build() -> Steps[DeleteGroupsResponse]:
         return DeleteGroupsResponse(results=(yield from each(result, replies)))

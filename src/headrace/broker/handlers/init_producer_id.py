@@ -5,7 +5,8 @@ Behaviour: returns a new producer id with epoch 0 for an idempotent producer, al
            the producer; their ongoing transaction is aborted first, and the client gets
            CONCURRENT_TRANSACTIONS until that is done.
 Versions:  v2 flexible; v3 the producer's current id and epoch; v4 PRODUCER_FENCED; v6 two-phase commit, as
-           far as Kafka 4.3 has it: keepPreparedTxn is refused with UNSUPPORTED_VERSION.
+           far as Kafka 4.3 has it: keepPreparedTxn is refused with UNSUPPORTED_VERSION. Kafka calls v6
+           unstable: it needs unstable.api.versions.enable.
 """
 
 from typing import Final

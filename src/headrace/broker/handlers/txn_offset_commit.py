@@ -1,13 +1,15 @@
-"""TxnOffsetCommit (key 28), v0-v5.
+"""TxnOffsetCommit (key 28), v0-v6.
 
 Behaviour: commits offsets of a group as part of a transaction. They take effect when the transaction is
            committed. The member and generation are checked if the request has them (KIP-447). Every offset of
            the request is accepted, or none.
 Versions:  v2 leader epochs; v3 flexible, member and generation; v4 TRANSACTION_ABORTABLE; v5 the group
-           coordinator adds its partition to the transaction, without AddOffsetsToTxn.
+           coordinator adds its partition to the transaction, without AddOffsetsToTxn; v6 topics by id,
+           GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319).
 """
 
 import asyncio
+from collections.abc import Container
 from functools import partial
 from typing import Any, Final
 
@@ -30,24 +32,25 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
 from headrace.security.authorization import Operation
 
-_ABORTABLE, _IMPLICIT_PARTITIONS = 4, 5
+_ABORTABLE, _IMPLICIT_PARTITIONS, _BY_ID = 4, 5, 6
 _WRITE: Final = on_transactional_ids(Operation.WRITE)
 _READ: Final = on_groups(Operation.READ)
 _READ_TOPIC: Final = on_topics(Operation.READ)
 
 _Offsets = dict[tuple[str, int], Committed]
-_Codes = dict[tuple[str, int], ErrorCode]
+_Codes = dict[tuple[str | bytes, int], ErrorCode]
 
 
 @handles(
     ApiKey.TXN_OFFSET_COMMIT,
-    range(6),
+    range(7),
     requires=(_WRITE, _READ, _READ_TOPIC),
 )
 async def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> TxnOffsetCommitResponse:
@@ -69,40 +72,53 @@ def _results(
     for topic in request.topics:
 
         def result(
-            partition: TxnOffsetCommitRequestPartition, name: str = topic.name
+            partition: TxnOffsetCommitRequestPartition, sent_as: str | bytes = _sent_as(topic)
         ) -> TxnOffsetCommitResponsePartition:
             index = partition.partition_index
             return TxnOffsetCommitResponsePartition(
-                partition_index=index, error_code=refused.get((name, index), group_error)
+                partition_index=index, error_code=refused.get((sent_as, index), group_error)
             )
 
         yield
         partitions = yield from each(result, topic.partitions)
-        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+        topics.append(
+            TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        )
     return topics
+
+
+def _sent_as(topic: TxnOffsetCommitRequestTopic) -> str | bytes:
+    """Return the name of a topic, or the id if the request has only that."""
+    return topic.name or topic.topic_id
 
 
 async def _checked(request: TxnOffsetCommitRequest, context: Context) -> tuple[_Offsets, _Codes]:
     """Return the offsets that can be committed, and the error codes of the others."""
-    topics = context.broker.image.topics
+    image = context.broker.image
     limit = context.broker.groups.limits.offset_metadata_max_bytes
     offsets: _Offsets = {}
     refused: _Codes = {}
     turns, now_ms = Turns(), context.broker.now_ms()
     for topic in request.topics:
-        may_read = context.may(_READ_TOPIC, topic.name)
-        denied = ErrorCode.NONE if may_read else context.denied(_READ_TOPIC, topic.name).code
-        known = topics[topic.name].replicas if topic.name in topics else ()
+        name = image.topic_names.get(topic.topic_id) if context.version >= _BY_ID else topic.name
+        denied = ErrorCode.NONE
+        known: Container[int] = ()
+        if name is None:
+            denied = ErrorCode.UNKNOWN_TOPIC_ID
+        elif not context.may(_READ_TOPIC, name):
+            denied = context.denied(_READ_TOPIC, name).code
+        elif name in image.topics:
+            known = image.topics[name].replicas
         for partition in topic.partitions:
-            key = (topic.name, partition.partition_index)
-            if denied:
+            key = (_sent_as(topic), partition.partition_index)
+            if denied or name is None:
                 refused[key] = denied
             elif partition.partition_index not in known:
                 refused[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif partition.committed_metadata and len(partition.committed_metadata) > limit:
                 refused[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                offsets[key] = _committed(partition, now_ms)
+                offsets[name, partition.partition_index] = _committed(partition, now_ms)
             await turns.next()
     return offsets, refused
 
@@ -128,7 +144,7 @@ async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: C
         adds=context.version >= _IMPLICIT_PARTITIONS,
     )
     if verification is None:
-        await _append(shard, offsets, request, producer, None)
+        await _append(shard, offsets, request, context, None)
         return
     try:
         verified: asyncio.Future[KafkaError | None] = broker.loop.create_future()
@@ -140,7 +156,7 @@ async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: C
                 error, knows_abortable=context.version >= _ABORTABLE, retried_as=CoordinatorLoading
             )
         shard = broker.groups.shard(request.group_id)  # it may have moved meanwhile
-        await _append(shard, offsets, request, producer, verification)
+        await _append(shard, offsets, request, context, verification)
     except LeadershipInterrupted as error:  # clients do not expect NOT_LEADER_OR_FOLLOWER from a coordinator
         raise CoordinatorLoading(str(error)) from error
     finally:
@@ -156,9 +172,10 @@ async def _append(
     shard: GroupShard,
     offsets: _Offsets,
     request: TxnOffsetCommitRequest,
-    producer: Producer,
+    context: Context,
     verification: Verification | None,
 ) -> None:
+    producer = Producer(request.producer_id, request.producer_epoch)
     items = list(offsets.items())
     replies: list[asyncio.Future[Any]] = []
     for start in range(0, len(items) or 1, WRITTEN_TOGETHER):
@@ -166,9 +183,9 @@ async def _append(
             group_id=request.group_id,
             member_id=request.member_id,
             instance_id=request.group_instance_id,
-            generation=request.generation_id,
+            generation=request.generation_id_or_member_epoch,
             offsets=[(*key, committed) for key, committed in items[start : start + WRITTEN_TOGETHER]],
-            version=0,
+            version=context.version,
         )
         replies.append(shard.write(partial(_decide, commit, producer), verification))
         await asyncio.sleep(0)
