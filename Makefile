@@ -54,6 +54,7 @@ lint: install  ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin src/headrace
 	$(BIN)/lint-imports
 
 format: install  ## rewrite the code the way `make lint` wants it

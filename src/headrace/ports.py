@@ -4,8 +4,9 @@ The kernel does not hand out the port of a bound socket as a free port, even if 
 but a process that asks for this very port gets it. So a broker that dies finds its port free when it is
 restarted.
 
-Two sockets share a port only if both have SO_REUSEADDR. A row of any free ports is bound without it, which
-fails if another process has reserved one of them; the option is set afterwards.
+On Linux, two sockets share a port only if both have SO_REUSEADDR. A row of any free ports is bound without
+it, which fails if another process has reserved one of them; the option is set afterwards. On macOS they never
+share a port: there, ports are only found to be free, and another process may take one meanwhile.
 
 A row of any free ports is taken from below the kernel's ephemeral ports. Among those, every outgoing
 connection holds one for a minute after it was closed, so that a busy machine may have no free row left.
@@ -16,6 +17,7 @@ import random
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +39,21 @@ def reserved(host: str, first: int, count: int) -> Iterator[list[int]]:
     Raise PortsTaken if a process listens on one of them.
     """
     with ExitStack() as stack:
-        yield _any(stack, host, count) if first == 0 else _these(stack, host, range(first, first + count))
+        ports = _any(stack, host, count) if first == 0 else _these(stack, host, range(first, first + count))
+        if not _can_share():
+            stack.close()
+        yield ports
+
+
+@cache
+def _can_share() -> bool:
+    """Return whether a process may listen on a port that another one has bound."""
+    with bound("127.0.0.1", 0, shared=True) as first:
+        try:
+            bound("127.0.0.1", first.getsockname()[1], shared=True).close()
+        except OSError:
+            return False
+    return True
 
 
 def _these(stack: ExitStack, host: str, ports: range) -> list[int]:

@@ -9,6 +9,7 @@ PER_LOG: Final = 3  # the active segment, and segments that are being read
 RESERVED: Final = 200  # for listeners, ZooKeeper, checkpoints and other files that are open for a moment
 MAX_FOR_LOGS: Final = 20_000  # an open file costs about a kilobyte of the kernel's memory
 _MIN_FOR_LOGS: Final = 32
+_MOST_ON_MACOS: Final = 10_240  # OPEN_MAX; the hard limit is reported as unlimited, and cannot be set
 
 logger = logging.getLogger(__name__)
 
@@ -16,14 +17,15 @@ logger = logging.getLogger(__name__)
 def raise_limit() -> None:
     """Raise the soft limit on open files to the hard limit, which needs no privilege."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == hard:
+    wanted = _MOST_ON_MACOS if sys.platform == "darwin" and hard == resource.RLIM_INFINITY else hard
+    if soft in {wanted, hard}:
         return
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (OSError, ValueError) as error:
         logger.warning("the limit on open files stays at %d: %s", soft, error)
     else:
-        logger.debug("the limit on open files is raised from %d to %d", soft, hard)
+        logger.debug("the limit on open files is raised from %d to %d", soft, wanted)
 
 
 def room_for_logs() -> int:

@@ -6,6 +6,7 @@ The names are those that Prometheus' JMX exporter derives from Kafka's.
 import os
 import resource
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
@@ -233,8 +234,10 @@ def _of_controller(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterat
 def _of_process(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     yield _counter("process_cpu_seconds_total", "CPU time.", used.ru_utime + used.ru_stime)
-    yield _gauge("process_resident_memory_bytes", "Resident memory.", _resident())
-    yield _gauge("process_open_fds", "Open files and sockets.", len(os.listdir("/proc/self/fd")))  # noqa: PTH208
+    with suppress(OSError):  # only Linux has it
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+        yield _gauge("process_resident_memory_bytes", "Resident memory.", resident)
+    yield _gauge("process_open_fds", "Open files and sockets.", len(os.listdir("/dev/fd")))  # noqa: PTH208
     yield _gauge(
         "process_start_time_seconds", "Start time of the broker, in seconds since 1970.", broker.started_s
     )
@@ -245,10 +248,6 @@ def _of_process(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[
         labels=("version",),
         samples=[Sample(labels=(__version__,), value=1)],
     )
-
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 
 def _of_requests_and_process(broker: BrokerServices, prefixes: tuple[str, ...]) -> Iterator[Family]:

@@ -28,6 +28,7 @@ from headrace.cli.session import (
     json_option,
     pairs,
 )
+from headrace.system_calls import usable_cpus
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker
@@ -112,7 +113,7 @@ def broker(
     given = pairs(sets, "--set")
     config = load_settings(file, given)
 
-    count = broker_count(config, cpus=len(os.sched_getaffinity(0)))
+    count = broker_count(config, cpus=usable_cpus())
 
     def serve(ready: process.Readiness) -> None:
         with process.pid_file(pid_file):

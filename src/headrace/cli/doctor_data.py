@@ -4,6 +4,7 @@ import fcntl
 import os
 import re
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -19,7 +20,9 @@ from headrace.storage.verify import verify
 MOST_BYTES: Final = 1024**3  # to read; the smallest partitions come first
 _BROKER: Final = re.compile(r"broker-\d+")
 _DOOMED: Final = re.compile(r".+-\d+\.[0-9a-f]{32}-(delete|future|stray)")
-_FLOCK: Final = "hhqqi4x"  # struct flock on Linux, 64 bits: type, whence, start, length, process
+_IS_LINUX: Final = sys.platform == "linux"
+# struct flock, 64 bits: type, whence, start, length, process; on macOS start, length, process, type, whence
+_FLOCK: Final = "hhqqi4x" if _IS_LINUX else "qqihh"
 
 
 def broker_directories(path: Path) -> list[Path]:
@@ -76,11 +79,13 @@ def lock_holder(path: Path) -> int | None:
     except OSError:
         return None
     try:
-        query = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, query))
+        kind = (fcntl.F_WRLCK, os.SEEK_SET)
+        query = struct.pack(_FLOCK, *kind, 0, 0, 0) if _IS_LINUX else struct.pack(_FLOCK, 0, 0, 0, *kind)
+        found = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, query))
     finally:
         os.close(descriptor)
-    return None if kind == fcntl.F_UNLCK else int(pid)
+    found_kind, pid = (found[0], found[4]) if _IS_LINUX else (found[3], found[2])
+    return None if found_kind == fcntl.F_UNLCK else int(pid)
 
 
 def _chosen(path: Path) -> Iterator[tuple[Path, int]]:

@@ -15,6 +15,7 @@ from typing import Final
 
 from headrace.client.doctor.data import Disk
 from headrace.client.doctor.machine import Machine, Port
+from headrace.system_calls import usable_cpus
 
 PARTS: Final = ("pyspark", "deltalake", "pyiceberg")
 _SYNCS: Final = 15
@@ -28,7 +29,7 @@ def read_machine(ports: Mapping[int, str], data: Path | None) -> Machine:
     memory = dict(_meminfo())
     return Machine(
         python=sys.version_info[:3],
-        cores=len(os.sched_getaffinity(0)),
+        cores=usable_cpus(),
         open_files=_open_files(),
         memory_bytes=memory.get("MemTotal"),
         available_bytes=memory.get("MemAvailable"),

@@ -82,11 +82,15 @@ def _open_pidfd(process: ProcessIdentity) -> int | None:
     Return None if it runs on another machine or in another container, or if the kernel has no pidfds. Raise
     ProcessExited if it has already exited.
     """
-    own = own_process()
-    if own is None or (own.boot_id, own.pid_namespace) != (process.boot_id, process.pid_namespace):
+    pidfd_open, own = getattr(os, "pidfd_open", None), own_process()
+    if (
+        pidfd_open is None
+        or own is None
+        or (own.boot_id, own.pid_namespace) != (process.boot_id, process.pid_namespace)
+    ):
         return None
     try:
-        descriptor = os.pidfd_open(process.pid)
+        descriptor: int = pidfd_open(process.pid)
     except ProcessLookupError:
         raise ProcessExited(f"no process has pid {process.pid}") from None
     except OSError:

@@ -18,6 +18,7 @@ from headrace.storage import page_cache
 from headrace.storage.config import MAX_INT32
 from headrace.storage.errors import CorruptIndex
 from headrace.storage.files import write_all
+from headrace.system_calls import sync_data
 
 _PAGE_ENTRIES = 512  # entries per read, and the most that are collected in memory
 
@@ -97,7 +98,7 @@ class IndexFile:
     def sync(self) -> None:
         """Make the file durable; a missing one is rebuilt when it is needed."""
         with suppress(FileNotFoundError), self.path.open("rb", buffering=0) as file:
-            os.fdatasync(file.fileno())
+            sync_data(file.fileno())
 
     def truncate_entries(self, count: int) -> None:
         """Keep the first `count` entries."""

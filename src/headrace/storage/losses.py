@@ -23,9 +23,9 @@ from headrace.protocol.ids import TopicPartition
 from headrace.storage.files import write_atomically
 from headrace.storage.identity import META_PROPERTIES
 from headrace.storage.topics import parse_directory
+from headrace.system_calls import boot_id
 
 BOOT: Final = "headrace.boot"
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _OLD_DOUBT: Final = b"in doubt"  # the whole content, written by version 0.1; otherwise it was a boot id
 
 
@@ -102,13 +102,9 @@ class Losses:
 def read_losses(directory: Path, *, clean: bool) -> Losses:
     """Return what may have been lost from the logs in `directory`, which has a meta.properties."""
     file = directory / BOOT
-    try:
-        boot = _BOOT_ID.read_text().strip()
-    except OSError:
-        boot = None
     return Losses(
         file.read_bytes() if file.exists() else None,
-        boot=boot,
+        boot=boot_id(),
         # The time of the last change of an inode: no tool can copy it, and the file is written only once.
         identity=(directory / META_PROPERTIES).stat().st_ctime_ns,
         clean=clean,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.storage import page_cache
+from headrace.system_calls import sync_data
 
 _EXAMINED: Final = 64  # files that are considered before one is flushed to be closed
 _CLOSED_TOGETHER: Final = 1000  # which takes about a millisecond
@@ -64,7 +65,7 @@ class SegmentFile:
         descriptor = self.duplicate()
         self.has_unflushed = False  # a write from here on sets it again
         try:
-            os.fdatasync(descriptor)
+            sync_data(descriptor)
         except OSError:
             self.has_unflushed = True
             raise

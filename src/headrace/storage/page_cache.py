@@ -8,6 +8,7 @@
 
 import errno
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ LOADED_BYTES: Final = 1024 * 1024  # that `load` reads at least
 AHEAD_BYTES: Final = 2 * 1024 * 1024  # that the disk reads next, while the loaded bytes are used
 _PIECE_BYTES: Final = 128 * 1024
 _LARGE_BYTES: Final = 64 * 1024  # from which a read uses memory that was used before
-_NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # Linux
+_NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # Linux; elsewhere reads wait, and NotCached is never raised
 _UNSUPPORTED: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -57,7 +58,8 @@ class NotCached(Exception):
 def _read_into_cache(descriptor: int, position: int, size: int) -> None:
     """Read a part of a file, a piece at a time into the same memory; have the disk continue after it."""
     disable_readahead(descriptor)
-    os.posix_fadvise(descriptor, position, size + AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
+    if sys.platform == "linux":
+        os.posix_fadvise(descriptor, position, size + AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
     piece, end = bytearray(_PIECE_BYTES), position + size
     while position < end and (count := os.preadv(descriptor, [piece], position)):
         position += count
@@ -69,7 +71,8 @@ def disable_readahead(descriptor: int) -> None:
     Linux also reads ahead for a read that must not wait, which takes the event loop milliseconds to submit.
     It marks pages that it has read ahead: whoever reads one of them submits the next ones.
     """
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    if sys.platform == "linux":
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
 
 
 class _CachedOnly:

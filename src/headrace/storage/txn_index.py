@@ -5,7 +5,6 @@ marker's) and the last stable offset after the abort (8 bytes each). Most segmen
 no file.
 """
 
-import os
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from headrace.storage.errors import CorruptIndex
 from headrace.storage.files import sync_directory
+from headrace.system_calls import sync_data
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
@@ -81,7 +81,7 @@ class TxnIndex:
     def sync(self) -> None:
         """Make the file and its name durable, if there is a file."""
         with suppress(FileNotFoundError), self.path.open("rb", buffering=0) as file:
-            os.fdatasync(file.fileno())
+            sync_data(file.fileno())
             sync_directory(self.path.parent)
 
     def truncate_to(self, offset: int) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace import system_calls
 from headrace.protocol.ids import TopicPartition
-from headrace.storage import losses
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
@@ -23,7 +23,7 @@ def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file with the boot id of the machine."""
     file = tmp_path / "boot_id"
     file.write_text("first\n")
-    monkeypatch.setattr(losses, "_BOOT_ID", file)
+    monkeypatch.setattr(system_calls, "_BOOT_ID", file)
     return file
 
 

@@ -18,6 +18,7 @@ from headrace.coordination.embedded.errors import MalformedRequest
 from headrace.coordination.embedded.jute import Reader
 from headrace.coordination.embedded.txns import Entry, decode_entry
 from headrace.coordination.errors import CorruptJournal
+from headrace.system_calls import sync_data
 
 MAGIC: Final = b"HRTXNLOG"
 VERSION: Final = 1
@@ -67,7 +68,7 @@ class LogFile:
         self._write(BATCH_MAGIC + crc32c(tail, self._salt).to_bytes(4, "big") + tail)
 
     def sync(self) -> None:
-        os.fdatasync(self._descriptor)
+        sync_data(self._descriptor)
 
     def close(self) -> None:
         os.close(self._descriptor)

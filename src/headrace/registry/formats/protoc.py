@@ -24,7 +24,8 @@ _MAX_ERRORS = 5
 _MAX_CACHED = 1 << 16  # characters of files whose result is cached
 _RUN = f"""
 import resource, sys
-resource.setrlimit(resource.RLIMIT_AS, ({_MAX_MEMORY}, {_MAX_MEMORY}))
+if sys.platform == "linux":  # macOS refuses it
+    resource.setrlimit(resource.RLIMIT_AS, ({_MAX_MEMORY}, {_MAX_MEMORY}))
 resource.setrlimit(resource.RLIMIT_CPU, ({_SECONDS}, {_SECONDS}))
 resource.setrlimit(resource.RLIMIT_FSIZE, ({_MAX_OUTPUT}, {_MAX_OUTPUT}))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

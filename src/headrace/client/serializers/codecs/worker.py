@@ -158,7 +158,8 @@ def _within(value: Any) -> Any:
 
 def main() -> None:
     """Do jobs until the process that started us closes stdin."""
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    if sys.platform == "linux":  # macOS refuses it
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops our parent, which closes stdin
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
