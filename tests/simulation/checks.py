@@ -189,7 +189,7 @@ class Checks:
         ):
             ledger.unclean.add(new.leader_epoch)
         for each in set(new.isr) - set(old.isr):
-            if each == new.leader and each in old.elr:
+            if each == new.leader and (each in old.elr or old.in_doubt):
                 continue  # it was elected for what it had before, and has caught up with nobody
             if new.broker_epochs[each] > ledger.suspects.get(each, 0):  # not what it had before is in sync
                 ledger.suspects.pop(each, None)
