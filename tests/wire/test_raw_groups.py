@@ -11,8 +11,10 @@ from compat.group_conversations.classic import Member, assembled, stable, subscr
 from compat.group_conversations.desk import Desk
 from compat.group_conversations.talk import Talk
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.delete_groups import DeleteGroupsRequest
 from headrace.protocol.schema.leave_group import MemberIdentity
 from wire.process import BrokerProcess
+from wire.raw import RawClient
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,19 @@ def test_what_cannot_join(talk: Talk) -> None:
     assert code(a.join(protocols=[])) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert code(a.join(protocol_type="")) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert list(Desk(talk).list().groups) == []  # nothing is left of any of them
+
+
+def test_a_group_that_is_not_deleted_says_why_since_v3(talk: Talk, group_broker: BrokerProcess) -> None:
+    stable(Member(talk, "a"))
+    group = talk.called("g")
+
+    with RawClient(group_broker.bootstrap) as client:
+        results = client.ask(DeleteGroupsRequest(groups_names=[group, "nobody"]), 3).results
+
+    assert [(each.error_code, each.error_message) for each in results] == [
+        (ErrorCode.NON_EMPTY_GROUP, f"group {group!r} has 1 members (NON_EMPTY_GROUP)"),
+        (ErrorCode.GROUP_ID_NOT_FOUND, None),
+    ]
 
 
 def test_a_group_speaks_one_protocol(talk: Talk) -> None:

@@ -31,6 +31,7 @@ DEADLINE_S: Final = 20
 Hear = Callable[[Any], Any]
 """Takes an answer in, and returns what is written down of it."""
 _BORN_AT_LEVEL: Final = {ApiKey.CONSUMER_GROUP_HEARTBEAT: 9, ApiKey.CONSUMER_GROUP_DESCRIBE: 9}
+_NEWEST_AT_KAFKA: Final = {ApiKey.DELETE_GROUPS: 2}  # of the server that we are compared with
 
 
 class Talk:
@@ -81,7 +82,7 @@ class Talk:
         key, versions = request.__api_key__, request.__codec__.versions
         assert key is not None, request
         wanted = self.level - _BORN_AT_LEVEL.get(ApiKey(key), 0)
-        return min(max(wanted, versions[0]), versions[-1])
+        return min(max(wanted, versions[0]), _NEWEST_AT_KAFKA.get(ApiKey(key), versions[-1]))
 
     def call(self, who: str, request: Message, hear: Hear = lambda answer: answer) -> "Call":
         """Send a request whose answer may have to wait for others. When this returns it has arrived."""

@@ -13,6 +13,7 @@ from headrace.broker.coordinator_shard import outcome
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_groups
 from headrace.broker.slices import Steps, each
+from headrace.group.errors import GroupIdNotFound
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.delete_groups import (
     DeletableGroupResult,
@@ -45,7 +46,9 @@ def delete_groups(
         error = reply if isinstance(reply, KafkaError) else outcome(reply)
         if error is None:
             return DeletableGroupResult(group_id=group_id)
-        return DeletableGroupResult(group_id=group_id, error_code=error.code, error_message=str(error))
+        # The code of a group that does not exist says it all; a request may name very many of them.
+        message = None if isinstance(error, GroupIdNotFound) else str(error)
+        return DeletableGroupResult(group_id=group_id, error_code=error.code, error_message=message)
 
     def build() -> Steps[DeleteGroupsResponse]:
         return DeleteGroupsResponse(results=(yield from each(result, replies)))

@@ -31,7 +31,7 @@ def update_features(request: UpdateFeaturesRequest, _context: Context) -> Steps[
             fixed = "is unknown" if level is None else f"is always {level}"
             return UpdateFeaturesResponse(
                 error_code=ErrorCode.INVALID_UPDATE_VERSION,
-                error_message=f"{update.feature} cannot be set to {update.max_version_level}: "
+                error_message=f"{update.feature[:100]} cannot be set to {update.max_version_level}: "
                 f"it {fixed} in this version of Headrace (INVALID_UPDATE_VERSION)",
             )
         features.add(update.feature)
