@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry import topic_subject_name_strategy as by_topic
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
@@ -164,3 +164,33 @@ def test_a_topic_without_a_schema_is_named(up: UpProcess) -> None:
         headrace.arrow.read("skewed", up.bootstrap, schema=up.http)
     with pytest.raises(BadSetting, match="skewed, shapes are several topics"):
         headrace.arrow.read(["skewed", "shapes"], up.bootstrap, schema=up.http)
+
+
+def test_records_of_a_newer_schema_are_reported_and_values_that_do_not_fit_are_refused(
+    up: UpProcess, registry: SchemaRegistryClient
+) -> None:
+    old = json.dumps({"type": "object", "properties": {"price": {"type": "integer"}}})
+
+    def written(schema: str, price: float) -> Callable[[str], bytes]:
+        def value(topic: str) -> bytes:
+            schema_id = registry.register_schema(f"{topic}-value", Schema(schema, "JSON"))
+            return b"\0" + schema_id.to_bytes(4) + json.dumps({"price": price}).encode()
+
+        return value
+
+    new = old.replace("integer", "number")
+    topic = send(up, [written(old, 5), written(new, 7), written(new, 19.99)])
+    columns = ["value"]
+
+    with pytest.warns(headrace.arrow.NewerSchemaWarning, match="2 of 3 values have a newer schema"):
+        found = headrace.arrow.read(
+            topic, up.bootstrap, schema=Registry(up.http, version=1), on_error="null", columns=columns
+        ).read_all()
+    assert found["value"].to_pylist() == [{"price": 5}, {"price": 7}, None]
+    with (
+        pytest.warns(headrace.arrow.NewerSchemaWarning),
+        pytest.raises(ReadError, match=r"offset 2 cannot be decoded: .* 19\.99 is not an integer"),
+    ):
+        headrace.arrow.read(topic, up.bootstrap, schema=Registry(up.http, version=1)).read_all()
+    latest = headrace.arrow.read(topic, up.bootstrap, schema=up.http, columns=columns).read_all()
+    assert latest["value"].to_pylist() == [{"price": 5.0}, {"price": 7.0}, {"price": 19.99}]

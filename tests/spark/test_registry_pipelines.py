@@ -11,9 +11,12 @@ from deltalake.schema import PrimitiveType
 from pyspark.sql import DataFrame
 
 from cluster.waiting import until
+from headrace.cli.pipeline_state import troubles
+from headrace.client.schemas.registry import Registry as Client
 from headrace.pipeline import Delta, Pipeline, PipelineError, Registry, Topic
 from headrace.pipeline.checker import Checker
 from headrace.pipeline.plan import plan
+from headrace.pipeline.progress import Figures
 from spark.registry_plant import PATIENCE_S, RegistryPlant
 from wire.confluent import make_topic
 
@@ -186,3 +189,41 @@ def test_a_version_that_is_new_while_the_pipeline_runs_is_followed_and_changes_t
     assert rows() == [{"id": 1, "item": None}, {"id": 2, "item": "tea"}, {"id": 3, "item": None}]
     # The table has the column in the same order, and the query is the same: each batch is there once.
     assert registry_plant.spark.streams.active == []
+
+
+@pytest.mark.parametrize("bad_rows", ["dead-letter", "drop"])  # a shared query, and one of its own
+def test_records_of_a_newer_schema_are_counted_and_values_that_do_not_fit_are_dead_letters(
+    registry_plant: RegistryPlant, bad_rows: str
+) -> None:
+    name, gateway = f"newer-{bad_rows}", registry_plant.gateway
+    make_topic(registry_plant.bootstrap, name)
+    day = {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}], "default": None}
+    time = {"name": "day", "type": {"type": "long", "logicalType": "timestamp-millis"}}
+    old = gateway.register(f"{name}-value", order(day))
+    Client(gateway.url).set_level("NONE", f"{name}-value")
+    new = gateway.register(f"{name}-value", order(time, ITEM))
+    plain = order({"name": "day", "type": ["null", "int"]}), order({"name": "day", "type": "long"}, ITEM)
+    records = [
+        record(old, plain[0], id=1, day=20_000),
+        record(old, plain[0], id=2, day=None),
+        record(new, plain[1], id=3, day=1_700_000_000_000, item="tea"),
+    ]
+    registry_plant.feed(name, records)
+    pipeline = declared(name, Registry(gateway.url, version=1), bad_rows=bad_rows)
+
+    registry_plant.run(pipeline)
+
+    assert registry_plant.rows(f"{name}-out") == [{"id": 1, "day": "2024-10-04"}, {"id": 2, "day": None}]
+    figures = Figures(f"{name}.out")
+    for each in registry_plant.told:
+        if each.query == figures.query:
+            figures.add(each)
+    assert (figures.rows, figures.newer_rows) == (3, 1)
+    assert list(troubles(figures)) == [
+        f"{name}.out: 1 record of a newer schema than the columns: a restart reads its new fields"
+    ]
+    if bad_rows == "dead-letter":
+        (reason,) = registry_plant.reasons(name)
+        assert reason.startswith(
+            "day is long (timestamp-millis) in its schema, and a union of null, int (date)"
+        )

@@ -19,8 +19,8 @@ except ImportError as missing:
     ) from missing
 
 from headrace.arrow.bounds import Bound
-from headrace.arrow.decoding import Registry
+from headrace.arrow.decoding import NewerSchemaWarning, Registry
 from headrace.arrow.reading import read, stream
 from headrace.reader.errors import DataLoss, ReadError
 
-__all__ = ["Bound", "DataLoss", "ReadError", "Registry", "read", "stream"]
+__all__ = ["Bound", "DataLoss", "NewerSchemaWarning", "ReadError", "Registry", "read", "stream"]

@@ -1,8 +1,10 @@
 """Keys and values, decoded: by the schemas of a registry, as JSON of a given schema, or as text."""
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -10,11 +12,11 @@ import pyarrow.compute as pc
 
 from headrace.client.errors import BadSetting
 from headrace.client.schemas.location import URL, discovered, located
+from headrace.client.schemas.registry import Registered, RegistryError
 from headrace.client.schemas.registry import Registry as RegistryClient
-from headrace.client.schemas.registry import RegistryError
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.reader.errors import ReadError
-from headrace.reader.registry.batches import Batches, decode_rows, reader_of
+from headrace.reader.registry.batches import Batches, decode_rows, newer_than, reader_of
 from headrace.reader.registry.client import TIMEOUT_S, Schemas, retry_while_unreachable
 from headrace.reader.registry.json_rows import json_columns
 from headrace.reader.registry.reader import ResolvedSchema, Unreadable
@@ -67,6 +69,10 @@ Schema: TypeAlias = str | pa.Schema | pa.StructType | Registry | RegistryClient 
 """How values are decoded: "registry" or its URL, "text", or the Arrow schema of JSON."""
 
 
+class NewerSchemaWarning(UserWarning):
+    """Records of a batch were written with a newer version of the schema than that of the columns."""
+
+
 class Decoder(Protocol):
     """Decodes one part of records: their keys or their values."""
 
@@ -84,6 +90,7 @@ class _Shaped:
 
     shape: Shape
     rows: Callable[[Values], pa.StructArray]
+    version: tuple[str, int] | None = None  # a subject of a registry and its version
 
     @property
     def type(self) -> pa.DataType:
@@ -91,6 +98,14 @@ class _Shaped:
 
     def decode(self, values: Values) -> tuple[pa.Array, list[str | None]]:
         found = self.rows(values)
+        if self.version is not None and (count := pc.sum(found.field("newer")).as_py()):
+            subject, number = self.version
+            warnings.warn(
+                f"{count} of {len(values)} values have a newer schema than the columns, which are those of "
+                f"version {number} of {subject}: fields that were added since are not read",
+                NewerSchemaWarning,
+                stacklevel=2,
+            )
         row = found.field("row")
         if not isinstance(self.shape, Struct):
             row = row.field(0)
@@ -149,15 +164,14 @@ def _of_registry(
             'by one, or name the subject, Registry(subject="...")'
         )
     schemas = registry.schemas(connection)
-    values = _schema(schemas, registry.subject or f"{topics[0]}-value", registry.version)
-    truncate = registry.truncate_nanoseconds
-    found = {"value": _by_schema(schemas, values, registry.message, truncate=truncate)}
+    by_schema = partial(_by_schema, schemas, truncate=registry.truncate_nanoseconds)
+    subject = registry.subject or f"{topics[0]}-value"
+    found = {"value": by_schema(subject, registry.version, registry.message)}
     if len(topics) == 1:
         try:
-            keys = _schema(schemas, f"{topics[0]}-key", "latest")
+            found["key"] = by_schema(f"{topics[0]}-key", "latest", None)
         except NoSubject:
             return found
-        found["key"] = _by_schema(schemas, keys, None, truncate=truncate)
     return found
 
 
@@ -173,9 +187,9 @@ class NoSubject(ReadError):
     """The registry has no schema of this topic."""
 
 
-def _schema(schemas: Schemas, subject: str, version: int | str) -> ResolvedSchema:
+def _schema(schemas: Schemas, subject: str, version: int | str) -> tuple[Registered, ResolvedSchema]:
     try:
-        return schemas.version(subject, version)[1]
+        return schemas.version(subject, version)
     except RegistryError as error:
         if error.code == _NO_SUBJECT:
             raise NoSubject(
@@ -189,14 +203,21 @@ def _schema(schemas: Schemas, subject: str, version: int | str) -> ResolvedSchem
         raise ReadError(f"the schema of {subject} cannot be parsed: {error}") from error
 
 
-def _by_schema(schemas: Schemas, schema: ResolvedSchema, message: str | None, *, truncate: bool) -> Decoder:
+def _by_schema(
+    schemas: Schemas, subject: str, version: int | str, message: str | None, *, truncate: bool
+) -> Decoder:
+    registered, schema = _schema(schemas, subject, version)
+    assert registered.version is not None, registered
+    number = subject, registered.version
     reader = reader_of(schema, message)
 
     def fetch(ref: SchemaRef) -> ResolvedSchema:
         what = f"schema {format_ref(ref)}"
         return retry_while_unreachable(what, lambda: schemas.get(ref), PATIENCE_S)
 
-    return _Shaped(reader.shape, Batches(reader, fetch, truncate=truncate).decode)
+    newer = newer_than(schemas, number, PATIENCE_S)
+    batches = Batches(reader, fetch, is_newer=newer, truncate=truncate)
+    return _Shaped(reader.shape, batches.decode, number)
 
 
 # -- batches -----------------------------------------------------------------------------------

@@ -295,6 +295,8 @@ def in_one_line(progress: "Progress") -> str:
         parts.append(f"state {progress.state_rows:,} rows, {size(progress.state_bytes)}")
     if (mark := watermark(progress.watermark)) != UNKNOWN:
         parts.append(f"watermark {mark}")
+    if progress.newer_rows:
+        parts.append(f"{count(progress.newer_rows, 'record')} of a newer schema than the columns")
     parts += [
         f"expectation {name} broken by {count(rows, 'row')}"
         for name, rows in in_all(progress.broken).items()

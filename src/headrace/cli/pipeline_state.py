@@ -186,7 +186,10 @@ def _parts(known: "list[PipelineStatus]") -> Iterator[Drawable]:
 
 
 def troubles(figures: Figures) -> Iterator[str]:
-    """Yield a line for each expectation that rows have broken, for restarts, and for the error of a query."""
+    """Yield lines for broken expectations, newer schemas, restarts, and the error of a query."""
+    if figures.newer_rows:
+        records = count(figures.newer_rows, "record")
+        yield f"{figures.query}: {records} of a newer schema than the columns: a restart reads its new fields"
     for name, rows in figures.broken.items():
         if rows:
             yield f"{figures.query}: expectation {name} broken by {count(rows, 'row')}"

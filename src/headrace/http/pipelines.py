@@ -41,6 +41,7 @@ _COUNTS: Final = (
     "state_bytes",
     "restarts",
     "late_rows",
+    "newer_rows",
 )
 _SURROGATE: Final = rb"\ud"
 _RATES: Final = ("rows_per_s", "written_per_s")

@@ -14,7 +14,7 @@ from headrace.pipeline.expectations import RECORD
 from headrace.pipeline.initial_offsets import with_initial_offsets
 from headrace.pipeline.shared_queries import Division, SharedQuery, divide
 from headrace.pipeline.state import State
-from headrace.pipeline.steps import REASON, ROW, VALUE, Steps
+from headrace.pipeline.steps import NEWER, REASON, ROW, VALUE, Steps
 from headrace.pipeline.streaming_plans import check_streaming, is_stateless
 from headrace.pipeline.targets import Delta, Iceberg
 from headrace.spark.launcher import is_remote
@@ -114,6 +114,7 @@ class Builder:
             F.struct(*_FIELDS).alias(RECORD),
             reason.alias(REASON),
             F.when(decoded.reason.isNotNull(), F.col("value")).alias(VALUE),
+            *([] if decoded.newer is None else [decoded.newer.alias(NEWER)]),
         )
 
     def _columns(self, source: Source, records: "DataFrame") -> "tuple[DataFrame, Decoded]":
@@ -185,4 +186,5 @@ def _with_key(value: Decoded, key: Decoded, given: "Column") -> Decoded:
         F.coalesce(value.reason, F.concat(F.lit("its key: "), key.reason)),
         {**value.staged, **key.staged},
         value.skipped,
+        value.newer if key.newer is None else key.newer if value.newer is None else value.newer | key.newer,
     )

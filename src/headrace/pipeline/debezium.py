@@ -106,7 +106,7 @@ class RegistryEnvelope:
         found = self.inner.decode(value)
         absent = found.columns["op"].isNull() & found.reason.isNull()
         decoded = _decoded(found.columns, self._row.fieldNames(), found.reason, absent=absent)
-        return decoded._replace(staged=found.staged)
+        return decoded._replace(staged=found.staged, newer=found.newer)
 
 
 def _decoded(

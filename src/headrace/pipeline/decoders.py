@@ -22,6 +22,7 @@ class Decoded(NamedTuple):
     reason: "Column"
     staged: "Mapping[str, Column]" = MappingProxyType({})  # columns that these use, evaluated first
     skipped: "Column | None" = None  # whether a record is neither a row nor a bad row
+    newer: "Column | None" = None  # whether a record has a newer schema than the columns
 
 
 class Decoder(Protocol):

@@ -20,7 +20,7 @@ from headrace.pipeline.checkpoints import read_query_id
 from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import in_words
 from headrace.pipeline.expectations import METRIC, Broken
-from headrace.pipeline.progress import WRITTEN
+from headrace.pipeline.progress import WRITTEN, newer_rows
 from headrace.pipeline.steps import Steps
 from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.spark.batch import Batch
@@ -47,6 +47,7 @@ class SinkResult:
 
     written: int = 0
     broken: Broken = field(default_factory=dict)
+    newer: int = 0  # records of a schema that is newer than the columns
 
 
 class SinkMetrics:
@@ -67,7 +68,9 @@ class SinkMetrics:
             broken={
                 name.removeprefix(METRIC): {each: int(rows) for each, rows in counts.items()}
                 for name, counts in found.items()
+                if name.startswith(METRIC)
             },
+            newer=newer_rows(found),
         )
 
 

@@ -79,7 +79,7 @@ class Listener(StreamingQueryListener):
             return
         for sink in shared.sinks:
             result = shared.result(progress.batch, sink)
-            self._notify(progress.of_sink(sink, result.written, result.broken))
+            self._notify(progress.of_sink(sink, result.written, result.broken, result.newer))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         name = self._names.get(str(event.runId))

@@ -17,6 +17,8 @@ RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 """Its retention."""
 WRITTEN: Final = "written"
 """The name of the observed metric of Spark that counts the rows a batch writes."""
+NEWER_METRIC: Final = "newer "
+"""The prefix of the metrics that count records with a newer schema than the columns, by source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class Progress:
     state_rows: int = 0
     state_bytes: int = 0
     late_rows: int = 0  # dropped because they were older than the watermark
+    newer_rows: int = 0  # records of a schema that is newer than the columns
     watermark: str = ""
     error: str = ""
     restarts: int = 0  # of the query in this run
@@ -48,12 +51,18 @@ class Progress:
     graph: Sequence[Mapping[str, Any]] = field(default_factory=list)  # of the pipeline, when it starts
     broken: Broken = field(default_factory=dict)  # expectations: rows that broke them, by step and name
 
-    def of_sink(self, sink: str, written: int, broken: Broken) -> "Progress":
+    def of_sink(self, sink: str, written: int, broken: Broken, newer: int) -> "Progress":
         """Return the progress of a shared query as that of one of its sinks, with the rows it has written."""
         span_s = self.rows / self.rows_per_s if self.rows and self.rows_per_s else self.took_ms / 1000
         per_s = round(written / span_s, 1) if span_s else 0.0
         return replace(
-            self, query=sink, shared=self.query, written=written, written_per_s=per_s, broken=broken
+            self,
+            query=sink,
+            shared=self.query,
+            written=written,
+            written_per_s=per_s,
+            broken=broken,
+            newer_rows=newer,
         )
 
     def encode(self) -> bytes:
@@ -98,8 +107,16 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
         state_rows=sum(each.get("numRowsTotal", 0) for each in operators),
         state_bytes=sum(each.get("memoryUsedBytes", 0) for each in operators),
         late_rows=sum(each.get("numRowsDroppedByWatermark", 0) for each in operators),
+        newer_rows=newer_rows(progress.get("observedMetrics", {})),
         watermark=progress.get("eventTime", {}).get("watermark", ""),
         broken=_broken(progress.get("observedMetrics", {})),
+    )
+
+
+def newer_rows(metrics: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return the records of a batch, in all sources, whose schema is newer than the columns."""
+    return sum(
+        int(_number(each.get("rows"))) for name, each in metrics.items() if name.startswith(NEWER_METRIC)
     )
 
 
@@ -150,6 +167,7 @@ class Figures:
     rows: int = 0
     written: int = 0
     late_rows: int = 0
+    newer_rows: int = 0
     broken: dict[str, int] = field(default_factory=dict)  # rows by expectation, as "orders: positive price"
     at_ms: int = 0
     error: str = ""
@@ -168,7 +186,7 @@ class Figures:
             self.restarts = progress.restarts
             self.graph, self.graph_at_ms = progress.graph, progress.at_ms
         if progress.event == "started" and not progress.restarts:
-            self.batches = self.rows = self.written = self.late_rows = 0
+            self.batches = self.rows = self.written = self.late_rows = self.newer_rows = 0
             self.broken = {}
             self.reason = ""
         if progress.event == "failed":
@@ -179,6 +197,7 @@ class Figures:
             self.rows += progress.rows
             self.written += progress.written
             self.late_rows += progress.late_rows
+            self.newer_rows += progress.newer_rows
             for name, rows in in_all(progress.broken).items():
                 self.broken[name] = self.broken.get(name, 0) + rows
 

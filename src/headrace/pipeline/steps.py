@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headrace.pipeline.declaration import Pipeline, Sink, Source, View
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.expectations import METRIC, RECORD, counts, enforced, quarantined
+from headrace.pipeline.progress import NEWER_METRIC
 from headrace.spark.sink_options import HEADERS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ Observe = Callable[[str, DataFrame, "Sequence[Column]"], DataFrame]
 ROW: Final = "_row"  # the columns of a decoded record
 REASON: Final = "_reason"  # why a record could not be decoded; null if it could
 VALUE: Final = "_value"  # the bytes of such a record
+NEWER: Final = "_newer"  # whether its schema is newer than the columns; only if the records have schema ids
 
 
 def observe_stream(name: str, frame: DataFrame, metrics: "Sequence[Column]") -> DataFrame:
@@ -46,7 +48,12 @@ class Steps:
         return self._expected(source.name, self._rows(source))
 
     def _rows(self, source: Source) -> DataFrame:
-        return self._decoded(source).where(F.col(REASON).isNull()).select(f"{ROW}.*", RECORD)
+        frame = self._decoded(source)
+        metric = f"{NEWER_METRIC}{source.name}"
+        if NEWER in frame.columns and metric not in self._observed:
+            self._observed.add(metric)
+            frame = self._observe(metric, frame, [F.count_if(NEWER).alias("rows")])
+        return frame.where(F.col(REASON).isNull()).select(f"{ROW}.*", RECORD)
 
     def result(self, step: Sink | View) -> DataFrame:
         """Return the result of a function."""

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 _SOON: Final = "1 second"
 _SELDOM: Final = "10 seconds"  # a table gets a file with every batch
+_JSON: Final = {  # rows as JSON objects: all columns, and all digits of a time
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 _ALL_MODES: Final = ("append", "update", "complete")
 
 
@@ -51,7 +56,7 @@ class Topic:
 
         if self.raw:
             return frame
-        columns = [F.to_json(F.struct("*")).alias("value")]
+        columns = [F.to_json(F.struct("*"), _JSON).alias("value")]
         if self.key is not None:
             columns.append(F.col(self.key).cast("string").alias("key"))
         return frame.select(*columns)

@@ -52,6 +52,12 @@ def of_pipelines(pipelines: Mapping[str, Sequence[Figures]], now_ms: int) -> Ite
         [((*labels, name), rows) for labels, each in queries for name, rows in each.broken.items()],
     )
     batches = [(labels, each, each.last) for labels, each in queries if each.last is not None]
+    yield gauge(
+        "headrace_pipeline_query_newer_rows",
+        "Records of a newer schema than the columns since the query was started, in the last 20,000 reports.",
+        _QUERY,
+        [(labels, each.newer_rows) for labels, each, _ in batches],
+    )
     for name, (help_, value) in _BATCH_GAUGES.items():
         samples = [(labels, value(batch)) for labels, _, batch in batches]
         yield gauge(f"headrace_pipeline_query_{name}", help_, _QUERY, samples)

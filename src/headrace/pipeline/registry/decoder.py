@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.schemas.registry import Registered, RegistryError
@@ -47,9 +47,9 @@ class RegistryDecoder:
 
     def is_outdated(self) -> bool:
         """Return whether a version is to be followed that is newer than that of the columns."""
-        if self.spec.url is None or self.spec.followed is None:
+        if self.spec.url is None or self.spec.version is None or not self.spec.follow:
             return False
-        subject, version = self.spec.followed
+        subject, version = self.spec.version
         schemas = Schemas(self.spec.url)
         with pipeline_errors():
             latest = retry_while_unreachable(subject, lambda: schemas.latest(subject), self.spec.patience_s)
@@ -74,6 +74,7 @@ class RegistryDecoder:
             {name: row[name] for name in self.columns.fieldNames()},
             F.col(staged)["reason"],
             {staged: function(value)},
+            newer=F.col(staged)["newer"],
         )
 
 
@@ -92,7 +93,10 @@ def pipeline_errors() -> Iterator[None]:
 
 
 def decoder_function(spec: ReaderSpec, columns: StructType) -> "UserDefinedFunctionLike":
-    """Return a function of a column of bytes, whose values are structs of `row` and `reason`."""
+    """Return a function of a column of bytes, whose values are structs of `row` and `reason`.
+
+    If the records have schema ids, a third field, `newer`, says whether the schema is newer than the columns.
+    """
     from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415
 
     def decode(values: pa.Array) -> pa.Array:
@@ -100,6 +104,8 @@ def decoder_function(spec: ReaderSpec, columns: StructType) -> "UserDefinedFunct
             return batch_decoder(spec)(values.to_pylist())
 
     outcome = StructType([StructField("row", columns), StructField("reason", StringType())])
+    if spec.url is not None:
+        outcome = outcome.add("newer", BooleanType())
     return arrow_udf(decode, outcome)  # type: ignore[call-overload, no-any-return]
 
 
@@ -114,16 +120,15 @@ def columns_of_schema(schema: ResolvedSchema, message: str | None = None) -> Str
 
 def look_up(registry: Registry, topic: str, part: str) -> RegistryDecoder:
     """Return the decoder of a topic's values or keys; PipelineError says what to do if there is none."""
-    followed: tuple[str, int] | None = None
+    version: tuple[str, int] | None = None
     if registry.schema:
         name, schema = _of_file(registry.schema)
     else:
         found, schema = _of_subject(registry, topic, part)
         name = f"{found.type} of {found.subject} version {found.version}"
-        if registry.follow:
-            assert found.subject is not None, found
-            assert found.version is not None, found
-            followed = found.subject, found.version
+        assert found.subject is not None, found
+        assert found.version is not None, found
+        version = found.subject, found.version
     try:
         columns = columns_of_schema(schema, registry.message)
     except PipelineError as error:
@@ -134,7 +139,8 @@ def look_up(registry: Registry, topic: str, part: str) -> RegistryDecoder:
         registry.message,
         registry.patience_s,
         truncate=registry.truncate_nanoseconds,
-        followed=followed,
+        version=version,
+        follow=registry.follow,
     )
     return RegistryDecoder(name=name, spec=spec, columns=columns, part=part)
 

@@ -49,7 +49,8 @@ class ReaderSpec:
     message: str | None = None
     patience_s: float = 120.0
     truncate: bool = False  # the nanoseconds of times, instead of refusing them
-    followed: tuple[str, int] | None = None  # the subject and its version; newer versions fail the batch
+    version: tuple[str, int] | None = None  # the subject of the schema and its version; None: of a file
+    follow: bool = False  # newer versions fail the batch
 
 
 def reader_of(schema: ResolvedSchema, message: str | None = None) -> Reader:
@@ -90,25 +91,39 @@ class Batches:
         fetch: Callable[[SchemaRef], ResolvedSchema],
         clock: Clock | None = None,
         *,
+        is_newer: Callable[[ResolvedSchema], bool] = lambda _: False,
         truncate: bool = False,
     ) -> None:
-        """`fetch` requests a schema: it raises as `Schemas.get` does, or ReadError to fail the batch."""
+        """`fetch` requests a schema: it raises as `Schemas.get` does, or ReadError to fail the batch.
+
+        `is_newer` returns whether a schema is of a later version than the reader's.
+        """
         self._reader = reader
         self._fetch = fetch
+        self._is_newer = is_newer
         self._clock = clock or Clock()
         self._columns = columns_of(truncating(reader.shape) if truncate else reader.shape)
         self._writers: OrderedDict[SchemaRef, Decode | str] = OrderedDict()  # a string is why there is none
         self._by_head: dict[bytes, Decode] = {}  # the writers of a batch, by the bytes of their ids
+        self._newer: set[SchemaRef] = set()  # those of `_writers` that are newer than the reader
         self._unknown: OrderedDict[SchemaRef, float] = OrderedDict()  # when to request it again
 
     def decode(self, values: Sequence[bytes | None]) -> pa.StructArray:
+        """Return a struct of `row`, `reason` and `newer` for each value, as `decode_rows` does.
+
+        `newer` is whether the value was written with a later version of the schema than the reader's.
+        """
         refs = _refs(values)
         self._fetch_new(refs)
         known = {each: self._writers.get(each) for each in refs if isinstance(each, int)}
         self._by_head = {
             b"\0" + each.to_bytes(4): writer for each, writer in known.items() if callable(writer)
         }
-        return decode_rows(self._columns, self._decode_one, values)
+        found = decode_rows(self._columns, self._decode_one, values)
+        newer = pa.repeat(pa.scalar(False), len(values))
+        if refs & self._newer:
+            newer = pa.array([value is not None and bool(_refs([value]) & self._newer) for value in values])
+        return pa.StructArray.from_arrays([*found.flatten(), newer], names=["row", "reason", "newer"])
 
     def _decode_one(self, value: bytes) -> Any:
         if (usual := self._by_head.get(value[:ID_END])) is not None:
@@ -137,11 +152,15 @@ class Batches:
         for each in refs & self._writers.keys():
             self._writers.move_to_end(each)
         _shorten(self._writers, max(MAX_WRITERS, len(refs)))
+        self._newer &= self._writers.keys()
         _shorten(self._unknown, max(MAX_UNKNOWN, len(refs)))
 
     def _add_writer(self, ref: SchemaRef) -> bool:
         try:
-            self._writers[ref] = self._reader.decoder_for(self._fetch(ref))
+            schema = self._fetch(ref)
+            if self._is_newer(schema):
+                self._newer.add(ref)
+            self._writers[ref] = self._reader.decoder_for(schema)
         except UnknownSchema:
             return False
         except (InvalidSchema, Unreadable) as error:
@@ -161,11 +180,24 @@ def batch_decoder(spec: ReaderSpec) -> Callable[[Sequence[bytes | None]], pa.Str
     def fetch(ref: SchemaRef) -> ResolvedSchema:
         what = f"schema {format_ref(ref)}"
         found = retry_while_unreachable(what, lambda: schemas.get(ref), spec.patience_s)
-        if spec.followed is not None:
-            _check_followed(schemas, *spec.followed, spec.patience_s)
+        if spec.follow and spec.version is not None:
+            _check_followed(schemas, *spec.version, spec.patience_s)
         return found
 
-    return Batches(reader, fetch, truncate=spec.truncate).decode
+    newer = newer_than(schemas, spec.version, spec.patience_s)
+    return Batches(reader, fetch, is_newer=newer, truncate=spec.truncate).decode
+
+
+def newer_than(
+    schemas: Schemas, version: tuple[str, int] | None, patience_s: float
+) -> Callable[[ResolvedSchema], bool]:
+    """Return the function that tells whether a schema is of a later version of its subject."""
+    if version is None:
+        return lambda _: False
+    subject, number = version
+    return lambda schema: retry_while_unreachable(
+        f"the versions of {subject}", lambda: schemas.is_newer(schema, subject, number), patience_s
+    )
 
 
 def _check_followed(schemas: Schemas, subject: str, version: int, patience_s: float) -> None:

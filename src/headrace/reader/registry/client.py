@@ -20,6 +20,7 @@ TIMEOUT_S: Final = 10.0
 SCHEMA_NOT_FOUND: Final = 40403
 _MIN_BACKOFF_S: Final = 0.1
 _MAX_BACKOFF_S: Final = 5.0
+_MAX_COMPARED: Final = 100  # versions of a subject
 _URL: Final = "Registry.url"
 _UNAUTHORIZED: Final = frozenset({401, 403})
 
@@ -62,6 +63,13 @@ class Schemas:
         version = self._client.get(subject, "latest").version
         assert version is not None, subject
         return version
+
+    def is_newer(self, schema: ResolvedSchema, subject: str, version: int) -> bool:
+        """Return whether a schema is one of the latest versions of a subject, after `version`."""
+        later = [each for each in self._client.versions(subject) if each > version]
+        return any(
+            _schema(self._client.get(subject, each)) == schema.schema for each in later[-_MAX_COMPARED:]
+        )
 
     def get(self, ref: SchemaRef) -> ResolvedSchema:
         """Return a schema; UnknownSchema if there is none, InvalidSchema if its format is unknown."""
