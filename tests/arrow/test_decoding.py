@@ -173,7 +173,7 @@ def test_records_of_a_newer_schema_are_reported_and_values_that_do_not_fit_are_r
 
     def written(schema: str, price: float) -> Callable[[str], bytes]:
         def value(topic: str) -> bytes:
-            schema_id = registry.register_schema(f"{topic}-value", Schema(schema, "JSON"))
+            schema_id: int = registry.register_schema(f"{topic}-value", Schema(schema, "JSON"))
             return b"\0" + schema_id.to_bytes(4) + json.dumps({"price": price}).encode()
 
         return value
