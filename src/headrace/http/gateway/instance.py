@@ -12,11 +12,11 @@ from confluent_kafka import TopicPartition as RdkafkaPartition
 
 from headrace.client.consumer.moves import Moves, with_ends
 from headrace.client.consumer.source import partitions_of
-from headrace.client.errors import NoSuchTopic
+from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.librdkafka_errors import translate
 from headrace.client.records.one_by_one import Record, record_of
 from headrace.client.wire.connection_settings import Target, settings_for
-from headrace.http.problems import Problem
+from headrace.http.problems import DENIED, Problem
 from headrace.protocol.ids import TopicPartition
 
 ANSWER_S: Final = 10.0  # for the brokers to answer anything but a read
@@ -58,6 +58,9 @@ class Instance:
         self._returned: dict[TopicPartition, int] = {}  # the next offset after what the client has got
         self._subscribed = self._assigned = False
         self._topics: set[str] = set()  # subscribed to by name
+        # Why brokers refuse a topic, or the group (None): librdkafka reports it once, and retries for ever.
+        self._denied: dict[str | None, ClientError] = {}
+        self._has_coordinator = False
         self._consumer = Consumer(
             {
                 **connection.librdkafka(),
@@ -121,10 +124,14 @@ class Instance:
     def _start_over(self) -> None:
         self._ahead.clear()
         self._returned.clear()
+        self._denied.clear()
         self._moves = Moves(self._consumer)
 
     def _on_assign(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
         self._moves.assigned(partitions_of(partitions))
+        self._has_coordinator = True
+        for allowed in (None, *(each.topic for each in partitions)):
+            self._denied.pop(allowed, None)
 
     def _on_revoke(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
         self._moves.unassigned(partitions_of(partitions))
@@ -167,7 +174,8 @@ class Instance:
         """Return the decoded records that have arrived, after waiting for some no longer than `timeout_ms`.
 
         A record that is Unreadable ends the list; as the first one it raises a Problem until the client
-        seeks past it.
+        seeks past it. If no record has arrived, and brokers refuse the group or a topic, the refusal is
+        raised.
         """
         if not self._subscribed and not self._assigned:
             raise _illegal("the consumer has neither a subscription nor an assignment")
@@ -199,6 +207,8 @@ class Instance:
             records.append(record)
             answers.append(answer)
         self._note_returned(records)
+        if not answers:
+            self._raise_denied()
         return answers
 
     def _next(self, deadline_s: float, *, wait: bool) -> Message | None:
@@ -209,14 +219,14 @@ class Instance:
                 left_s = deadline_s - time.monotonic() if wait else 0
                 first = self._consumer.poll(min(max(left_s, 0), _POLL_S))
                 if first is not None:
-                    arrived = (first, *self._consumer.consume(_BATCH, timeout=0))
-                    self._ahead.extend(each for each in arrived if not self._moves.passes_over(each))
+                    self._keep(first, *self._consumer.consume(_BATCH, timeout=0))
                 elif left_s <= 0:
                     return None
                 continue
             message = self._ahead.popleft()
             error = message.error()
             if error is None:
+                self._denied.pop(message.topic(), None)
                 return message
             if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
                 raise translate(
@@ -226,6 +236,20 @@ class Instance:
                     is_topic=message.topic() is not None,
                 )
         return None
+
+    def _keep(self, *messages: Message) -> None:
+        """Keep messages for the next read, and note what brokers refuse."""
+        for message in messages:
+            error, topic = message.error(), message.topic()
+            if error is not None and error.code() in DENIED:
+                what = f"group {self._group}" if topic is None else topic
+                self._denied[topic] = translate(error, what, self._bootstrap, is_topic=topic is not None)
+            elif not self._moves.passes_over(message):
+                self._ahead.append(message)
+
+    def _raise_denied(self) -> None:
+        for refusal in self._denied.values():
+            raise refusal
 
     def _note_returned(self, records: Iterable[Record]) -> None:
         assigned = set(partitions_of(self._consumer.assignment()))
@@ -244,8 +268,13 @@ class Instance:
         wanted = _with_offsets(next_offsets)
         if not wanted:
             return
+
+        def commit() -> None:
+            self._wait_for_coordinator()
+            self._check(self._consumer.commit(offsets=wanted, asynchronous=False))
+
         try:
-            self._call(lambda: self._consumer.commit(offsets=wanted, asynchronous=False))
+            self._call(commit)
         except NoSuchTopic:
             topics = sorted({each.topic for each in next_offsets})
             if len(topics) == 1:
@@ -256,8 +285,37 @@ class Instance:
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the offsets that the group has committed for these partitions, where it has."""
         wanted = [RdkafkaPartition(*each) for each in partitions]
-        found = self._call(lambda: self._consumer.committed(wanted, timeout=ANSWER_S)) if wanted else []
+
+        def committed() -> list[RdkafkaPartition]:
+            self._wait_for_coordinator()
+            return self._check(self._consumer.committed(wanted, timeout=ANSWER_S))
+
+        found = self._call(committed) if wanted else []
         return {TopicPartition(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    def _wait_for_coordinator(self) -> None:
+        """Return when the group's coordinator has answered; raise the refusal if the group is denied.
+
+        librdkafka looks for the coordinator for a minute, also if the brokers refuse to name it.
+        """
+        deadline_s = time.monotonic() + ANSWER_S
+        while not self._has_coordinator:
+            try:
+                self._consumer.committed([], timeout=_POLL_S)
+            except KafkaException as error:
+                self._keep(*self._consumer.consume(_BATCH, timeout=0))
+                self._raise_denied()
+                if error.args[0].code() != KafkaError._TIMED_OUT or time.monotonic() > deadline_s:  # noqa: SLF001
+                    raise
+            else:
+                self._has_coordinator = True
+
+    def _check(self, partitions: list[RdkafkaPartition]) -> list[RdkafkaPartition]:
+        """Return the partitions; raise the refusal if brokers deny one of them."""
+        for each in partitions:
+            if each.error is not None and each.error.code() in DENIED:
+                raise translate(each.error, each.topic, self._bootstrap)
+        return partitions
 
     def _call(self, what: Callable[[], Answer]) -> Answer:
         self.used_s = time.monotonic()
