@@ -193,7 +193,7 @@ class Checks:
                 continue  # it was elected for what it had before, and has caught up with nobody
             if new.broker_epochs[each] > ledger.suspects.get(each, 0):  # not what it had before is in sync
                 ledger.suspects.pop(each, None)
-        ledger.may_lead((*new.isr, *new.elr))
+        ledger.may_lead((*new.isr, *new.elr), compared=new.leader if old.in_doubt else None)
 
     def _check_replaced(self, id_: TopicPartition, old: PartitionState) -> None:
         """Whoever is replaced must not be able to take a write any more: by its lease, or by its word."""

@@ -157,11 +157,14 @@ class Ledger:
         """Whether one that was elected uncleanly has not led yet: who is in sync with it lacks the same."""
         return max(self.unclean, default=-1) > max(self.leaders, default=-1)
 
-    def may_lead(self, eligible: Collection[int]) -> None:
-        """It is written that these are in sync or eligible: whatever is committed, each of them has it."""
+    def may_lead(self, eligible: Collection[int], compared: int | None = None) -> None:
+        """It is written that these are in sync or eligible: whatever is committed, each of them has it.
+
+        `compared` leads after a comparison of logs: what it has is safe, even if it has lost power.
+        """
         self.eligible = eligible
         if self.suspects:
-            self._assess_risk()
+            self._assess_risk(compared)
         self._check_eligible(0)
 
     def _check_eligible(self, first: int) -> None:
@@ -187,9 +190,10 @@ class Ledger:
         self.suspects[broker_id] = zxid
         self._assess_risk()
 
-    def _assess_risk(self) -> None:
+    def _assess_risk(self, compared: int | None = None) -> None:
         """One of those that may lead and have not lost power must have all that is committed."""
-        logs = [self._log_of(each) for each in self.eligible if each not in self.suspects]
+        suspects = self.suspects.keys() - {compared}
+        logs = [self._log_of(each) for each in self.eligible if each not in suspects]
         safe = max((self._agrees_up_to(log) for log in logs if log is not None), default=0)
         if safe == len(self.committed):
             return

@@ -95,9 +95,12 @@ class Registration:
     async def _register(self) -> None:
         count = registration_count(self._broker_id)
         await self._session.ensure(count)
+        registrations = await self._count_registrations()
         if not self._is_compared:  # later registrations of this process are with the same directory
-            self._losses.compare_registrations(await self._count_registrations())
+            self._losses.compare_registrations(registrations)
             self._is_compared = True
+        # Before the registration: if this broker ends meanwhile, the directory must not look like an old one.
+        await asyncio.to_thread(self._losses.registered, registrations + 1)
         registration = self._content()
         deadline = self._loop.time() + self._session.timeout_s + _CONFLICT_GRACE_S
         while True:

@@ -74,7 +74,7 @@ class Losses:
             self._save()
 
     def registered(self, count: int) -> None:
-        """Note that the broker has registered `count` times, now with this directory. Any thread may call."""
+        """Note that the broker registers for the `count`th time, with this directory. Any thread may call."""
         self._registrations = count
         self._save()
 

@@ -1,6 +1,7 @@
 """A broker's registration in ZooKeeper: made, renewed, lost and made again."""
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -8,6 +9,7 @@ from headrace.broker.lease import Lease
 from headrace.broker.registration import Registration
 from headrace.coordination.session import SessionState
 from headrace.coordination.znodes import BrokerRegistration
+from headrace.protocol.ids import TopicPartition
 from headrace.security.listeners import Endpoint
 from headrace.storage.losses import Losses
 from unit.broker.fake_session import FakeSession, FakeZooKeeper
@@ -122,5 +124,31 @@ def test_a_registration_whose_answer_was_lost_is_recognized_as_its_own() -> None
         await setup.registration._register()
 
         assert setup.lease.broker_epoch == before
+
+    run(story)
+
+
+def test_a_broker_that_ends_while_it_registers_has_no_older_directory() -> None:
+    """What it writes before it registers is what ZooKeeper counts afterwards."""
+
+    async def story(setup: Setup) -> None:
+        first = setup.written[-1]
+        setup.lose_session()
+        await setup.is_registered.wait()
+        assert json.loads(first)["registrations"] == 1
+        assert [json.loads(content)["registrations"] for content in setup.written][-1] == 2
+        assert len(setup.written) == len({*setup.written}), "nothing is written twice"
+
+    run(story)
+
+
+def test_a_broker_says_which_partitions_have_lost_records() -> None:
+    async def story(setup: Setup) -> None:
+        setup.losses.confirmed()
+        setup.losses.add([TopicPartition("orders", 0)])
+        setup.lose_session()
+        await setup.is_registered.wait()
+        found = setup.registered()
+        assert (found.may_have_lost, found.lost) == (False, {TopicPartition("orders", 0)})
 
     run(story)
