@@ -14,6 +14,7 @@ from amplification.broker import MeasuredBroker
 from amplification.limits import HOLD_S, excesses
 from amplification.shapes import Filling, Shape, World, build, sample
 from amplification.world import SETTINGS, make_world
+from headrace.protocol.schema.delete_groups import DeleteGroupsRequest
 from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.schema.index import ApiKey
@@ -52,6 +53,17 @@ def test_no_request_costs_much_more_than_it_takes_to_send_it(broker: MeasuredBro
             too_much += [f"{shape}: {excess}" for excess in excesses(shape.key, cost)]
 
     assert too_much == []
+
+
+def test_names_of_groups_that_do_not_exist(broker: MeasuredBroker) -> None:
+    """An error for each of 100,000 names: their tracebacks must not be kept."""
+    before = broker.peak_rss_bytes
+    request = DeleteGroupsRequest(groups_names=[f"{number:x}" for number in range(100_000)])
+
+    cost = broker.cost_of(frame_of(request, 2))
+
+    assert excesses(ApiKey.DELETE_GROUPS, cost) == []
+    assert broker.peak_rss_bytes - before < 100 * MEBIBYTE
 
 
 def fetch_of(partitions: int, *, session_epoch: int) -> FetchRequest:

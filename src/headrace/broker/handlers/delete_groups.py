@@ -5,14 +5,12 @@ Versions:  v2 flexible; v3 error messages.
 """
 
 import asyncio
-from collections.abc import Awaitable
 from typing import Any, Final
 
-from headrace.broker.coordinator_replies import respond_after
 from headrace.broker.coordinator_shard import outcome
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_groups
-from headrace.broker.slices import Steps, each
+from headrace.broker.slices import Turns
 from headrace.group.errors import GroupIdNotFound
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.delete_groups import (
@@ -24,35 +22,49 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
 _DELETE: Final = on_groups(Operation.DELETE)
+_TOGETHER: Final = 500  # groups whose records wait together until they are committed
 
 
 @handles(ApiKey.DELETE_GROUPS, range(4), requires=_DELETE)
-def delete_groups(
-    request: DeleteGroupsRequest, context: Context
-) -> Steps[DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]]:
-    replies: dict[str, asyncio.Future[Any] | KafkaError] = {}
-
-    def delete(group_id: str) -> None:
+async def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
+    results: dict[str, DeletableGroupResult] = {}
+    pending: dict[str, asyncio.Future[Any]] = {}
+    turns = Turns()
+    for group_id in request.groups_names:
+        await turns.next()
+        if group_id in results:
+            continue
+        results[group_id] = DeletableGroupResult(group_id=group_id)
         try:
-            context.require(_DELETE, group_id)
-            replies[group_id] = context.broker.groups.shard(group_id).write(
-                lambda machine, now_ms: machine.delete_group(group_id, now_ms)
-            )
-        except KafkaError as error:
-            replies[group_id] = error
+            pending[group_id] = _delete(group_id, context)
+        except KafkaError as error:  # which is not kept: its traceback would keep all frames up to here
+            results[group_id] = _refused(group_id, error)
+        if len(pending) == _TOGETHER:
+            await _settle(pending, results)
+    await _settle(pending, results)
+    return DeleteGroupsResponse(results=list(results.values()))
 
-    def result(group_id: str) -> DeletableGroupResult:
-        reply = replies[group_id]
-        error = reply if isinstance(reply, KafkaError) else outcome(reply)
-        if error is None:
-            return DeletableGroupResult(group_id=group_id)
-        # The code of a group that does not exist says it all; a request may name very many of them.
-        message = None if isinstance(error, GroupIdNotFound) else str(error)
-        return DeletableGroupResult(group_id=group_id, error_code=error.code, error_message=message)
 
-    def build() -> Steps[DeleteGroupsResponse]:
-        return DeleteGroupsResponse(results=(yield from each(result, replies)))
+def _delete(group_id: str, context: Context) -> "asyncio.Future[Any]":
+    context.require(_DELETE, group_id)
+    shard = context.broker.groups.shard(group_id)
+    return shard.write(lambda machine, now_ms: machine.delete_group(group_id, now_ms))
 
-    yield from each(delete, dict.fromkeys(request.groups_names))
-    pending = [reply for reply in replies.values() if isinstance(reply, asyncio.Future)]
-    return (yield from respond_after(pending, build))
+
+async def _settle(
+    pending: "dict[str, asyncio.Future[Any]]", results: dict[str, DeletableGroupResult]
+) -> None:
+    """Wait until all of `pending` are committed or refused, replace their results, and empty it."""
+    if pending:
+        await asyncio.wait(pending.values())
+    for group_id, reply in pending.items():
+        error = outcome(reply)
+        if error is not None:
+            results[group_id] = _refused(group_id, error)
+    pending.clear()
+
+
+def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:
+    # The code of a group that does not exist says it all; a request may name very many of them.
+    message = None if isinstance(error, GroupIdNotFound) else str(error)
+    return DeletableGroupResult(group_id=group_id, error_code=error.code, error_message=message)
