@@ -326,6 +326,30 @@ BROKER_SETTINGS: Final = BrokerSettings(
             "The state of an idle producer id expires after this time.",
             low=1,
         ),
+        _dynamic(
+            "headrace.max.producer.ids.per.partition",
+            Kind.INT,
+            20_000,
+            "How many producer ids a partition remembers. A new one replaces the one that has not written "
+            "for longest, unless that one has written lately: then the new one is refused.",
+            low=1,
+        ),
+        _static(
+            "headrace.max.producer.ids",
+            Kind.INT,
+            500_000,
+            "How many producer ids all partitions of a broker remember together. Beyond it, a partition with "
+            "1,000 or more replaces its own.",
+            low=1,
+        ),
+        _dynamic(
+            "headrace.producer.id.live.ms",
+            Kind.INT,
+            10 * 60 * 1000,
+            "For how long after its last write a producer id is not replaced by a new one. It should be "
+            "longer than the delivery.timeout.ms of all producers.",
+            low=0,
+        ),
         _static(
             "log.retention.minutes",
             Kind.INT,

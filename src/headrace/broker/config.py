@@ -313,8 +313,12 @@ class BrokerConfig:
 
     def log_config(self, own: Mapping[str, str]) -> LogConfig:
         """Return the log configuration of a topic with the settings `own`."""
-        expiration = self.integer("producer.id.expiration.ms")
-        return log_config(topic_values(self.values, own), producer_id_expiration_ms=expiration)
+        return log_config(
+            topic_values(self.values, own),
+            producer_id_expiration_ms=self.integer("producer.id.expiration.ms"),
+            max_producer_ids=self.integer("headrace.max.producer.ids.per.partition"),
+            producer_id_live_ms=self.integer("headrace.producer.id.live.ms"),
+        )
 
 
 _ALIASES = (("broker.id", "node.id"), ("node.id", "broker.id"), ("log.dirs", "log.dir"))

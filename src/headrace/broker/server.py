@@ -58,7 +58,7 @@ from headrace.controller.model import TopicRules
 from headrace.controller.runner import Controller
 from headrace.controller.topic_admin import TopicAdmin, TopicDefaults
 from headrace.coordination.loop_progress import happens_within
-from headrace.coordination.session import ZooKeeperSession
+from headrace.coordination.session import NotConnected, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.message import Message
@@ -73,11 +73,14 @@ from headrace.storage.identity import Identity
 from headrace.tls_server import TlsServer
 
 _JOIN_TIMEOUT_S = 60.0
+_MAX_RETRIES = 4  # of a step of the start, each after at most RECONNECTED_MS without a connection
+_RETRY_S = 0.1
 _PROGRESS_INTERVAL_S = 2.0
 _FINISHING_S = 2.0  # for changes to topics that are in progress when the broker stops
 
 _IDLE_INTERVAL_S = 5.0  # between two checks for idle connections
 _CERTIFICATES_INTERVAL_S = 5.0  # between two checks for certificates and keys of tokens that have changed
+_PRODUCERS_INTERVAL_S = 5.0  # between two counts of the producers of all logs
 _QUIET_INTERVAL_S = 1.0  # between two checks for connections that give their receive buffers back
 
 logger = logging.getLogger(__name__)
@@ -306,8 +309,18 @@ class Broker(BrokerServices):
             )
 
     async def _retried(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a step of the start, repeated if this process was stopped during it."""
-        return await self.session.retried(step, self.config.integer("zookeeper.connection.timeout.ms"))
+        """Return the result of a step of the start, which is repeated if it loses its connection or session.
+
+        A process that was stopped for longer than its session lasts gets a new one.
+        """
+        for _ in range(_MAX_RETRIES):
+            try:
+                return await step()
+            except NotConnected as error:
+                logger.warning("connecting to ZooKeeper again: %s", error)
+                await asyncio.sleep(_RETRY_S)
+                await self.session.reconnected()
+        return await step()
 
     async def _load_acls(self, view: ClusterView) -> None:
         """Read the ACLs, before this broker is registered and clients find it."""
@@ -347,6 +360,7 @@ class Broker(BrokerServices):
         return [
             Job(self.connections.close_idle, _IDLE_INTERVAL_S),
             Job(self.connections.rest_quiet, _QUIET_INTERVAL_S),
+            Job(self.logs.count_producers, _PRODUCERS_INTERVAL_S),
             Job(self.tls.refresh, _CERTIFICATES_INTERVAL_S),
             Job(self.authentication.refresh, _CERTIFICATES_INTERVAL_S),
             Job(self._look_for_lagging_replicas, config.integer("replica.lag.time.max.ms") / 2000),
@@ -421,6 +435,7 @@ class Broker(BrokerServices):
             now_ms=self.now_ms,
             progress=_LoadingProgress(),
             max_open_files=room_for_logs(),
+            max_producer_ids=self.config.integer("headrace.max.producer.ids"),
         )
 
     async def _listen(self) -> None:

@@ -315,8 +315,8 @@ def check_topic_values(values: Mapping[str, Value]) -> None:
         raise InvalidSetting(f"min.compaction.lag.ms={least} is larger than max.compaction.lag.ms={most}")
 
 
-def log_config(values: Mapping[str, Value], *, producer_id_expiration_ms: int) -> LogConfig:
-    """Return the settings of a topic that its logs need."""
+def log_config(values: Mapping[str, Value], **of_broker: int) -> LogConfig:
+    """Return the settings of a topic that its logs need; those `of_broker` are the same for all topics."""
     policies = values["cleanup.policy"]
     assert isinstance(policies, tuple), policies
 
@@ -353,5 +353,5 @@ def log_config(values: Mapping[str, Value], *, producer_id_expiration_ms: int) -
         min_compaction_lag_ms=number("min.compaction.lag.ms"),
         max_compaction_lag_ms=number("max.compaction.lag.ms"),
         min_cleanable_dirty_ratio=float(str(values["min.cleanable.dirty.ratio"])),
-        producer_id_expiration_ms=producer_id_expiration_ms,
+        **of_broker,
     )

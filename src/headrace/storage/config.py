@@ -37,7 +37,9 @@ class LogConfig:
     max_compaction_lag_ms: int = NEVER
     min_cleanable_dirty_ratio: float = 0.5
 
-    producer_id_expiration_ms: int = DAY_MS  # a broker setting
+    producer_id_expiration_ms: int = DAY_MS  # this and the next two are broker settings
+    max_producer_ids: int = 20_000
+    producer_id_live_ms: int = 10 * 60 * 1000
 
     reads_records: bool = field(init=False)  # whether a leader may have to read the records of a batch
 

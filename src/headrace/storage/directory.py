@@ -31,6 +31,7 @@ from headrace.storage.log import Log
 from headrace.storage.losses import Losses, read_losses
 from headrace.storage.new_log import new_log
 from headrace.storage.open_files import OpenFiles, SegmentFile
+from headrace.storage.producers import ProducerSpace
 from headrace.storage.recovery import open_log
 from headrace.storage.seed import Seed, SeedPlan, open_seeded, plan_seed
 from headrace.storage.topics import check_topic_name, parse_directory
@@ -60,9 +61,15 @@ class LogDirectory:
     """All logs of one directory. Opened with `open`; used from one thread, like its logs."""
 
     def __init__(
-        self, path: Path, lock: DirectoryLock, now_ms: Callable[[], int], max_open_files: int
+        self,
+        path: Path,
+        lock: DirectoryLock,
+        now_ms: Callable[[], int],
+        max_open_files: int,
+        max_producer_ids: int,
     ) -> None:
         self.path = path
+        self.producer_space = ProducerSpace(max_producer_ids)
         self.files = OpenFiles(max_open_files, flush=self._flush_file)
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, bytes] = {}
@@ -90,6 +97,7 @@ class LogDirectory:
         now_ms: Callable[[], int],
         progress: Callable[[int, int], None] = lambda _done, _total: None,
         max_open_files: int = sys.maxsize,
+        max_producer_ids: int = sys.maxsize,
     ) -> "LogDirectory":
         """Lock `path`, check its owner, and open every log in it; create the directory if it is missing.
 
@@ -105,7 +113,7 @@ class LogDirectory:
         lock = DirectoryLock(path)
         try:
             claim(path, identity)
-            directory = cls(path, lock, now_ms, max_open_files)
+            directory = cls(path, lock, now_ms, max_open_files, max_producer_ids)
             directory._open_logs(found, config_of, progress)
         except BaseException:
             lock.release()
@@ -158,6 +166,7 @@ class LogDirectory:
     def _add(self, partition: TopicPartition, log: Log) -> None:
         self.logs[partition] = log
         log.changed = self._changed
+        log.producers.space = self.producer_space
         if log.has_files:
             self._changed.add(log)
 
@@ -227,6 +236,10 @@ class LogDirectory:
         self._add(partition, log)
         self.topic_ids[partition] = topic_id
         return log
+
+    def count_producers(self) -> None:
+        """Count the producers of all logs anew: some have expired, and logs were deleted."""
+        self.producer_space.count = sum(len(log.producers) for log in self.logs.values())
 
     def set_topic_id(self, partition: TopicPartition, topic_id: bytes) -> None:
         """Store the id of the topic of a log that has none: its files were copied without it."""

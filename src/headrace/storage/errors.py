@@ -108,6 +108,22 @@ class OutOfOrderSequence(KafkaError):
         self.expected, self.got = expected, got
 
 
+class TooManyProducers(KafkaError):
+    """The partition has so many producers that have written lately that a new one has to wait.
+
+    Every client retries after NOT_ENOUGH_REPLICAS, and knows that the batch was not appended. After
+    THROTTLING_QUOTA_EXCEEDED librdkafka and kafka-python give up.
+    """
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS
+
+    def __init__(self, producer_id: int, *, count: int, live_ms: int) -> None:
+        super().__init__(
+            f"producer {producer_id} is new, and there are {count} producer ids that were used within "
+            f"{live_ms} ms: retry later (NOT_ENOUGH_REPLICAS)"
+        )
+
+
 class InvalidTxnState(KafkaError):
     """The batch does not belong to the producer's open transaction on this partition."""
 

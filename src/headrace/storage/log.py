@@ -79,6 +79,7 @@ class Log(ReadableLog):
                 stamped = self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
                 append_time = earlier.timestamp if stamped else NO_APPEND_TIME
                 return Appended(earlier.base_offset, earlier.last_offset, append_time, duplicate=True)
+            self.producers.ensure_room(header.producer_id, self.now_ms(), self.config)
         return self._append_at_end(view, [Batch(header, None)], leader_epoch)
 
     def append_internal(self, data: Buffer, *, leader_epoch: int, transaction_version: int = 0) -> Appended:
@@ -157,10 +158,12 @@ class Log(ReadableLog):
             self.active.append(view, [batch.header for batch in batches])
             if self.epochs.is_unwritten:
                 self.epochs.write()
+            now_ms = self.now_ms()
             for header, marker in batches:
-                aborted = take_in(self._derived, header, marker)
+                aborted = take_in(self._derived, header, marker, now_ms)
                 if aborted is not None:
                     self.active.txn_index.append(aborted)
+            self.producers.trim(self.config.max_producer_ids)
             self.log_end_offset = last.next_offset
             self._note_change()
             if self.log_end_offset - self.recovery_point >= self.config.flush_messages:

@@ -64,33 +64,31 @@ class _Entry(NamedTuple):
 
 def _encode_entry(state: ProducerState) -> bytes:
     last = state.recent[-1] if state.recent else AppendedBatch(NO_SEQUENCE, NO_SEQUENCE, _NONE, _NONE, _NONE)
-    entry = _Entry(
-        producer_id=state.producer_id,
-        epoch=state.epoch,
-        last_sequence=last.last_sequence,
-        last_offset=last.last_offset,
-        offset_delta=last.last_offset - last.base_offset,
-        timestamp=state.last_timestamp,
-        coordinator_epoch=state.coordinator_epoch,
-        txn_first_offset=_NONE if state.txn_first_offset is None else state.txn_first_offset,
+    return _ENTRY.pack(
+        state.producer_id,
+        state.epoch,
+        last.last_sequence,
+        last.last_offset,
+        last.last_offset - last.base_offset,
+        state.last_timestamp,
+        state.coordinator_epoch,
+        _NONE if state.txn_first_offset is None else state.txn_first_offset,
     )
-    return _ENTRY.pack(*entry)
 
 
 def _decode_entry(entry: _Entry) -> ProducerState:
     state = ProducerState(ProducerId(entry.producer_id))
     state.epoch = entry.epoch
     state.coordinator_epoch = entry.coordinator_epoch
-    state.last_timestamp = entry.timestamp
+    state.last_timestamp = state.written_ms = entry.timestamp
     state.txn_first_offset = None if entry.txn_first_offset == _NONE else Offset(entry.txn_first_offset)
     if entry.last_offset >= 0:
-        state.recent.append(
-            AppendedBatch(
-                first_sequence=add_sequence(entry.last_sequence, -entry.offset_delta),
-                last_sequence=entry.last_sequence,
-                base_offset=entry.last_offset - entry.offset_delta,
-                last_offset=entry.last_offset,
-                timestamp=entry.timestamp,
-            )
+        last = AppendedBatch(
+            first_sequence=add_sequence(entry.last_sequence, -entry.offset_delta),
+            last_sequence=entry.last_sequence,
+            base_offset=entry.last_offset - entry.offset_delta,
+            last_offset=entry.last_offset,
+            timestamp=entry.timestamp,
         )
+        state.recent = (last,)
     return state

@@ -4,7 +4,6 @@ Pure: no clock, no file, no lock. `check` and `check_marker` decide and change n
 `end_transaction` and `record_frame` change the state, and are all that a replay of the log calls.
 """
 
-from collections import deque
 from typing import NamedTuple
 
 from headrace.protocol.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, add_sequence
@@ -50,7 +49,15 @@ class CompletedTxn(NamedTuple):
 class ProducerState:
     """One producer id on one partition."""
 
-    __slots__ = ("coordinator_epoch", "epoch", "last_timestamp", "producer_id", "recent", "txn_first_offset")
+    __slots__ = (
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "producer_id",
+        "recent",
+        "txn_first_offset",
+        "written_ms",
+    )
 
     def __init__(self, producer_id: ProducerId) -> None:
         self.producer_id = producer_id
@@ -58,7 +65,10 @@ class ProducerState:
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.last_timestamp = NO_TIMESTAMP
         self.txn_first_offset: Offset | None = None
-        self.recent: deque[AppendedBatch] = deque(maxlen=REMEMBERED_BATCHES)
+        self.recent: tuple[AppendedBatch, ...] = ()  # a deque takes 600 bytes
+        self.written_ms = (
+            NO_TIMESTAMP  # when it last wrote: the broker's time, or after a restart `last_timestamp`
+        )
 
     def check(self, batch: BatchHeader) -> AppendedBatch | None:
         """Return the earlier append that `batch` duplicates, or None if the batch is new; change nothing.
@@ -103,16 +113,15 @@ class ProducerState:
     def record(self, batch: BatchHeader) -> None:
         """Update the state for a data batch that is in the log."""
         self._enter_epoch(batch.producer_epoch)
-        self.last_timestamp = batch.max_timestamp
-        self.recent.append(
-            AppendedBatch(
-                batch.base_sequence,
-                batch.last_sequence,
-                batch.base_offset,
-                batch.last_offset,
-                batch.max_timestamp,
-            )
+        self.last_timestamp = self.written_ms = batch.max_timestamp
+        appended = AppendedBatch(
+            batch.base_sequence,
+            batch.last_sequence,
+            batch.base_offset,
+            batch.last_offset,
+            batch.max_timestamp,
         )
+        self.recent = (*self.recent[1 - REMEMBERED_BATCHES :], appended)
         if batch.is_transactional and self.txn_first_offset is None:
             self.txn_first_offset = batch.base_offset
 
@@ -120,7 +129,7 @@ class ProducerState:
         """Update the state for a marker; return the transaction that it ended, or None if none was open."""
         self._enter_epoch(batch.producer_epoch)
         self.coordinator_epoch = marker.coordinator_epoch
-        self.last_timestamp = batch.max_timestamp
+        self.last_timestamp = self.written_ms = batch.max_timestamp
         if self.txn_first_offset is None:
             return None
         first_offset, self.txn_first_offset = self.txn_first_offset, None
@@ -129,12 +138,12 @@ class ProducerState:
     def record_frame(self, batch: BatchHeader) -> None:
         """Update the state for a marker of which compaction has left only the header."""
         self._enter_epoch(batch.producer_epoch)
-        self.last_timestamp = batch.max_timestamp
+        self.last_timestamp = self.written_ms = batch.max_timestamp
 
     def _enter_epoch(self, epoch: int) -> None:
         if epoch != self.epoch:
             self.epoch = epoch
-            self.recent.clear()
+            self.recent = ()
 
     def _next_sequence(self, epoch: int) -> int | None:
         """Return the sequence that must come next, or None if any may."""

@@ -22,14 +22,19 @@ class Derived(NamedTuple):
     producers: Producers
 
 
-def take_in(derived: Derived, header: BatchHeader, marker: EndMarker | None) -> AbortedTxn | None:
-    """Update the state for an appended batch; return the transaction that it aborted, if any."""
+def take_in(
+    derived: Derived, header: BatchHeader, marker: EndMarker | None, now_ms: int | None = None
+) -> AbortedTxn | None:
+    """Update the state for an appended batch; return the transaction that it aborted, if any.
+
+    Without `now_ms` the batch was appended at some time before.
+    """
     epochs, producers = derived
     if header.leader_epoch > epochs.latest:
         epochs.assign(header.leader_epoch, header.base_offset)
     aborted = None
     if header.has_producer:
-        completed = producers.record(header, marker)
+        completed = producers.record(header, marker, now_ms)
         if completed is not None and completed.aborted:
             still_open = producers.first_open_offset()
             last_stable_offset = header.next_offset if still_open is None else still_open

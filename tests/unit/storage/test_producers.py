@@ -4,11 +4,12 @@ import pytest
 
 from headrace.protocol.batch import BatchHeader, read_batch
 from headrace.protocol.ids import ProducerId
-from headrace.storage.errors import OutOfOrderSequence
+from headrace.storage.config import LogConfig
+from headrace.storage.errors import OutOfOrderSequence, TooManyProducers
 from headrace.storage.files import names_in
 from headrace.storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from headrace.storage.producer_state import EndMarker, ProducerState
-from headrace.storage.producers import Producers, snapshots_in
+from headrace.storage.producers import GUARANTEED, Producers, ProducerSpace, snapshots_in
 from support.records import TIMESTAMP, make_batch, make_marker
 
 ABORT = EndMarker(commit=False, coordinator_epoch=2)
@@ -82,6 +83,70 @@ def test_silent_producers_expire_unless_a_transaction_is_open(producers: Produce
     assert len(producers) == 2
     producers.remove_expired(TIMESTAMP + 1)
     assert [state.producer_id for state in producers] == [2]
+
+
+FEW = LogConfig(max_producer_ids=3, producer_id_live_ms=1000)
+
+
+def ids(producers: Producers) -> list[int]:
+    return [state.producer_id for state in producers]
+
+
+def test_a_new_producer_replaces_the_one_that_has_not_written_for_longest(producers: Producers) -> None:
+    for offset, producer_id in enumerate([1, 2, 3, 1]):
+        producers.record(data(producer_id, offset, sequence=offset), None, now_ms=offset)
+
+    producers.ensure_room(ProducerId(4), 1002, FEW)
+    producers.record(data(4, 4), None, now_ms=1002)
+
+    assert ids(producers) == [3, 1, 4]
+
+
+def test_a_producer_that_has_written_lately_is_not_replaced(producers: Producers) -> None:
+    for producer_id in (1, 2, 3):
+        producers.record(data(producer_id, producer_id), None, now_ms=producer_id)
+
+    with pytest.raises(TooManyProducers, match="there are 3 producer ids"):
+        producers.ensure_room(ProducerId(4), 1000, FEW)
+    producers.ensure_room(ProducerId(1), 1000, FEW)  # it is there already
+
+    assert ids(producers) == [1, 2, 3]
+
+
+def test_a_producer_with_an_open_transaction_is_not_replaced(producers: Producers) -> None:
+    for producer_id in (1, 2, 3):
+        producers.record(data(producer_id, producer_id, transactional=producer_id < 3), None, now_ms=0)
+
+    producers.ensure_room(ProducerId(4), 10**6, FEW)
+    assert ids(producers) == [1, 2]
+
+    producers.record(data(4, 4, transactional=True), None, now_ms=0)
+    with pytest.raises(TooManyProducers):
+        producers.ensure_room(ProducerId(5), 10**6, FEW)
+
+
+def test_a_follower_replaces_the_same_producers_as_its_leader(producers: Producers, tmp_path: Path) -> None:
+    follower = Producers(tmp_path)
+    for offset, producer_id in enumerate([1, 2, 3, 1, 4, 5, 2]):
+        batch = data(producer_id, offset, sequence=offset)
+        producers.ensure_room(batch.producer_id, 1001 * offset, FEW)
+        producers.record(batch, None, now_ms=1001 * offset)
+        follower.record(batch, None)
+        follower.trim(FEW.max_producer_ids)
+
+    assert ids(producers) == ids(follower) == [4, 5, 2]
+
+
+def test_while_a_broker_has_too_many_a_partition_with_few_accepts_new_ones(tmp_path: Path) -> None:
+    large, small = Producers(tmp_path), Producers(tmp_path)
+    large.space = small.space = ProducerSpace(most=GUARANTEED + 1)
+    for producer_id in range(GUARANTEED + 1):
+        large.ensure_room(ProducerId(producer_id), 0, LogConfig())
+        large.record(data(producer_id, producer_id), None, now_ms=0)
+
+    small.ensure_room(ProducerId(1), 0, LogConfig())
+    with pytest.raises(TooManyProducers):
+        large.ensure_room(ProducerId(10**6), 0, LogConfig())
 
 
 def test_a_snapshot_brings_back_every_producer_with_its_last_batch(
