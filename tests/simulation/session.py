@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from headrace.coordination.session import (
     ANY_VERSION,
@@ -22,8 +22,6 @@ from simulation.network import End, Unreachable
 from simulation.process import Process
 from simulation.znodes import Tree
 from simulation.zookeeper import HOST, Bye, Call, Done, Expired, Fired, Hello, Ping, Welcome
-
-T = TypeVar("T")
 
 
 class SimSession:
@@ -56,11 +54,6 @@ class SimSession:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(within_ms, RECONNECTED_MS) / 1000):
                 await self._welcomed.wait()
-
-    async def retried(self, step: Callable[[], Awaitable[T]], within_ms: int) -> T:
-        """Return the result of `step`; a broker that loses its session while it starts is started again."""
-        del within_ms
-        return await step()
 
     async def close(self) -> None:
         self._on_state = lambda _state: None

@@ -13,7 +13,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -51,7 +51,6 @@ CLOSE_TIMEOUT_S = 1.0
 RECONNECTED_MS = 5000  # how long a requested change waits for a connection
 MAX_RECONNECT_DELAY_S = 2  # kazoo's default is a minute, during which a broker would stay unregistered
 _RECONNECT_POLL_S = 0.02
-_REPEATS = 5  # of a step that lost its connection
 _READ_TOGETHER = 200  # znodes of one request
 MAX_CALLS = 256  # concurrent ones; a call's timeout begins when it is sent
 
@@ -110,7 +109,6 @@ class Check(NamedTuple):
 
 Operation = Create | Set | Delete | Check
 Watcher = Callable[[], None]
-T = TypeVar("T")
 
 
 class ZooKeeperSession:
@@ -203,27 +201,9 @@ class ZooKeeperSession:
 
         A call does not wait by itself: most callers need to know at once that ZooKeeper is out of reach.
         """
-        await self._await_connection(min(within_ms, RECONNECTED_MS) / 1000)
-
-    async def _await_connection(self, seconds: float) -> None:
-        deadline = self._loop.time() + seconds
+        deadline = self._loop.time() + min(within_ms, RECONNECTED_MS) / 1000
         while not self._client.connected and self._loop.time() < deadline:  # noqa: ASYNC110  kazoo's thread
             await asyncio.sleep(_RECONNECT_POLL_S)
-
-    async def retried(self, step: Callable[[], Awaitable[T]], within_ms: int) -> T:
-        """Return the result of `step`, which is repeated if the connection or the session is lost meanwhile.
-
-        A process that was stopped for longer than its session lasts gets a new session. Raise NotConnected if
-        there is no connection within `within_ms`, or if connections are lost again and again.
-        """
-        for _ in range(_REPEATS):
-            try:
-                return await step()
-            except NotConnected as error:
-                logger.warning("connecting to ZooKeeper again: %s", error)
-                await asyncio.sleep(_RECONNECT_POLL_S)
-                await self._await_connection(within_ms / 1000)
-        return await step()
 
     async def close(self) -> None:
         """End the session, which removes its ephemeral znodes; no further state change is reported.

@@ -1,7 +1,7 @@
 """ZooKeeper sessions without ZooKeeper: a tree of znodes in memory that answers at once."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import cast
 
 from headrace.coordination.session import (
     ANY_VERSION,
@@ -17,8 +17,6 @@ from headrace.coordination.session import (
 )
 from headrace.coordination.znodes import PERSISTENT_PATHS
 from simulation.znodes import Tree, Watch
-
-T = TypeVar("T")
 
 
 class FakeZooKeeper:
@@ -84,10 +82,6 @@ class FakeSession:
 
     def on_state(self, callback: Callable[[SessionState], None]) -> None:
         self._callbacks.append(callback)
-
-    async def retried(self, step: Callable[[], Awaitable[T]], within_ms: int) -> T:
-        assert within_ms > 0
-        return await step()
 
     async def get(self, path: str, watch: Watcher | None = None) -> Znode | None:
         return self._tree.get(path, self._zookeeper.watch(self.session_id, watch))
