@@ -453,6 +453,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_ends_are_where_the_model_has_them(self) -> None:
+        assert not self.log.damaged
         assert (self.log.log_start_offset, self.log.log_end_offset) == (self.start_offset, self.end_offset)
         assert self.log.recovery_point == self.flushed_offset
 

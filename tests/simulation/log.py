@@ -4,12 +4,14 @@ Epochs and producers are the real ones. What is written outlives its process; wh
 some of it, when the machine goes down.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from headrace.protocol.errors import InvalidRecord
+from headrace.storage.damage import Damage
 from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.errors import OffsetOutOfRange
 from headrace.storage.inspection import PreparedBatch
@@ -77,6 +79,8 @@ class SimLog:
     """One partition's log: the face of `headrace.storage.log.Log`, as far as replicas need it."""
 
     offline: str | None = None
+    damaged: Mapping[int, Damage] = MappingProxyType({})
+    suspects: frozenset[int] = frozenset()
     config: Any = None
 
     def __init__(self, now_ms: Callable[[], int], random: Random) -> None:

@@ -18,6 +18,7 @@ from headrace.broker.cleaner_process import CleanerProcess, CompactionFailed
 from headrace.protocol.batch import build_batch
 from headrace.protocol.records import Record, encode_batch
 from headrace.storage.cleaner import Compacted, CompactionStopped, install, run_compaction
+from headrace.storage.errors import CorruptLog
 from headrace.storage.log import Log
 from support.logs import COMPACTED, files_in, open_test_log, pairs_in, put, read_all
 from unit.storage.compactions import fill, planned
@@ -138,7 +139,7 @@ def test_damage_is_reported_and_nothing_is_left(process: CleanerProcess, log: Lo
     data[70] ^= 1
     path.write_bytes(data)
 
-    with pytest.raises(CompactionFailed, match="is corrupt at byte 0"):
+    with pytest.raises(CorruptLog, match="is corrupt at byte 0"):
         compacted_by(process, log)
 
     assert not any(log.directory.glob("*.cleaned"))

@@ -320,6 +320,20 @@ BROKER_SETTINGS: Final = BrokerSettings(
             low=1,
         ),
         _dynamic(
+            "log.scrub.io.max.bytes.per.second",
+            Kind.DOUBLE,
+            1024.0**2,
+            "The rate at which closed segments are read to find damage before a consumer does; 0: never.",
+            low=0,
+        ),
+        _static(
+            "log.scrub.interval.ms",
+            Kind.LONG,
+            3600 * 1000,
+            "How long the scrub of closed segments pauses after it has read all of them.",
+            low=100,
+        ),
+        _dynamic(
             "producer.id.expiration.ms",
             Kind.INT,
             DAY_MS,

@@ -12,7 +12,7 @@ from typing import Final
 from headrace.protocol.errors import InvalidRecord
 from headrace.storage.cleaner import Compacted, CompactionStopped, Group, Plan, remove_cleaned
 from headrace.storage.compaction_task import Done, Failed, Task
-from headrace.storage.errors import StorageError
+from headrace.storage.errors import CorruptLog, StorageError
 
 _PROGRAM: Final = "headrace.storage.compaction_process"
 _LOOK_MS: Final = 100  # between two looks at whether the compaction is to be stopped
@@ -96,6 +96,8 @@ class CleanerProcess:
             status = self._process.wait()
             raise CompactionFailed(f"the process that compacts has ended with status {status}") from None
         if isinstance(outcome, Failed):
+            if outcome.damage is not None:
+                raise CorruptLog(*outcome.damage)
             raise CompactionFailed(outcome.why)
         assert isinstance(outcome, Done), outcome
         return outcome

@@ -11,6 +11,7 @@ from headrace.protocol.batch import read_header, read_offset_and_size
 from headrace.protocol.compression import Buffer
 from headrace.replication.leader import Leader
 from headrace.storage.errors import CorruptLog
+from headrace.storage.files import base_offset_of
 from headrace.storage.log import Log
 from headrace.storage.time_lookup import FoundOffset
 from headrace.storage.txn_index import AbortedTxn
@@ -148,8 +149,9 @@ class CommittedLog:
             try:
                 while (step := search.next_step()) is not None:
                     await run(step)
-            except CorruptLog:
+            except CorruptLog as error:
                 if self.log.cuts == cuts:  # otherwise segments were deleted during the search
+                    self.log.suspects.add(base_offset_of(error.path))
                     raise
             except OSError as error:
                 if self.log.cuts == cuts:

@@ -259,7 +259,7 @@ class Fetcher:
         wanted = {
             id_: _SentPosition(_position(partition), partition.log.log_start_offset, partition.topic_id)
             for id_, partition in self._partitions.items()
-            if self._backoff_until.get(id_, 0) <= now
+            if self._backoff_until.get(id_, 0) <= now and not partition.is_repaired_first
         }
         news = {id_: each for id_, each in wanted.items() if self._sent.get(id_) != each}
         forgotten = [

@@ -25,7 +25,8 @@ from headrace.storage.cleaner import (
 )
 from headrace.storage.compaction_filter import BYTES_PER_KEY
 from headrace.storage.directory import LogDirectory
-from headrace.storage.errors import StorageError
+from headrace.storage.errors import CorruptLog, StorageError
+from headrace.storage.files import base_offset_of
 from headrace.storage.retention import enforce_retention
 
 T = TypeVar("T")
@@ -238,10 +239,14 @@ class Housekeeping:
             compacted = await self._in_thread(self._compaction(plan))
         except CompactionStopped:
             return
+        except CorruptLog as error:
+            partition.log.suspects.add(base_offset_of(error.path))
+            raise
         clean_to = await in_slices(install_in_steps(partition.log, compacted))
         if clean_to is not None:
             offsets[partition.id] = clean_to
         await self._in_thread(partition.log.unlink_deleted)
+        await self._in_thread(partition.log.list_segments)
 
     def _compaction(self, plan: Plan) -> Callable[[], Compacted]:
         """Return the work of a plan, for a thread; the records of a large one are read by a process."""

@@ -103,6 +103,11 @@ def _of_replicas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
         "Replicas on this broker that are offline after a disk failure.",
         len(broker.logs.failed) + sum(each.log.offline is not None for each in partitions),
     )
+    yield _gauge(
+        "headrace_damaged_segments",
+        "Closed segments on this broker with records that cannot be read.",
+        sum(len(each.log.damaged) for each in partitions),
+    )
     yield _counter(
         f"{manager}isrshrinks_total",
         "How often a replica was removed from an ISR.",

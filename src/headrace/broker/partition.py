@@ -84,6 +84,8 @@ class Partition(CommittedLog):
         self._broker_id = broker_id
         self._stepped_down: SteppedDown | None = None
         self._state: PartitionState | None = None
+        self.repair_failed = False  # in this leader epoch
+        self._handed_over: set[int] = set()  # damaged segments, because of which this broker led no longer
         self.verifications: dict[int, Verification] = {}  # by producer id, until their first append
 
     # -- roles ---------------------------------------------------------------------------------
@@ -118,6 +120,10 @@ class Partition(CommittedLog):
                 self._use_replicas(replicas, now_ms)
             return False  # an ISR change that was proposed for the same state may be pending
         is_new = old is None or state.leader_epoch > old.leader_epoch
+        if is_new:
+            self.repair_failed = False
+        if self.leadership is not None and state.leader != self._broker_id:
+            self._handed_over = set(self.log.damaged)
         if self.leadership is None or state.leader != self._broker_id:
             self.verifications.clear()  # another leader may append markers, or has done so
         self._state, self.replicas = state, replicas
@@ -345,13 +351,16 @@ class Partition(CommittedLog):
     def wanted_isr(self, *, now_ms: int, max_lag_ms: int, live: Collection[int]) -> frozenset[int] | None:
         """Return the ISR that this leader proposes, or None if the current one is right.
 
-        A leader whose log is offline proposes an ISR without itself, so that another broker leads.
+        A leader whose log is offline or has a damaged segment proposes an ISR without itself, so that
+        another broker leads; because of the same damage only once: the others may have it, too.
         """
         if self.leadership is None:
             return None
+        others = self.leadership.isr & set(live) - {self._broker_id}
         if self.log.offline is not None:
-            others = self.leadership.isr & set(live) - {self._broker_id}
             return frozenset(others) or None
+        if others and self.log.damaged.keys() - self._handed_over:
+            return frozenset(others)
         return self.leadership.desired_isr(
             high_watermark=self.high_watermark,
             log_end_offset=self.log.log_end_offset,
@@ -359,6 +368,17 @@ class Partition(CommittedLog):
             max_lag_ms=max_lag_ms,
             live=live,
         )
+
+    def serve_follower(self, broker_id: int, offset: int) -> None:
+        """Note that a follower is sent records; if it repeatedly cannot use them, have them checked."""
+        assert self.leadership is not None, "a follower's fetch is refused unless this broker leads"
+        if self.leadership.serve(broker_id, offset):
+            self.log.suspect(offset)
+
+    @property
+    def is_repaired_first(self) -> bool:
+        """Whether this follower fetches nothing and stays out of the ISR until its log is repaired."""
+        return bool(self.log.damaged) and not self.repair_failed and self._broker_id not in self.isr
 
     def diverges(self, offset: int, last_epoch: int) -> EpochEnd | None:
         """Return where a follower's log diverges from this one, to which it has to truncate, or None."""

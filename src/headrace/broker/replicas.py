@@ -12,6 +12,7 @@ from headrace.broker.isr_changes import IsrChanges
 from headrace.broker.meters import Meters
 from headrace.broker.partition import Partition, monotonic_ms
 from headrace.broker.peer import AskController, Peer
+from headrace.broker.repairs import Repairs
 from headrace.broker.seeding import Seedings
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.slices import STEP, Steps, in_slices
@@ -123,6 +124,13 @@ class Replicas:
             max_lag_ms=lambda: config().integer("replica.lag.time.max.ms"),
             live_brokers=lambda: image.brokers,
             ask_controller=ask_controller,
+        )
+        self.repairs = Repairs(
+            broker_id,
+            self.partitions,
+            live_brokers=lambda: image.brokers,
+            connect_to=connect_to,
+            consider=self.isr_changes.consider,
         )
         self.controller_epoch = 0  # the newest that a message of a controller had
         self._is_updated = False
@@ -490,6 +498,7 @@ class Replicas:
 
     def stop(self) -> None:
         self.isr_changes.stop()
+        self.repairs.stop()
         self._seedings.stop()
         self.fetchers.stop()
 

@@ -44,6 +44,7 @@ from headrace.broker.registration import Registration
 from headrace.broker.replicas import Replicas
 from headrace.broker.schema_view import SchemaView
 from headrace.broker.schemas import Schemas
+from headrace.broker.scrub import Scrub
 from headrace.broker.services import BrokerServices
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.slices import completed, in_slices
@@ -79,6 +80,7 @@ _PROGRESS_INTERVAL_S = 2.0
 _FINISHING_S = 2.0  # for changes to topics that are in progress when the broker stops
 
 _IDLE_INTERVAL_S = 5.0  # between two checks for idle connections
+_DAMAGE_INTERVAL_S = 1.0
 _CERTIFICATES_INTERVAL_S = 5.0  # between two checks for certificates and keys of tokens that have changed
 _PRODUCERS_INTERVAL_S = 5.0  # between two counts of the producers of all logs
 _QUIET_INTERVAL_S = 1.0  # between two checks for connections that give their receive buffers back
@@ -193,6 +195,7 @@ class Broker(BrokerServices):
                 (TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS),
             )
         }
+        self._scrub = Scrub(self.partitions, config=lambda: self.config)
         self._housekeeping = Housekeeping(
             config=lambda: self.config,
             partitions=self.partitions,
@@ -368,6 +371,8 @@ class Broker(BrokerServices):
                 self._delete_expired_tokens,
                 config.integer("delegation.token.expiry.check.interval.ms") / 1000,
             ),
+            Job(self.replicas.repairs.look, _DAMAGE_INTERVAL_S),
+            Job(self._scrub.run, config.integer("log.scrub.interval.ms") / 1000),
             Job(self._balance_leaders, config.integer("leader.imbalance.check.interval.seconds")),
             Job(self.groups.expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),
             Job(

@@ -11,6 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 UNKNOWN = -1
+UNUSABLE = 3
+"""A follower that fetches the same records so often probably finds them damaged."""
 
 
 @dataclass(slots=True)
@@ -22,6 +24,8 @@ class Follower:
     fetched_ms: int = 0
     end_when_fetched: int = 0  # the leader's log end offset at the follower's last fetch
     broker_epoch: int = UNKNOWN
+    served_offset: int = UNKNOWN  # of the records that it was last sent
+    served: int = 0  # how often in a row it was sent records from there
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,6 +120,13 @@ class Leader:
         follower.log_end_offset = offset
         follower.fetched_ms, follower.end_when_fetched = now_ms, log_end_offset
         follower.broker_epoch = broker_epoch
+
+    def serve(self, broker_id: int, offset: int) -> bool:
+        """Note that a follower is sent records; return whether it could obviously not use them before."""
+        follower = self.followers[broker_id]
+        follower.served = follower.served + 1 if offset == follower.served_offset else 1
+        follower.served_offset = offset
+        return follower.served == UNUSABLE  # once for each offset
 
     def desired_isr(
         self, *, high_watermark: int, log_end_offset: int, now_ms: int, max_lag_ms: int, live: Collection[int]

@@ -124,8 +124,11 @@ class Compacted:
 def plan_compaction(log: Log, *, first_dirty_offset: int, up_to_offset: int) -> Plan | None:
     """Return a plan for the log below `up_to_offset`, the last stable offset; None if nothing is dirty.
 
-    The active segment is never compacted, nor one with a record younger than `min.compaction.lag.ms`.
+    The active segment is never compacted, nor one with a record younger than `min.compaction.lag.ms`, nor a
+    log with a damaged segment: that is repaired first.
     """
+    if log.damaged:
+        return None
     now_ms = log.now_ms()
     config = log.config
     ends = [segment.base_offset for segment in log.segments[1:]]

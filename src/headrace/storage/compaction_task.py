@@ -10,7 +10,7 @@ from headrace.protocol.errors import KafkaError
 from headrace.storage.cleaner import Plan, Throttle, run_compaction
 from headrace.storage.compaction_filter import LastWrite
 from headrace.storage.config import LogConfig
-from headrace.storage.errors import StorageError
+from headrace.storage.errors import CorruptLog, StorageError
 from headrace.storage.segment import Segment
 from headrace.storage.txn_index import AbortedTxn
 
@@ -77,6 +77,7 @@ class Failed:
     """Nothing is left of the compaction; an operator reads why."""
 
     why: str
+    damage: tuple[Path, int, str] | None = None  # the arguments of CorruptLog
 
 
 def perform(task: Task, stop: Callable[[], bool]) -> Done | Failed:
@@ -90,6 +91,8 @@ def perform(task: Task, stop: Callable[[], bool]) -> Done | Failed:
         compacted = run_compaction(
             _plan(task, note), max_keys=task.max_keys, stop=stop, throttle=Throttle(task.bytes_per_second)
         )
+    except CorruptLog as error:
+        return Failed(str(error), (error.path, error.position, str(error.why)))
     except (OSError, StorageError, KafkaError) as error:
         return Failed(str(error))
     groups = tuple(tuple(source.base_offset for source in group.sources) for group in compacted.groups)

@@ -32,7 +32,7 @@ from headrace.storage.losses import Losses, read_losses
 from headrace.storage.new_log import new_log
 from headrace.storage.open_files import OpenFiles, SegmentFile
 from headrace.storage.producers import ProducerSpace
-from headrace.storage.recovery import open_log
+from headrace.storage.recovery import ReadAllowance, open_log
 from headrace.storage.seed import Seed, SeedPlan, open_seeded, plan_seed
 from headrace.storage.topics import check_topic_name, parse_directory
 
@@ -41,6 +41,9 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+_CLEAN = b'{"version":0,"brokerEpoch":-1}\n'  # Kafka and older versions write no end of line
+RUNNING = "headrace.running"  # a broker that keeps lists of segments has not closed the directory
+_READ_AT_START = 1024**3  # bytes, at most, of segments whose modification time has changed
 
 # Directories that are not opened as logs: partly deleted, or moved by Kafka to or from another disk.
 _NO_LOG = re.compile(r".+-\d+\.[0-9a-f]{32}(?P<suffix>-delete|-future|-stray)")
@@ -131,7 +134,11 @@ class LogDirectory:
             if no_log and no_log["suffix"] == _DELETE_SUFFIX:
                 shutil.rmtree(child)
         marker = self.path / CLEAN_SHUTDOWN
-        clean = marker.exists()
+        clean, running = marker.exists(), self.path / RUNNING
+        # Whoever else has used the directory since has not kept the lists of segments.
+        trusts_lists = (clean or running.exists()) and not was_closed_by_others(self.path)
+        running.touch()
+        allowance = ReadAllowance(_READ_AT_START)
         self.losses = read_losses(self.path, clean=clean)
         gone = {key for offsets in self._checkpoints for key in offsets} - {key for key, _ in found}
         self.losses.add(each for each in gone if any(offsets.get(each, 0) for offsets in self._checkpoints))
@@ -149,6 +156,8 @@ class LogDirectory:
                     recovery_point=self._recovery_points.get(partition, 0),
                     log_start_offset=self._start_offsets.get(partition, 0),
                     clean=clean,
+                    trusts_list=trusts_lists,
+                    allowance=allowance,
                     files=self.files,
                     on_loss=partial(self.losses.add, [partition]),
                 )
@@ -362,7 +371,8 @@ class LogDirectory:
                 closed = list(pool.map(_close, self.logs.values()))
             self.checkpoint()
             if all(closed) and not self.failed:
-                write_atomically(self.path / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
+                write_atomically(self.path / CLEAN_SHUTDOWN, _CLEAN)
+                (self.path / RUNNING).unlink(missing_ok=True)
         finally:
             self._lock.release()
 
@@ -382,6 +392,12 @@ class LogDirectory:
         for offsets in self._checkpoints:
             offsets.pop(partition, None)
         self._forgotten.add(partition)
+
+
+def was_closed_by_others(path: Path) -> bool:
+    """Return whether Kafka or an older version, which keep no lists of segments, has closed the directory."""
+    marker = path / CLEAN_SHUTDOWN
+    return marker.exists() and marker.read_bytes() != _CLEAN
 
 
 def _name_of_deleted(partition: TopicPartition) -> str:

@@ -11,6 +11,7 @@ TIME_INDEX = ".timeindex"
 TXN_INDEX = ".txnindex"
 SNAPSHOT = ".snapshot"
 CLEANED = ".cleaned"  # an unfinished compaction: removed when the log is opened
+REPAIRED = ".repaired"  # an unfinished copy of a damaged segment: removed when the log is opened
 SWAP = ".swap"  # a finished compaction: replaces the segments that it covers
 TEMPORARY = ".tmp"  # an incomplete file: removed when the log is opened
 DELETED = ".deleted"  # a deleted file that is still to be unlinked
@@ -22,6 +23,11 @@ SEGMENT_SUFFIXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX, LOG)
 def file_name(offset: int, suffix: str) -> str:
     """Return a name such as `00000000000000000042.log`: with twenty digits, names sort like offsets."""
     return f"{offset:020d}{suffix}"
+
+
+def base_offset_of(path: Path) -> int:
+    """Return the base offset of the segment that a file belongs to."""
+    return int(path.name[:20])
 
 
 def names_in(directory: Path) -> list[str]:

@@ -19,6 +19,7 @@ from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
 from headrace.storage.batches import Batch, read_batches, writable
 from headrace.storage.config import MAX_INT32
+from headrace.storage.damage import Damage
 from headrace.storage.errors import OffsetOutOfRange, RecordListTooLarge
 from headrace.storage.inspection import PreparedBatch, prepare
 from headrace.storage.log_reads import ReadableLog
@@ -219,7 +220,7 @@ class Log(ReadableLog):
             self.truncate_fully(offset)
             return
         try:
-            self._forget_positions()
+            self._forget(self.segments[self._segment_number(offset) :])
             while self.active.base_offset > offset:
                 self.segments.pop().delete(self.discard)
             position = self.active.position_of(offset)
@@ -241,7 +242,7 @@ class Log(ReadableLog):
         self._ensure_online()
         try:
             self._ensure_files()
-            self._forget_positions()
+            self._forget(self.segments)
             while self.segments:
                 self.segments.pop().delete(self.discard)
             self.segments.append(self._new_segment(offset))
@@ -280,8 +281,8 @@ class Log(ReadableLog):
             if count >= len(self.segments):
                 self._roll(self.log_end_offset)
                 count = len(self.segments) - 1
-            self._forget_positions()
             deleted = self.segments[:count]
+            self._forget(deleted)
             del self.segments[:count]
             self._note_change()
             for segment in deleted:
@@ -291,11 +292,20 @@ class Log(ReadableLog):
         except OSError as error:
             raise self._fail("delete segments of", error) from error
 
+    def note_damage(self, damage: Damage) -> None:
+        """Refuse reads of damaged records from now on; compactions and seeds under way become stale."""
+        base_offset = damage.base_offset
+        if base_offset == self.active.base_offset:
+            self.roll()
+        self._forget(())
+        after = self.segments[self._segment_number(base_offset) + 1]
+        self.damaged[base_offset] = damage._replace(end_offset=after.base_offset)
+
     def replace_segments(self, sources: Sequence[Segment], put_in_place: Callable[[], Segment]) -> None:
         """Replace the neighbouring segments `sources` by the segment that `put_in_place` returns."""
         self._ensure_online()
         try:
-            self._forget_positions()
+            self._forget(sources)
             start = self.segments.index(sources[0])
             del self.segments[start : start + len(sources)]  # before their files: a flush may be running
             self.segments.insert(start, put_in_place())

@@ -6,21 +6,29 @@
 import errno
 import logging
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from headrace.storage.config import NEVER, LogConfig
+from headrace.storage.damage import Damage
 from headrace.storage.errors import LogOffline
 from headrace.storage.files import DELETED, sync_directory
 from headrace.storage.open_files import OpenFiles
 from headrace.storage.replay import Derived
 from headrace.storage.segment import Segment
+from headrace.storage.segment_list import SegmentList
 
 _NO_DESCRIPTOR = {errno.EMFILE, errno.ENFILE}  # the process, or the machine, has too many open files
 
 logger = logging.getLogger(__name__)
+
+
+def is_harmless(error: OSError) -> bool:
+    """Return whether only a file descriptor was missing."""
+    return error.errno in _NO_DESCRIPTOR
 
 
 class LogFiles:
@@ -37,10 +45,15 @@ class LogFiles:
         log_start_offset: int,
         log_end_offset: int,
         recovery_point: int,
+        listed: SegmentList,
+        damaged: Iterable[Damage] = (),
         create_files: Callable[[], None] | None = None,
         files: OpenFiles | None = None,
     ) -> None:
         """`create_files` creates the directory and the files of a new log before its first append."""
+        self.listed = listed
+        self.damaged = {each.base_offset: each for each in damaged}  # closed segments, by base offset
+        self.suspects = set(self.damaged)  # base offsets of segments that are to be checked, in a thread
         self.files = files
         self.directory = directory
         self.config = config
@@ -148,6 +161,20 @@ class LogFiles:
         if cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, end)
             self._note_change()
+        self.list_segments()
+
+    def list_segments(self) -> None:
+        """List the closed segments that are durable, for the next start. May run in another thread."""
+        cuts, segments = self.cuts, tuple(self.segments)
+        durable = [
+            first.base_offset
+            for first, after in pairwise(segments)
+            if after.base_offset <= self.recovery_point
+        ]
+        try:
+            self.listed.add(durable, is_stale=lambda: self.cuts != cuts)
+        except OSError as error:
+            raise self._fail("list the segments of", error, harmless=True) from error
 
     def _sync_name(self) -> None:
         """Make the name of the log's directory durable, once."""
@@ -193,6 +220,7 @@ class LogFiles:
                 if self.recovery_point < self.log_end_offset:
                     self.flush()
                 self.producers.take_snapshot()
+                self.list_segments()
                 self.unlink_deleted()
             except OSError as error:
                 raise self._fail("close", error) from error
@@ -209,7 +237,8 @@ class LogFiles:
         A compaction in another thread finds its plan stale, and installs nothing.
         """
         self.offline = f"{self.directory} has been deleted"
-        self._forget_positions()
+        self._positions.clear()
+        self.cuts += 1
         self.release()
 
     def _ensure_online(self) -> None:
@@ -218,13 +247,19 @@ class LogFiles:
 
     def _fail(self, doing: str, error: OSError, *, harmless: bool = False) -> LogOffline:
         """Take the log offline, unless the call was `harmless` and only lacked a file descriptor."""
-        if harmless and error.errno in _NO_DESCRIPTOR:
+        if harmless and is_harmless(error):
             logger.warning("could not %s %s: %s", doing, self.directory, error)
             return LogOffline(f"could not {doing} {self.directory} now: {error}")
         self.offline = f"{self.directory} is offline: could not {doing} it: {error}"
         logger.error(self.offline)
         return LogOffline(self.offline)
 
-    def _forget_positions(self) -> None:
+    def _forget(self, segments: Iterable[Segment]) -> None:
+        """Take segments off the list that are about to be deleted, replaced or truncated."""
         self._positions.clear()
-        self.cuts += 1
+        self.cuts += 1  # before the list: a flush in another thread must not list them again
+        base_offsets = {segment.base_offset for segment in segments}
+        self.listed.remove(base_offsets)
+        for base_offset in base_offsets:
+            self.damaged.pop(base_offset, None)
+            self.suspects.discard(base_offset)

@@ -4,8 +4,10 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from headrace.protocol.compression import Buffer
-from headrace.storage.errors import LogOffline, OffsetOutOfRange
-from headrace.storage.log_files import LogFiles
+from headrace.storage.damage import first_damage
+from headrace.storage.errors import CorruptLog, LogOffline, OffsetOutOfRange
+from headrace.storage.files import base_offset_of
+from headrace.storage.log_files import LogFiles, is_harmless
 from headrace.storage.segment import Segment
 from headrace.storage.time_lookup import FoundOffset, TimestampSearch
 from headrace.storage.txn_index import AbortedTxn
@@ -33,10 +35,26 @@ class ReadableLog(LogFiles):
             raise OffsetOutOfRange(offset, start=self.log_start_offset, end=self.log_end_offset)
         if offset >= end:
             return b""
+        damage = first_damage(self.damaged, offset) if self.damaged else None
+        if damage is not None:
+            if damage.from_offset <= offset:
+                raise CorruptLog(damage.path, 0, damage.why)
+            end = min(end, damage.from_offset)
         try:
             return self._read(offset, end, max(0, max_bytes), at_least_one)
+        except CorruptLog as error:
+            self.suspects.add(base_offset_of(error.path))
+            raise
         except OSError as error:
-            raise self._fail("read", error, harmless=True) from error
+            segment = self.segments[self._segment_number(offset)]
+            if segment is self.active or is_harmless(error):
+                raise self._fail("read", error, harmless=True) from error
+            self.suspects.add(segment.base_offset)
+            raise CorruptLog(segment.path, 0, error) from error
+
+    def suspect(self, offset: int) -> None:
+        """Have the segment of `offset` checked: somebody could not use its records."""
+        self.suspects.add(self.segments[self._segment_number(offset)].base_offset)
 
     def _read(self, offset: int, end: int, max_bytes: int, at_least_one: bool) -> Buffer:
         segment, start = self._locate(offset)

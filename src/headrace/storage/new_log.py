@@ -16,6 +16,7 @@ from headrace.storage.open_files import OpenFiles
 from headrace.storage.producers import Producers
 from headrace.storage.replay import Derived
 from headrace.storage.segment import Segment
+from headrace.storage.segment_list import SegmentList
 
 
 def new_log(
@@ -44,6 +45,7 @@ def new_log(
         log_start_offset=0,
         log_end_offset=0,
         recovery_point=0,
+        listed=SegmentList(directory, has_file=False),
         create_files=create_files,
         files=files,
     )

@@ -8,11 +8,13 @@ batch, and all derived state is rebuilt.
 import logging
 import re
 from collections.abc import Callable, Collection
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
-from headrace.protocol.batch import BatchHeader
 from headrace.storage.batches import read_end_marker
 from headrace.storage.config import LogConfig
+from headrace.storage.damage import Damage, changed_since, ensure_offsets_fit
 from headrace.storage.epochs import FILE_NAME as EPOCHS_FILE
 from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.errors import CorruptLog
@@ -20,6 +22,7 @@ from headrace.storage.files import (
     CLEANED,
     DELETED,
     LOG,
+    REPAIRED,
     SEGMENT_SUFFIXES,
     SWAP,
     TEMPORARY,
@@ -31,14 +34,28 @@ from headrace.storage.open_files import OpenFiles
 from headrace.storage.producers import Producers, snapshots_in
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
+from headrace.storage.segment_list import FILE_NAME as SEGMENT_LIST
+from headrace.storage.segment_list import SegmentList
 from headrace.storage.swap import resume_swap
 
 _SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex)")
 
-_UNFINISHED = {DELETED, CLEANED, TEMPORARY, SWAP}
+_UNFINISHED = {DELETED, CLEANED, REPAIRED, TEMPORARY, SWAP}
 _NO_LIMIT = 2**63  # greater than every offset
 
 logger = logging.getLogger(__name__)
+
+
+class ReadAllowance:
+    """How many bytes of segments the start of a broker may read because their files were touched."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+
+    def take(self, size: int) -> bool:
+        """Return whether `size` bytes may be read."""
+        self._left -= size
+        return self._left >= 0
 
 
 def open_log(
@@ -49,14 +66,18 @@ def open_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     clean: bool = False,
+    trusts_list: bool = True,
+    allowance: ReadAllowance | None = None,
     files: OpenFiles | None = None,
     on_loss: Callable[[], None] = lambda: None,
 ) -> Log:
     """Open the log in `directory`; create it if there is none.
 
-    `clean` means that the log was closed by its last owner; then nothing is scanned. Raises CorruptLog if
-    data below `recovery_point` is damaged, and leaves every byte of the log unchanged. `on_loss` is called
-    before the log is truncated.
+    `clean` means that the log was closed by its last owner; then nothing is scanned. Closed segments are
+    compared with the list of them if `trusts_list`; the damaged ones are in `Log.damaged`, their files are
+    left unchanged, and an empty file takes the place of a missing one. Raises CorruptLog if the newest
+    segment is damaged below `recovery_point`, and leaves every byte of the log unchanged. `on_loss` is called
+    before the log is truncated, or used without its newest segments.
     """
     directory.mkdir(parents=True, exist_ok=True)
     names = names_in(directory)
@@ -67,8 +88,21 @@ def open_log(
         Segment.open(directory, base_offset, config, files=files)
         for base_offset in segment_base_offsets(names)
     ]
+    if not trusts_list:
+        (directory / SEGMENT_LIST).unlink(missing_ok=True)  # a later start would trust it
+    listed = SegmentList(directory, has_file=trusts_list and SEGMENT_LIST in names)
+    create = partial(Segment.create, directory, config=config, now_ms=now_ms(), files=files)
+    damaged: list[Damage] = []
+    lost_end = bool(listed.entries) and (not segments or max(listed.entries) >= segments[-1].base_offset)
+    if lost_end:
+        logger.error("%s: the newest segments are missing, and their records are lost here", directory)
+        on_loss()
+        end = segments[-1].base_offset if segments else 0
+        listed.remove([base_offset for base_offset in listed.entries if base_offset >= end])
+    if listed.entries:
+        damaged = _compare(segments, listed, log_start_offset, allowance or ReadAllowance(0), create)
     if not segments:
-        segments = [Segment.create(directory, log_start_offset, config, now_ms=now_ms(), files=files)]
+        segments = [create(log_start_offset)]
     for segment in segments[:-1]:
         segment.sealed = True
     log_start_offset = max(log_start_offset, segments[0].base_offset)
@@ -79,7 +113,17 @@ def open_log(
         end = _open_trusted(segments, derived, log_start_offset)
         recovery_point = end
     else:
-        end = _recover(segments, derived, log_start_offset, recovery_point, on_loss)
+        end = _recover(
+            segments,
+            derived,
+            log_start_offset,
+            recovery_point,
+            listed=listed,
+            damaged=damaged,
+            on_loss=on_loss,
+        )
+    for damage in damaged:
+        logger.error("%s", damage)
     return Log(
         directory,
         config,
@@ -89,8 +133,39 @@ def open_log(
         log_start_offset=min(log_start_offset, end),
         log_end_offset=end,
         recovery_point=min(recovery_point, end),
+        listed=listed,
+        damaged=damaged,
         files=files,
     )
+
+
+def _compare(
+    segments: list[Segment],
+    listed: SegmentList,
+    log_start_offset: int,
+    allowance: ReadAllowance,
+    create: Callable[[int], Segment],
+) -> list[Damage]:
+    """Return the damage of closed segments that are not as they were listed; `create` replaces missing ones.
+
+    Segments before the log start offset may be missing, because retention deletes them.
+    """
+    found = {segment.base_offset: segment for segment in segments}
+    base_offsets = sorted({*found, *listed.entries})
+    damaged = []
+    for base_offset, end_offset in pairwise(base_offsets):
+        entry, segment = listed.entries.get(base_offset), found.get(base_offset)
+        if entry is None or end_offset <= log_start_offset:
+            continue
+        if segment is None:
+            segment = create(base_offset)
+            segments.append(segment)
+            damaged.append(Damage(segment.path, base_offset, base_offset, end_offset, "the file is missing"))
+        else:
+            may_read = allowance.take(segment.size)
+            damaged += filter(None, [changed_since(segment, entry, end_offset, may_read=may_read)])
+    segments.sort(key=lambda each: each.base_offset)
+    return damaged
 
 
 def _open_trusted(segments: list[Segment], derived: Derived, start: int) -> int:
@@ -103,24 +178,45 @@ def _open_trusted(segments: list[Segment], derived: Derived, start: int) -> int:
 
 
 def _recover(
-    segments: list[Segment], derived: Derived, start: int, recovery_point: int, on_loss: Callable[[], None]
+    segments: list[Segment],
+    derived: Derived,
+    start: int,
+    recovery_point: int,
+    *,
+    listed: SegmentList,
+    damaged: list[Damage],
+    on_loss: Callable[[], None],
 ) -> int:
-    """Check the batches that had not been flushed; return the log end offset."""
+    """Check the batches that had not been flushed; return the log end offset.
+
+    The damage of closed segments that had been flushed is added to `damaged`.
+    """
     # A segment that ends at the recovery point has its records on disk, but perhaps not its indexes.
     flushed = max(0, sum(segment.base_offset < recovery_point for segment in segments) - 1)
     limits = [*(segment.base_offset for segment in segments[1:]), _NO_LIMIT]
     for number in range(flushed, len(segments)):
-        if not _recover_segment(segments[number], recovery_point, limits[number], on_loss):
-            _drop(segments, number + 1)
-            break
+        segment, limit = segments[number], limits[number]
+        # What is listed is durable, also if the checkpoint of the recovery point was not written any more.
+        durable_to = max(recovery_point, limit) if segment.base_offset in listed.entries else recovery_point
+        try:
+            if not _recover_segment(segment, durable_to, limit, on_loss):
+                _drop(segments, number + 1)
+                break
+        except CorruptLog as error:
+            if not segment.sealed:
+                raise
+            why = f"byte {error.position}: {error.why}"
+            damaged.append(Damage(segment.path, segment.base_offset, segment.base_offset, limit, why))
     end = segments[-1].resume()
     _restore_epochs(segments, derived.epochs, start, end)
     # The producer state of the first unflushed segment is restored, and all later batches are replayed: that
     # also rebuilds the segments' indexes of aborted transactions.
     derived.producers.restore(start=start, end=segments[flushed].base_offset)
     replay(derived, segments[:flushed])
+    sound = {segment.base_offset for segment in segments} - {each.base_offset for each in damaged}
     for segment in segments[flushed:]:
-        _rebuild_txn_index(segment, derived)
+        if segment.base_offset in sound:
+            _rebuild_txn_index(segment, derived)
     derived.producers.next_offset = end
     return end
 
@@ -132,7 +228,7 @@ def _recover_segment(segment: Segment, recovery_point: int, limit: int, on_loss:
     try:
         with segment.private_scanner() as scanner:
             for position, header in scanner.checked_headers():
-                _ensure_offsets_fit(segment, position, header, next_offset, limit)
+                ensure_offsets_fit(segment, position, header, next_offset, limit)
                 segment.index(position, header)
                 end, next_offset = position + header.size, header.next_offset
     except CorruptLog as damage:
@@ -146,17 +242,6 @@ def _recover_segment(segment: Segment, recovery_point: int, limit: int, on_loss:
     if segment.sealed:
         segment.seal()
     return True
-
-
-def _ensure_offsets_fit(
-    segment: Segment, position: int, header: BatchHeader, next_offset: int, limit: int
-) -> None:
-    """Check what no checksum covers: the batch's offsets have to follow those before it."""
-    first, last = header.base_offset, header.last_offset
-    if first < next_offset:
-        raise CorruptLog(segment.path, position, f"a batch at offset {first} cannot follow {next_offset - 1}")
-    if not first <= last < limit or not segment.offset_index.can_hold(last):
-        raise CorruptLog(segment.path, position, f"offsets {first} to {last} do not fit in front of {limit}")
 
 
 def _drop(segments: list[Segment], start: int) -> None:
@@ -201,7 +286,7 @@ def _is_interrupted(names: Collection[str]) -> bool:
 def _finish_interrupted_work(directory: Path, config: LogConfig) -> None:
     """Remove unfinished files, and finish interrupted renames."""
     for path in list(directory.iterdir()):
-        if path.suffix in {DELETED, CLEANED, TEMPORARY}:
+        if path.suffix in {DELETED, CLEANED, REPAIRED, TEMPORARY}:
             path.unlink()
     for path in sorted(directory.glob(f"*{LOG}{SWAP}")):
         resume_swap(directory, int(path.name.removesuffix(LOG + SWAP)), config)

@@ -32,6 +32,13 @@ def take_in(
     epochs, producers = derived
     if header.leader_epoch > epochs.latest:
         epochs.assign(header.leader_epoch, header.base_offset)
+    return take_in_producer(producers, header, marker, now_ms)
+
+
+def take_in_producer(
+    producers: Producers, header: BatchHeader, marker: EndMarker | None, now_ms: int | None = None
+) -> AbortedTxn | None:
+    """Update the producers for a batch; return the transaction that it aborted, if any."""
     aborted = None
     if header.has_producer:
         completed = producers.record(header, marker, now_ms)

@@ -23,12 +23,12 @@ from headrace.storage.open_files import OpenFiles
 from headrace.storage.segment import Segment, unlink
 
 
-def announce(directory: Path, base_offset: int) -> None:
-    """Rename a finished, synced `.cleaned` segment to `.swap`."""
+def announce(directory: Path, base_offset: int, written_as: str = CLEANED) -> None:
+    """Rename a finished, synced segment with the suffix `written_as` to `.swap`."""
     for suffix in SEGMENT_SUFFIXES:
-        cleaned = directory / file_name(base_offset, suffix + CLEANED)
-        if cleaned.exists():
-            cleaned.replace(directory / file_name(base_offset, suffix + SWAP))
+        written = directory / file_name(base_offset, suffix + written_as)
+        if written.exists():
+            written.replace(directory / file_name(base_offset, suffix + SWAP))
     sync_directory(directory)
 
 

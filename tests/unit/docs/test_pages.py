@@ -17,6 +17,7 @@ GENERATED = {"apis.md", "cli.md", "config.md"}
 PAGES = [DOCS.parent / "README.md", *sorted(page for page in DOCS.glob("*.md") if page.name not in GENERATED)]
 OF_CLIENTS = {
     "auto.offset.reset",
+    "check.crcs",
     "exactly.once.source.support",
     "group.protocol",
     "isolation.level",
@@ -25,7 +26,14 @@ OF_CLIENTS = {
     "transaction.timeout.ms",
     "transactional.id",
 }
-NO_SETTINGS = {"up.log", "partition.metadata", "server.properties", "offsets.csv", "bench.json"}
+NO_SETTINGS = {
+    "up.log",
+    "headrace.segments",
+    "partition.metadata",
+    "server.properties",
+    "offsets.csv",
+    "bench.json",
+}
 
 
 def written() -> Iterator[tuple[str, str]]:

@@ -93,7 +93,10 @@ def test_a_clean_stop_and_start_take_no_scan(
     directory = open_directory(config=config)
     fill(directory.create(ORDERS, TOPIC_ID, config), 500)
     directory.close()
-    flip_a_bit(path / "orders-0" / "00000000000000000000.log", 50_000)
+    damaged = path / "orders-0" / "00000000000000000000.log"
+    before = damaged.stat()
+    flip_a_bit(damaged, 50_000)
+    os.utime(damaged, ns=(before.st_atime_ns, before.st_mtime_ns))  # as when a disk fails
     read = 0
     pread = os.pread
 

@@ -13,7 +13,8 @@ Replicas:  a follower reads up to the log end offset, and its fetch offset is it
            CLUSTER_AUTHORIZATION_FAILED on other listeners than the inter-broker one. With one, a follower
            without CLUSTER_ACTION gets TOPIC_AUTHORIZATION_FAILED for every partition. A consumer may
            read from any replica in the ISR, and is sent to a replica in its rack according to
-           replica.selector.class.
+           replica.selector.class. A broker that repairs a damaged segment fetches it as a consumer, with
+           CLUSTER_ACTION on the inter-broker listener.
 Quotas:    a response that exceeds consumer_byte_rate or request_percentage is empty, with the throttle time.
            Followers are exempt.
 """
@@ -262,13 +263,22 @@ def _partition(entry: SessionPartition, context: Context, replica: _Replica | No
         _require_replication(context)
     name = context.broker.topic_name(entry.topic_id) if by_id else entry.topic
     if replica is None:
-        context.require(_READ, name)
+        _require_read(context, name)
     if not by_id:
         return context.broker.partition(name, entry.partition)
     try:
         return context.broker.partition(name, entry.partition)
     except UnknownTopicOrPartition as error:
         raise UnknownTopicId(str(error)) from error
+
+
+def _require_read(context: Context, name: str) -> None:
+    """Raise TOPIC_AUTHORIZATION_FAILED unless the client may read, or is a broker that repairs a replica."""
+    try:
+        context.require(_READ, name)
+    except AuthorizationFailed:
+        if not context.accepts_brokers or not context.may(_REPLICATE):
+            raise
 
 
 def _require_replication(context: Context) -> None:
@@ -451,6 +461,8 @@ def _read_to_log_end(
         broker_epoch=replica.broker_epoch,
         now_ms=monotonic_ms(),
     )
+    if fetched.data:
+        partition.serve_follower(replica.broker_id, entry.offset)
     return PartitionData(
         partition_index=entry.partition,
         high_watermark=partition.high_watermark,
