@@ -73,6 +73,27 @@ def test_a_cluster_that_nobody_named_need_not_be_there(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_a_closed_segment_that_is_gone_is_reported(tmp_path: Path) -> None:
+    with UpProcess(tmp_path) as up:
+        headrace = Command(up.bootstrap)
+        headrace.ok("topic", "create", "orders", "--config", "segment.bytes=2000")
+        for _ in range(6):
+            headrace.ok("produce", "orders", "x" * 900)
+        up.stop()
+    orders = up.data / "broker-1" / "orders-0"
+    assert headrace("log", "verify", str(orders)).status == 0
+    _, second, *_ = sorted(orders.glob("*.log"))
+    for path in orders.glob(f"{second.stem}.*"):
+        path.unlink()
+
+    verified = headrace("log", "verify", str(orders))
+    doctor = headrace("doctor", "--no-cluster", "--data", str(up.data), "--json")
+
+    assert verified.status == 1
+    assert f"{second}: the segment is missing" in verified.err
+    assert _states(_diagnosis(doctor), str(orders.parent))["damage"] == "problem"
+
+
 def test_a_stopped_directory_is_looked_through_and_left_as_it_is(tmp_path: Path) -> None:
     with UpProcess(tmp_path) as up:
         headrace = Command(up.bootstrap)

@@ -75,6 +75,7 @@ def last_writes(log: Log) -> dict[int, object]:
 def opened_again(log: Log, recovery_point: int) -> tuple[list[bytes], Log]:
     """The log after the crash; all that is derived from its batches is as a follower of them has it."""
     again = open_test_log(log.directory, CONFIG, recovery_point=recovery_point)
+    assert not again.damaged
     batches = read_all(again)
     copy = open_test_log(log.directory.with_name(f"{log.directory.name}-copy"), CONFIG)
     if batches:

@@ -34,3 +34,26 @@ def test_a_log_that_cannot_be_opened_keeps_no_other_from_being_served(tmp_path: 
             client.ask(DeleteTopicsRequest(topic_names=["damaged"], timeout_ms=5000), 5)
             create_topic(client, "damaged")
             assert produce(client, "damaged").base_offset == 0
+
+
+def test_a_missing_closed_segment_is_an_error_for_its_offsets_only(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        with RawClient(broker.bootstrap) as client:
+            create_topic(client, "orders", segment_bytes="2000")
+            for _ in range(9):  # three in each segment
+                produce(client, "orders", make_batch([b"x" * 500]))
+        broker.stop()
+        _, second, *_ = sorted((broker.log_dir / "orders-0").glob("*.log"))
+        offset = int(second.stem)
+        second.unlink()
+
+        broker.start()
+
+        with RawClient(broker.bootstrap) as client:
+            assert fetch(client, "orders", 0).error_code == 0
+            assert fetch(client, "orders", offset).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert fetch(client, "orders", offset + 2).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert fetch(client, "orders", offset + 3).error_code == 0
+            assert produce(client, "orders").base_offset == 9
+        broker.wait_for_log("no other replica is in sync: this broker leads on")
+        assert f"{second}: the offsets {offset} to {offset + 2} are damaged" in broker.log.read_text()

@@ -12,7 +12,7 @@ from typing import Final
 from headrace.client.doctor.data import BrokerDirectory, Damage
 from headrace.storage.directory import BROKERS, CLEAN_SHUTDOWN
 from headrace.storage.errors import StorageError
-from headrace.storage.files import CLEANED, DELETED, SWAP, TEMPORARY
+from headrace.storage.files import CLEANED, DELETED, REPAIRED, SWAP, TEMPORARY
 from headrace.storage.identity import LOCK_FILE, META_PROPERTIES, read_identity
 from headrace.storage.topics import parse_directory
 from headrace.storage.verify import verify
@@ -125,7 +125,7 @@ def _directories(path: Path) -> list[Path]:
 
 def _leftovers(path: Path) -> Iterator[str]:
     yield from (each.name for each in _directories(path) if _DOOMED.fullmatch(each.name))
-    for suffix in (CLEANED, SWAP, TEMPORARY, DELETED):
+    for suffix in (CLEANED, REPAIRED, SWAP, TEMPORARY, DELETED):
         yield from (str(each.relative_to(path)) for each in sorted(path.glob(f"*/*{suffix}")))
 
 

@@ -96,7 +96,7 @@ def changed_since(
     why, next_offset = "", segment.base_offset
     if segment.size != listed.size:
         why = other_size(segment.size, listed)
-    elif segment.path.stat().st_mtime_ns != listed.modified_ns:
+    elif segment.modified_ns != listed.modified_ns:
         try:
             for position, header in segment.headers(chunk=None if may_read else HEADER_SIZE):
                 ensure_offsets_fit(segment, position, header, next_offset, end_offset)

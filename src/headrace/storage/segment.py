@@ -85,6 +85,7 @@ class Segment:
         self.txn_index = TxnIndex(directory, file_name(base_offset, TXN_INDEX + suffix))
         self.size = 0
         self.created_ms = 0
+        self.modified_ns = 0  # when it was opened
         self.sealed = False  # a newer segment exists: this one is complete
         self._interval = config.index_interval_bytes
         self._unindexed = 0  # bytes since the batch that the last index entry points to
@@ -153,6 +154,7 @@ class Segment:
         status = segment.path.stat()
         segment.size = status.st_size
         segment.created_ms = int(status.st_mtime * 1000)
+        segment.modified_ns = status.st_mtime_ns
         return segment
 
     @property

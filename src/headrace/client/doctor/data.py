@@ -83,7 +83,8 @@ def _files(area: Area, directory: BrokerDirectory) -> Iterator[Finding]:
         yield area.problem(
             "damage",
             f"{some(each.path for each in broken)}: {broken[0].says}.",
-            "Move the partition's directory away before the broker starts: it copies from the leader.",
+            "Start the broker: it copies a damaged segment from another replica. Without one, restore the "
+            "file from a backup. Move the partition's directory away if the newest segment is damaged.",
         )
     if not directory.damages and directory.verified:
         left = directory.partitions - directory.verified
