@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from console.reading import Reader
 from console.seed import HOSTILE, commit, member
+from headrace.client.admin.admin import Admin
 from headrace.client.errors import NoSuchGroup
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.wire.brokers import Brokers
@@ -37,6 +38,19 @@ def test_every_group_is_listed_with_its_lag(reader: Reader, groups: GroupAdmin) 
     expect(row).to_contain_text(str(lag))
     reader.open("/ui/groups?sort=-lag")
     expect(page.locator("#groups tbody tr").first).to_contain_text("fraud")
+
+
+def test_a_lag_says_which_partitions_it_leaves_out(reader: Reader, bootstrap: str, scratch: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic("uncommitted", partitions=2)
+    with member(bootstrap, scratch, "uncommitted", client="reading"):
+        page = reader.open(f"/ui/groups/{scratch}")
+        lag = page.locator("#figures div", has=page.get_by_text("Lag", exact=True))
+        expect(lag).to_contain_text("without 2 partitions that have no committed offset")
+        page = reader.open(f"/ui/groups?q={scratch}")
+        expect(page.locator("#groups tbody td").last).to_have_text(re.compile(r"[0-9]\+$"))
+    page = reader.open("/ui/groups/billing")
+    expect(page.locator("#figures")).not_to_contain_text("without")
 
 
 def test_a_hostile_name_is_text_and_its_page_can_be_reached(reader: Reader) -> None:

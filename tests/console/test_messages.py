@@ -121,6 +121,46 @@ def test_messages_are_filtered_by_an_expression_and_downloaded(reader: Reader) -
     assert sorted(each["offset"] for each in found["messages"]) == [0, 1, 2]
 
 
+def test_what_is_not_text_and_has_headers_is_marked_in_the_list(reader: Reader, bootstrap: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic("marked")
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce("marked", b"\xff\xfe", key=b"\x00\xff", headers=[("a", b"1"), ("b", b"2")])
+    producer.produce("marked", b"text", key=b"k")
+    assert producer.flush(20) == 0
+    for query in ("", "?text=k", "?key=k"):  # as part of the page, and as a script adds it
+        page = reader.open(f"/ui/topics/marked{query}")
+        plain = page.locator("#messages details", has=page.locator(".value-line", has_text="text"))
+        expect(plain).to_have_count(1)
+        for mark in (".value-mark", ".key-mark", ".headers-mark"):
+            expect(plain.locator(mark)).to_be_hidden()
+    for query in ("?limit=20", "?filter=size(headers)%20==%202"):
+        page = reader.open(f"/ui/topics/marked{query}")
+        binary = page.locator("#messages details", has=page.locator(".value-line", has_text="//4="))
+        expect(binary.locator(".value-mark")).to_have_text("base64")
+        expect(binary.locator(".key-mark")).to_have_text("base64")
+        expect(binary.locator(".headers-mark")).to_have_text("2 headers")
+
+
+def test_a_search_shows_what_it_finds_and_how_far_it_is_while_it_runs(reader: Reader, bootstrap: str) -> None:
+    with Admin(bootstrap) as admin:
+        admin.create_topic("slow", partitions=1)
+    producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 200_000})
+    for number in range(100_000):
+        producer.produce("slow", b'{"n": %d}' % number)
+    assert producer.flush(60) == 0
+
+    page = reader.open("/ui/topics/slow?where=beginning&filter=value.n%20%3C%201")
+    expect(page.locator("#messages details")).to_have_count(1)
+    expect(page.locator("#told")).to_have_text(
+        re.compile(r"^1 message of [0-9,]+ looked at \(.+, [0-9.]+ s\)")
+    )
+    progress = page.locator("#progress")
+    assert 0 < progress.evaluate("(each) => each.value") <= 100_000
+    expect(progress).to_be_hidden()
+    assert offsets(page) == [0]
+
+
 def test_a_filter_that_is_no_expression_is_answered_with_a_sentence(reader: Reader) -> None:
     page = reader.open("/ui/topics/orders?filter=value.total%20%3E")
     expect(page.locator("p.problem")).to_contain_text("the filter is not valid: at 1:14: Syntax error")
@@ -259,7 +299,8 @@ def test_a_message_is_produced_by_its_schema_and_decoded_by_it(reader: Reader) -
     dialog = reader.dialog("Produce")
     dialog.get_by_role("textbox", name="Key").fill("by-schema")
     dialog.get_by_role("textbox", name="Value").fill('{"order": "o-1", "total": 12.5, "currency": "PLN"}')
-    dialog.get_by_role("combobox", name="Value is").select_option("by orders-value, version 2")
+    encoding = dialog.get_by_role("combobox", name="Value is").locator("option:checked")
+    expect(encoding).to_have_text("by orders-value, version 2")  # a topic with a schema is written by it
     dialog.get_by_role("button", name="Produce").click()
     expect(dialog.locator(".well")).to_contain_text("Written to partition")
     dialog.get_by_role("textbox", name="Value").fill('{"order": 1}')

@@ -37,6 +37,68 @@ def test_what_is_written_is_found_as_it_was(gateway: Asking) -> None:
     ]
 
 
+def test_a_search_is_followed_while_it_runs(gateway: Asking) -> None:
+    topic = gateway.topic(partitions=2)
+    gateway.write(topic, "tea", "coffee", "green tea")
+    at = f"/api/v1/topics/{topic}/messages"
+
+    events = list(gateway.events(f"{at}/stream?text=tea&last=10"))
+
+    answer = gateway.get(f"{at}?text=tea&last=10")
+    assert {each.kind for each in events} == {"progress", "message", "done"}
+    assert [each.data for each in events if each.kind == "message"] == answer.pop("messages")
+    assert events[-1].kind == "done"
+    for found in (events[-1].data, answer):
+        found["scanned"].pop("took_ms")
+    assert events[-1].data == answer
+    refused = list(gateway.events(f"{at}/stream?filter={quoted('value >')}"))[-1]
+    assert (refused.kind, refused.data["error_code"]) == ("error", 40002)
+
+
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+AVRO_ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "total", "type": DECIMAL}, {"name": "tip", "type": ["null", DECIMAL]}],
+}
+PROTOBUF_ORDER = """syntax = "proto3";
+message Order { int64 total = 1; map<string, uint64> parts = 2; repeated Order more = 3; }"""
+LONG = "9007199254740993"  # which is no double
+LONG_ORDER = {"total": "101", "parts": {"tea": "5"}, "more": [{"total": LONG, "parts": {}, "more": []}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "values", "expression"),
+    [
+        ("AVRO", json.dumps(DECIMAL), ["12.00", "7.00"], "value < 10"),
+        (
+            "AVRO",
+            json.dumps(AVRO_ORDER),
+            [{"total": "99.50", "tip": None}, {"total": "100.50", "tip": "7.00"}],
+            "value.total > 100 && value.tip == 7.0",
+        ),
+        (
+            "PROTOBUF",
+            PROTOBUF_ORDER,
+            [{"total": "99"}, LONG_ORDER],
+            f'value.total > 100 && value.parts["tea"] == 5 && value.more[0].total == {LONG}',
+        ),
+    ],
+)
+def test_a_filter_compares_numbers_that_are_shown_as_text(
+    gateway: Asking, kind: str, schema: str, values: list[object], expression: str
+) -> None:
+    topic = gateway.topic()
+    gateway.post(f"/subjects/{topic}-value/versions", {"schema": schema, "schemaType": kind})
+    for value in values:
+        gateway.post(f"/api/v1/topics/{topic}/messages", {"value": value, "encoding": "schema"})
+
+    answer = gateway.get(f"/api/v1/topics/{topic}/messages?filter={quoted(expression)}")
+
+    assert (answer["filter_error"], [each["offset"] for each in answer["messages"]]) == ("", [1])
+    assert answer["messages"][0]["value"] == values[1]  # which is shown as it was given
+
+
 PAYMENT = {
     "type": "record",
     "name": "Payment",

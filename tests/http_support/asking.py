@@ -103,6 +103,12 @@ class Asking:
             assert answer.headers["content-type"].startswith("text/event-stream")
             yield _events(answer)
 
+    def events(self, path: str) -> Iterator[Event]:
+        """The events of a stream that ends by itself."""
+        with requests.get(self._at(path), stream=True, timeout=TIMEOUT_S) as answer:
+            assert answer.status_code == requests.codes.ok, answer.text
+            yield from _events(answer)
+
     def _at(self, path: str) -> str:
         return path if path.startswith("http://") else self.url + path
 

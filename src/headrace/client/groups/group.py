@@ -96,6 +96,11 @@ class Group(Described):
         """The lag of the whole group, or None if it is not known."""
         return lag_of(self.partitions)
 
+    @property
+    def uncommitted(self) -> int:
+        """How many partitions have no committed offset, and so no part in the lag."""
+        return sum(each.committed is None for each in self.partitions)
+
 
 def summary(found: Described) -> GroupSummary:
     """Return the line about a group."""

@@ -89,11 +89,14 @@ class RecordFilter:
         text: str | None,
         by_schema: BySchema | None = None,
         match: Match | None = None,
+        numbers: BySchema | None = None,
     ) -> None:
+        """`numbers` decodes for the expression, as `by_schema` does, but with numbers to compare."""
         self._key = key
         self._text = None if text is None else text.casefold()
         self._by_schema = by_schema
         self._match = match
+        self._numbers = numbers or by_schema
         self.filter_error = ""
 
     def __call__(self, record: Record) -> bool:
@@ -118,8 +121,8 @@ class RecordFilter:
     def _variables(self, record: Record) -> dict[str, Any]:
         """Return a record as an expression sees it: JSON and what has a schema decoded, the rest as text."""
         return {
-            "key": decode(record.key, self._by_schema).value,
-            "value": decode(record.value, self._by_schema).value,
+            "key": decode(record.key, self._numbers).value,
+            "value": decode(record.value, self._numbers).value,
             "headers": {name: decode(data).value for name, data in record.headers[:MAX_HEADERS]},
             "partition": record.partition,
             "offset": record.offset,

@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Request
@@ -112,7 +113,7 @@ async def tail(
             Start(offset=offset) if offset is not None else Start(last=last),
             partitions=() if partition is None else [partition],
             positions=positions,
-            fits=RecordFilter(key, text, hub.schemas.show, match),
+            fits=RecordFilter(key, text, hub.schemas.show, match, partial(hub.schemas.show, numbers=True)),
         )
     except TooMany:
         raise Problem(42901, f"{MAX_TAILS} tails are open, the most at a time: close one") from None

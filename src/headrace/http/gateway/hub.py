@@ -127,6 +127,7 @@ class Hub:
                 return await to_thread.run_sync(work, cancelled, limiter=self._limits.searching)
             finally:
                 watching.cancel()
+                cancelled.set()  # if this call was cancelled, the thread still runs
                 self._limits.searches -= 1
         logger.debug("a search is cancelled: its client has disconnected")
         raise ClientDisconnect

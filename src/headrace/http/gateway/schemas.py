@@ -72,15 +72,15 @@ class SchemaCodec:
         except NoProcess as error:
             raise Problem(NO_PROCESS, str(error)) from None
 
-    def decode(self, data: bytes, *, tagged: bool = False) -> Any:
+    def decode(self, data: bytes, *, tagged: bool = False, numbers: bool = False) -> Any:
         """Return the value; raise BadValue if the bytes do not fit the schema, or TooCostly."""
         if self._codec.is_linear(data):
-            return self._codec.decode(data, tagged=tagged)
+            return self._codec.decode(data, tagged=tagged, numbers=numbers)
         digest = sha256(data).digest()
         if digest in self._costly:
             raise TooCostly("decoding this took too much CPU time or memory before")
         try:
-            return self._processes.decode(self._key, self._spec, data, tagged=tagged)
+            return self._processes.decode(self._key, self._spec, data, tagged=tagged, numbers=numbers)
         except TooCostly:
             with self._lock:
                 self._costly[digest] = None
@@ -106,14 +106,18 @@ class Schemas:
 
     # -- decoding ------------------------------------------------------------------------------
 
-    def show(self, data: bytes) -> Decoded | None:
-        """Return data decoded by the schema whose id is in it, or None if that is not possible."""
+    def show(self, data: bytes, *, numbers: bool = False) -> Decoded | None:
+        """Return data decoded by the schema whose id is in it, or None if that is not possible.
+
+        With `numbers`, decimals and long integers are numbers and not text.
+        """
         schema_id = schema_id_of(data)
         codec = None if schema_id is None else self._known(schema_id)
         if codec is None:
             return None
         try:
-            return Decoded(value=codec.decode(data[ID_BYTES:]), encoding=codec.format, schema_id=schema_id)
+            value = codec.decode(data[ID_BYTES:], numbers=numbers)
+            return Decoded(value=value, encoding=codec.format, schema_id=schema_id)
         except BadValue:
             return None
 

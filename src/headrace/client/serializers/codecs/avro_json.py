@@ -5,6 +5,7 @@ branch has the same JSON type; then it names its branch, as in Avro's JSON encod
 """
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from headrace.client.serializers.codecs.avro_leaves import (
@@ -24,8 +25,10 @@ _AS_THEY_ARE: Final = frozenset({bool, int, str})  # unless the type is a union
 class AvroJson:
     """Converts values of one schema that fastavro has parsed; it may raise what fastavro raises, too."""
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Any, *, numbers: bool = False) -> None:
+        """With `numbers`, `show` returns decimals as numbers, which `read` may not turn into equal values."""
         self._schema = schema
+        self._numbers = numbers
         self._named = named_types(schema)
         self._unions: dict[int, Union] = {}
 
@@ -47,13 +50,15 @@ class AvroJson:
             return {each["name"]: self._shown(value[each["name"]], each["type"]) for each in kind["fields"]}
         if isinstance(value, list):
             return [self._shown(each, kind["items"]) for each in value]
-        return show_leaf(value)
+        return float(value) if self._numbers and isinstance(value, Decimal) else show_leaf(value)
 
     def _shown_of_union(self, value: Any, union: Union) -> Any:
         if value is None:
             return None
         branch = union.branch_of(value)
         shown = self._shown(value[1] if isinstance(value, tuple) else value, branch.type)
+        if self._numbers and isinstance(value, Decimal):
+            return shown
         json_type = json_type_of(shown)
         same = union.count(json_type)
         is_not_finite = json_type != branch.json_type

@@ -66,8 +66,11 @@ class Codec(Protocol):
         """Return the full name of the Protobuf message; empty in the other formats."""
         ...
 
-    def decode(self, data: bytes, *, tagged: bool = False) -> Any:
-        """Return the value as JSON, or with `tagged` in the format's own JSON encoding; raise BadValue."""
+    def decode(self, data: bytes, *, tagged: bool = False, numbers: bool = False) -> Any:
+        """Return the value as JSON, or with `tagged` in the format's own JSON encoding; raise BadValue.
+
+        With `numbers`, decimals and long integers are numbers, to compare with, where JSON has text.
+        """
         ...
 
     def is_linear(self, data: bytes) -> bool:
@@ -95,7 +98,7 @@ class AvroCodec:
             self._schema = fastavro.parse_schema(json.loads(schema.formatted("resolved")))
         except (SchemaParseException, UnknownType) as error:
             raise BadValue(f"the schema cannot be used here: {error}") from None
-        self._json = AvroJson(self._schema)
+        self._json, self._numbers = AvroJson(self._schema), AvroJson(self._schema, numbers=True)
         self._cost = cost_of(schema.root)
 
     def is_linear(self, data: bytes) -> bool:
@@ -155,13 +158,13 @@ class AvroCodec:
         except _FASTAVRO_ERRORS:
             return False
 
-    def decode(self, data: bytes, *, tagged: bool = False) -> Any:
+    def decode(self, data: bytes, *, tagged: bool = False, numbers: bool = False) -> Any:
         stream = io.BytesIO(data)
         try:
             value = fastavro.schemaless_reader(stream, self._schema, None, return_named_type=not tagged)
             if stream.read(1):
                 raise BadValue("there are bytes after the value")
-            return self._tagged(value) if tagged else self._json.show(value)
+            return self._tagged(value) if tagged else (self._numbers if numbers else self._json).show(value)
         except _FASTAVRO_ERRORS as error:
             raise BadValue(f"this does not fit the Avro schema: {error}") from None
 
@@ -223,8 +226,8 @@ class JsonCodec:
         del data
         return ""
 
-    def decode(self, data: bytes, *, tagged: bool = False) -> Any:
-        del tagged  # there is no other encoding
+    def decode(self, data: bytes, *, tagged: bool = False, numbers: bool = False) -> Any:
+        del tagged, numbers  # there is no other encoding
         try:
             return read_json(data)
         except NotJson as error:

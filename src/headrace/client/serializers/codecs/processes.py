@@ -78,9 +78,14 @@ class CodecProcesses:
             encoded += part
         return encoded
 
-    def decode(self, key: bytes, spec: Spec, data: bytes, *, tagged: bool) -> Any:
+    def decode(
+        self, key: bytes, spec: Spec, data: bytes, *, tagged: bool = False, numbers: bool = False
+    ) -> Any:
         """Return the decoded value; raise BadValue if the bytes are invalid, or TooCostly."""
-        return self._do(Job(key, spec, "tagged" if tagged else "decode", [data], 0), 0)[0]
+        what: Literal["decode", "tagged", "numbers"] = (
+            "tagged" if tagged else "numbers" if numbers else "decode"
+        )
+        return self._do(Job(key, spec, what, [data], 0), 0)[0]
 
     def match(self, expression: str, messages: Sequence[Mapping[str, Any]]) -> Matched:
         """Return whether each message matches an expression; with no message, check the expression.

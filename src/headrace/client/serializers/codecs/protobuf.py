@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 from google.protobuf import json_format  # type: ignore[import-untyped]
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
@@ -12,6 +13,8 @@ from headrace.client.serializers.codecs.errors import BadValue
 from headrace.registry.formats.protobuf import ProtobufSchema
 from headrace.registry.schema_ids import NoSchemaId, read_message_path, write_message_path
 
+_LONGS = frozenset({FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64})
+_WRAPPED_LONGS = frozenset({"google.protobuf.Int64Value", "google.protobuf.UInt64Value"})
 _LINEAR = 200_000  # fields of a decoded message, unset ones included
 
 
@@ -54,17 +57,18 @@ class ProtobufCodec:
             raise BadValue(f"this does not fit the Protobuf schema: the field {missing[0]} is missing")
         return write_message_path(path) + bytes(message.SerializeToString())
 
-    def decode(self, data: bytes, *, tagged: bool = False) -> Any:
+    def decode(self, data: bytes, *, tagged: bool = False, numbers: bool = False) -> Any:
         del tagged  # there is no other encoding
         path, position = _message_path(data)
         try:
             message = self._class(path).FromString(data[position:])
-            return json_format.MessageToDict(
+            found = json_format.MessageToDict(
                 message,
                 always_print_fields_with_no_presence=True,
                 preserving_proto_field_name=True,
                 descriptor_pool=self._schema.pool,
             )
+            return _with_numbers(message.DESCRIPTOR, found) if numbers else found
         except (DecodeError, json_format.Error, ValueError, TypeError, RecursionError) as error:
             raise BadValue(f"this does not fit the Protobuf schema: {error}") from None
 
@@ -99,6 +103,31 @@ def _message_path(data: bytes) -> tuple[tuple[int, ...], int]:
         return read_message_path(data, 0)
     except NoSchemaId as error:
         raise BadValue(f"this {error}") from None
+
+
+def _with_numbers(kind: Any, value: Any) -> Any:
+    """Return a message's JSON with numbers of 64 bits as numbers, which Protobuf's JSON writes as text."""
+    if kind.full_name in _WRAPPED_LONGS:
+        return int(value)
+    if kind.full_name.startswith("google.protobuf.") or not isinstance(value, dict):
+        return value
+    found: dict[str, Any] = {}
+    for name, each in value.items():
+        field = kind.fields_by_name[name]
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            field = field.message_type.fields_by_name["value"]
+            found[name] = {key: _number(field, part) for key, part in each.items()}
+        else:
+            found[name] = (
+                [_number(field, part) for part in each] if isinstance(each, list) else _number(field, each)
+            )
+    return found
+
+
+def _number(field: Any, value: Any) -> Any:
+    if field.message_type is not None:
+        return _with_numbers(field.message_type, value)
+    return int(value) if field.cpp_type in _LONGS and isinstance(value, str) else value
 
 
 def _most_fields(schema: ProtobufSchema) -> int:

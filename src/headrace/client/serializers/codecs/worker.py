@@ -43,7 +43,7 @@ class Job(NamedTuple):
 
     key: bytes
     spec: Spec | str | None
-    what: Literal["encode", "encode plain", "decode", "tagged", "match"]
+    what: Literal["encode", "encode plain", "decode", "tagged", "numbers", "match"]
     items: list[bytes]
     max_bytes: int  # of all encoded items together
 
@@ -99,7 +99,11 @@ class Worker:
                     done.append(encode(marshal.loads(item)))  # noqa: S302  from our own process
                     left -= len(done[-1])
                 else:
-                    done.append(_within(codec.decode(item, tagged=job.what == "tagged")))
+                    done.append(
+                        _within(
+                            codec.decode(item, tagged=job.what == "tagged", numbers=job.what == "numbers")
+                        )
+                    )
                 if left < 0:
                     return Result("too large", [])
         except InvalidSchema as error:

@@ -36,6 +36,14 @@ function exactly(text) {
   return value;
 }
 
+// The key as text, or by its schema; a key of a string schema need not be quoted.
+function writtenKey(text) {
+  if (text === "") return { key: null };
+  if (!schemas.key) return { key: text, key_encoding: "text" };
+  const isString = ['"string"', '{"type":"string"}'].includes(schemas.key.schema.replace(/\s/g, ""));
+  return { key: isString ? text : exactly(text), key_encoding: "schema" };
+}
+
 // Without a schema the text is written as it was typed, to the last digit.
 function written({ value, encoding, tombstone }) {
   if (tombstone.checked) return { value: null };
@@ -47,8 +55,7 @@ function written({ value, encoding, tombstone }) {
 async function send(fields) {
   const { key, partition } = fields;
   const answer = await ask("POST", produce.dataset.produce, {
-    key: key.value === "" ? null : key.value,
-    key_encoding: "text",
+    ...writtenKey(key.value),
     ...written(fields),
     headers: headers(fields.headers.value),
     ...(partition.value !== "" && { partition: Number(partition.value) }),
@@ -56,17 +63,27 @@ async function send(fields) {
   return answer.messages[0];
 }
 
+// A topic with a schema is written by it, unless somebody chooses something else.
+let schemas = {};
 produce.closest("dialog").addEventListener("opened", async () => {
   const option = produce.querySelector("option[value=schema]");
-  const subject = `${produce.dataset.topic}-value`;
-  option.disabled = true;
-  try {
-    const subjects = await ask("GET", `/subjects?subjectPrefix=${encodeURIComponent(subject)}`);
-    if (!subjects.includes(subject)) return;
-    const schema = await ask("GET", `/subjects/${encodeURIComponent(subject)}/versions/latest`);
-    option.textContent = `by ${subject}, version ${schema.version}`;
-    option.disabled = false;
-  } catch { /* then there is no registry to write by */ }
+  const button = produce.querySelector("button[type=submit]");
+  button.disabled = true;
+  schemas = {};
+  for (const part of ["value", "key"]) {
+    const subject = `${produce.dataset.topic}-${part}`;
+    try {
+      const subjects = await ask("GET", `/subjects?subjectPrefix=${encodeURIComponent(subject)}`);
+      if (subjects.includes(subject)) schemas[part] = await ask("GET", `/subjects/${encodeURIComponent(subject)}/versions/latest`);
+    } catch { /* then there is no registry to write by */ }
+  }
+  const { value, key } = schemas;
+  if (value && option.disabled) produce.elements.encoding.value = "schema";
+  option.disabled = !value;
+  if (value) option.textContent = `by ${value.subject}, version ${value.version}`;
+  else if (produce.elements.encoding.value === "schema") produce.elements.encoding.value = "text";
+  produce.querySelector(".key-schema").textContent = key ? `by ${key.subject}, version ${key.version}` : "";
+  button.disabled = false;
 });
 
 produce.addEventListener("submit", async (event) => {

@@ -35,6 +35,7 @@ class GroupRow:
     members: int
     topics: tuple[str, ...] = ()
     lag: int | None = None
+    uncommitted: int = 0  # partitions that the lag leaves out
 
 
 _LIST_COLUMNS = {
@@ -82,6 +83,7 @@ def _rows(reach: Reach, names: list[str]) -> list[GroupRow]:
             members=len(each.members),
             topics=tuple(sorted({at.topic for at in each.partitions})),
             lag=each.known_lag,
+            uncommitted=each.uncommitted,
         )
         for each in _existing(reach, names)
     ]

@@ -41,16 +41,22 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.get("/ui/topics/{name}")
 async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubDep) -> Response:
-    """An error of the search is shown above the list, not instead of the page."""
+    """An error of the search is shown above the list, not instead of the page.
+
+    A script runs a search with a filter, and shows its progress; without scripts it is part of the page.
+    """
     topic = await to_thread.run_sync(topics.topic, name, reach)
     found: Scan[bytes] | None = None
     rows: list[dict[str, Any]] = []
-    form, problem = SearchForm(), ""
+    form, problem, stream = SearchForm(), "", ""
     search: Search | None = None
     try:
         form = search_form.read(request.query_params)
         search = _search(form)
-        found, rows = await hub.search(request, partial(_found, search, hub, topic.name))
+        if form.filters and "plain" not in request.query_params:
+            stream = _address(topic, form, "messages/stream", scan=SCANNED, max_value_bytes=VALUE_BYTES)
+        else:
+            found, rows = await hub.search(request, partial(_found, search, hub, topic.name))
     except NoSuchTopic:
         raise
     except ClientError as error:
@@ -65,6 +71,8 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
         rows=rows,
         found=found,
         problem=problem,
+        stream=stream,
+        plain=f"{path_of(request)}?{urlencode({**request.query_params, 'plain': '1'})}",
         search=search,
         limits=LIMITS,
         scanned=SCANNED,

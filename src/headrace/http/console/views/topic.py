@@ -78,6 +78,7 @@ def groups(request: Request, name: TopicName, reach: ReachDep) -> Response:
             state=each.state,
             members=len(each.members),
             lag=lag_of(at for at in each.partitions if at.topic == name),
+            uncommitted=sum(at.topic == name and at.committed is None for at in each.partitions),
         )
         for each in every
         if any(at.topic == name for at in each.partitions)
