@@ -27,6 +27,7 @@ function rates({ interval_s: interval, points }, pick) {
   const all = (point, figure) => {
     if (!point.complete) return null;  // a broker did not answer: the sum is not known
     const known = of === "topic" ? [point.topic] : Object.values(point.brokers);
+    if (known.some((each) => each[figure] === null)) return null;  // the bytes of Apache Kafka
     return known.reduce((sum, each) => sum + each[figure], 0);
   };
   if (of !== "brokers") {
