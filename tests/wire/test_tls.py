@@ -3,6 +3,7 @@
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,8 @@ from headrace.client.admin.admin import Admin
 from headrace.client.errors import ClientError
 from support.certificates import Authority
 from wire.certificate_files import Files
-from wire.requests import fresh_name
+from wire.raw import frame_of
+from wire.requests import ASK_VERSIONS, fetch_request, fresh_name
 from wire.secured import ALICE, LOGIN, SecuredCluster, secured_cluster
 
 TIMEOUT_S: Final = 30
@@ -105,6 +107,43 @@ def test_brokers_require_certificates_of_each_other(cluster: SecuredCluster, fil
     inside = cluster.brokers[0].address.split(",")[0]
     with pytest.raises(ClientError, match=r"wants a certificate of ours|closed the connection"):
         Admin(inside, files.client()).list_topics()
+
+
+def test_a_client_that_ends_tls_gets_what_is_ready_and_nothing_is_logged(
+    cluster: SecuredCluster, files: Files
+) -> None:
+    """The requests and the close_notify arrive together, while a Fetch waits for records that never come."""
+    topic = fresh_name("ended")
+    with Admin(cluster.bootstrap, files.client()) as admin:
+        admin.create_topic(topic, partitions=1, replicas=1)
+    requests = frame_of(ASK_VERSIONS, 0) + frame_of(fetch_request(topic, max_wait_ms=60_000), 12)
+
+    for address in cluster.bootstrap.split(","):  # one of them is the leader
+        answer = ask_and_end_tls(address, client_context(files), requests)
+        assert answer[8:10] == bytes(2)  # after the size and the correlation id: no error
+
+    assert "eof_received" not in "".join(each.log.read_text() for each in cluster.brokers)
+
+
+def ask_and_end_tls(address: str, context: ssl.SSLContext, requests: bytes) -> bytes:
+    host, _, port = address.rpartition(":")
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname=host)
+    with socket.create_connection((host, int(port)), TIMEOUT_S) as plain:
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                plain.sendall(outgoing.read())
+                incoming.write(plain.recv(65536))
+        tls.write(requests)
+        with suppress(ssl.SSLWantReadError):
+            tls.unwrap()  # the close_notify
+        plain.sendall(outgoing.read())
+        while received := plain.recv(65536):
+            incoming.write(received)
+    return tls.read(65536)
 
 
 def test_old_versions_of_tls_are_refused(cluster: SecuredCluster, files: Files) -> None:

@@ -228,7 +228,15 @@ class Connection(asyncio.BufferedProtocol):
         self._fair_queue.charge(self, perf_counter() - began)
 
     def eof_received(self) -> bool:
-        """Send the responses that are ready soon, and close."""
+        """Send the responses that are ready soon, and close.
+
+        Over TLS only those that are ready now: the event loop ends the connection when this returns, because
+        a close_notify ends both directions before TLS 1.3. Kafka does so as well.
+        """
+        if self.listener.security_protocol.uses_tls:
+            self._put_out_ready()
+            self._send_out()
+            return False
         if not self._slots and not self._backlog:
             return False
         self._half_closed = True
