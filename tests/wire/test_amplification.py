@@ -14,10 +14,13 @@ from amplification.broker import MeasuredBroker
 from amplification.limits import HOLD_S, excesses
 from amplification.shapes import Filling, Shape, World, build, sample
 from amplification.world import SETTINGS, make_world
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.delete_groups import DeleteGroupsRequest
 from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.leave_group import LeaveGroupRequest, MemberIdentity
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from wire.raw import RawClient, frame_of
@@ -64,6 +67,19 @@ def test_names_of_groups_that_do_not_exist(broker: MeasuredBroker) -> None:
 
     assert excesses(ApiKey.DELETE_GROUPS, cost) == []
     assert broker.peak_rss_bytes - before < 100 * MEBIBYTE
+
+
+def test_members_that_do_not_exist_leave_a_few_at_a_time(broker: MeasuredBroker) -> None:
+    request = LeaveGroupRequest(
+        group_id="group", members=[MemberIdentity(member_id=f"{number:x}") for number in range(2_000)]
+    )
+    with RawClient(broker.bootstrap) as client:
+        client.ask(FindCoordinatorRequest(key="group"), version=1)
+        answer = client.ask(request, 4)
+
+    assert answer.error_code == 0
+    assert [each.member_id for each in answer.members] == [each.member_id for each in request.members]
+    assert {each.error_code for each in answer.members} == {ErrorCode.UNKNOWN_MEMBER_ID}
 
 
 def fetch_of(partitions: int, *, session_epoch: int) -> FetchRequest:

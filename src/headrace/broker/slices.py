@@ -57,12 +57,16 @@ class Sliced(Generic[T]):
 
 
 def each(function: Callable[[S], T], items: Iterable[S]) -> Steps[list[T]]:
-    """Return `function(item)` for all items, yielding every STEP items."""
+    """Return `function(item)` for all items, yielding first and after every STEP items.
+
+    It also yields if there are no items: a request may have very many empty lists.
+    """
+    yield
     results = []
-    for number, item in enumerate(items):
+    for number, item in enumerate(items, start=1):
+        results.append(function(item))
         if not number % STEP:
             yield
-        results.append(function(item))
     return results
 
 

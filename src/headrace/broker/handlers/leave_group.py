@@ -5,11 +5,13 @@ Behaviour: removes members immediately, and the others rebalance. A static membe
 Versions:  v3 several members, static ones among them; v4 flexible; v5 reasons.
 """
 
+import asyncio
 from collections.abc import Awaitable, Sequence
 
 from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_group
+from headrace.broker.slices import completed
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.group.classic_protocol import Leaving
 from headrace.group.errors import GroupError
@@ -18,12 +20,15 @@ from headrace.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupRe
 from headrace.security.authorization import Operation
 
 _SEVERAL_MEMBERS = 3
+_TOGETHER = 500  # members that leave at a time: a request may name very many that do not exist
 
 
 @handles(ApiKey.LEAVE_GROUP, range(6), requires=on_group(Operation.READ))
 def leave_group(
     request: LeaveGroupRequest, context: Context
 ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+    if len(request.members) > _TOGETHER:
+        return _leave_in_parts(request, context)
     leaving = [Leaving(request.member_id, None)]
     if context.version >= _SEVERAL_MEMBERS:
         leaving = [Leaving(each.member_id, each.group_instance_id) for each in request.members]
@@ -34,6 +39,20 @@ def leave_group(
     except FAILURES as error:
         return _refused(error)
     return respond(reply, lambda results: _left(leaving, results, context.version), _refused)
+
+
+async def _leave_in_parts(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse:
+    members: list[MemberResponse] = []
+    for start in range(0, len(request.members), _TOGETHER):
+        part = LeaveGroupRequest(
+            group_id=request.group_id, members=request.members[start : start + _TOGETHER]
+        )
+        answer = await completed(leave_group(part, context))
+        if answer.error_code:
+            return LeaveGroupResponse(error_code=answer.error_code)
+        members += answer.members
+        await asyncio.sleep(0)
+    return LeaveGroupResponse(members=members)
 
 
 def _left(

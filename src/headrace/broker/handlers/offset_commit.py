@@ -80,6 +80,7 @@ def offset_commit(
                 failed.update(dict.fromkeys(part, error.code))
         answers = []
         for topic, name, codes in topics:
+            yield
             if topic.partitions:
                 answers.append((yield from _answer(topic, name, codes, group_error, failed)))
         return OffsetCommitResponse(topics=answers)
@@ -154,6 +155,7 @@ def _committable(topics: list[_CheckedTopic], retention_ms: int, now_ms: int) ->
     expires_ms = -1 if retention_ms == -1 else min(now_ms + retention_ms, _NEVER_MS)
     offsets: _Offsets = {}
     for topic, name, codes in topics:
+        yield
         for number, (partition, code) in enumerate(zip(topic.partitions, codes, strict=True)):
             if not number % STEP:
                 yield

@@ -79,7 +79,6 @@ def _results(
                 partition_index=index, error_code=refused.get((sent_as, index), group_error)
             )
 
-        yield
         partitions = yield from each(result, topic.partitions)
         topics.append(
             TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
@@ -100,6 +99,7 @@ async def _checked(request: TxnOffsetCommitRequest, context: Context) -> tuple[_
     refused: _Codes = {}
     turns, now_ms = Turns(), context.broker.now_ms()
     for topic in request.topics:
+        await turns.next()
         name = image.topic_names.get(topic.topic_id) if context.version >= _BY_ID else topic.name
         denied = ErrorCode.NONE
         known: Container[int] = ()
