@@ -43,7 +43,7 @@ test: install  ## every subject, three suites at a time: about fifteen minutes
 	@echo "$(words $(SUITES)) suites, $(JOBS) at a time; each prints its output when it is done (JOBS=1: as it runs)"
 	+$(SIDE_BY_SIDE) MARKED="not long and not extended" $(SUITES)
 
-test-extended: install  ## what `make test` leaves out, and CI runs: other people's programs, more of Spark, README.md block by block
+test-extended: install  ## what `make test` leaves out, and CI runs: other people's programs, more of Spark, all pages block by block
 	+$(SIDE_BY_SIDE) $(EXTENDED)
 
 test-long: install simulate transactions-long  ## what `make test` leaves out: tests marked `long`, longer searches, 2,000 simulated clusters
@@ -95,10 +95,10 @@ console: install  ## the web console in a real Chromium (which is installed if i
 cli: install  ## every command, as a process of its own, against a real broker
 	$(PYTEST) -n 4 --dist worksteal tests/cli
 
-pages: install  ## README.md and docs/start.md, block by block, as a test
-	$(PYTEST) -n 2 tests/pages
+pages: install  ## README.md and every page of docs/, block by block, as a test
+	$(PYTEST) -n 2 --dist worksteal tests/pages
 
-docs-run: install  ## README.md and docs/start.md, block by block, as a reader would run them (ARGS=--spark: with Spark)
+docs-run: install  ## the same, as a reader would run them (ARGS=--spark: with Spark; ARGS=docs/start.md: one page)
 	PYTHONPATH=tests $(BIN)/python -m pages $(ARGS)
 
 coordination: install  ## the embedded coordinator and Apache ZooKeeper, through kazoo: one suite for both

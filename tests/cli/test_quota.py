@@ -39,6 +39,7 @@ def test_quotas_are_set_listed_and_removed(headrace: Command, user: str) -> None
     }
     headrace.ok("quota", "remove", "--yes", "--user", user, "--client-id-default")
     assert headrace.ok("quota", "list", "--user", user, "--json").json == []
+    assert headrace.ok("quota", "list", "--user", user).text == "there are no quotas\n"
     assert "removed nothing" in headrace.ok("quota", "remove", "--yes", "--user", user).text
 
 

@@ -10,12 +10,16 @@ from pages.markdown import Block, blocks
 from pages.reader import BlockFailed, Reader
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/start.md")
+GENERATED = {"apis.md", "cli.md", "config.md"}
+PAGES = (
+    "README.md",
+    *sorted(f"docs/{each.name}" for each in (ROOT / "docs").glob("*.md") if each.name not in GENERATED),
+)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="pages", description=__doc__)
-    parser.add_argument("pages", nargs="*", default=PAGES, help="by default README.md and docs/start.md")
+    parser.add_argument("pages", nargs="*", default=PAGES, help="by default README.md and all of docs/")
     parser.add_argument("--spark", action="store_true", help="run the blocks that need Spark, too")
     args = parser.parse_args()
     played = {page: play(page, spark=args.spark) for page in args.pages}

@@ -42,12 +42,34 @@ reboot
 ```
 
 <!-- before: headrace up -->
+<!-- read: one.example.com as 127.0.0.1 -->
 <!-- prints in any order:
 a
 b
 -->
 ```sh
 echo b; echo a
+```
+
+1. A point of a list, with
+
+    a paragraph, and code:
+
+    <!-- not run: because -->
+
+        kill 1
+
+2. and an output:
+
+    <!-- numbers differ -->
+    ```text
+    $ echo five
+    five
+    ```
+
+<!-- file: five.py -->
+```python
+five = 5
 ```
 """
 
@@ -60,7 +82,10 @@ def test_blocks_have_places_texts_and_outputs() -> None:
         ("page.md:17 (First)", "sh", "echo three\n"),
         ("page.md:21 (First)", "python", 'print("four")\n'),
         ("page.md:35 (Second)", "sh", "reboot\n"),
-        ("page.md:44 (Second)", "sh", "echo b; echo a\n"),
+        ("page.md:45 (Second)", "sh", "echo b; echo a\n"),
+        ("page.md:54 (Second)", "sh", "kill 1\n"),
+        ("page.md:60 (Second)", "console", "$ echo five\nfive\n"),
+        ("page.md:66 (Second)", "python", "five = 5\n"),
     ]
     assert [(each.prints, each.in_order) for each in found] == [
         (None, True),
@@ -68,11 +93,17 @@ def test_blocks_have_places_texts_and_outputs() -> None:
         ("four\n", True),
         (None, True),
         ("a\nb", False),
+        (None, True),
+        (None, True),
+        (None, True),
     ]
-    assert [(each.not_run, each.needs_spark, each.before) for each in found[3:]] == [
+    assert [(each.not_run, each.needs_spark, each.before) for each in found[3:6]] == [
         ("it needs three machines", True, ""),
         ("", False, "headrace up"),
+        ("because", False, ""),
     ]
+    assert found[4].read == (("one.example.com", "127.0.0.1"),)
+    assert [(each.numbers_differ, each.file) for each in found[6:]] == [(True, ""), (False, "five.py")]
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,8 @@ def consume(
             partitions=indexes,
             stop_at_end=exit_at_end or end is not None,
         )
+        if where == END and not exit_at_end and sys.stderr.isatty():
+            click.echo("new records appear here; --from beginning prints all, Ctrl-C ends", err=True)
         _alone(reader, show, max_messages)
         return
     if indexes or where not in {BEGINNING, END} or end is not None:

@@ -105,7 +105,7 @@ def main() -> NoReturn:
     except Exception as error:
         if not isinstance(error, known_errors()):
             raise
-        _fail(session, _sentence(error, session), 1)
+        _fail(session, sentence(error, session), 1)
 
 
 def _open_closed_streams() -> None:
@@ -132,7 +132,7 @@ def known_errors() -> tuple[type[Exception], ...]:
     return (ClientError, CommandFailed, InvalidCertificate, KafkaError, OSError, SparkError, *of_servers)
 
 
-def _sentence(error: Exception, session: Session) -> str:
+def sentence(error: Exception, session: Session) -> str:
     """Return the message of `error`; an OSError without its number, a missing topic with similar names."""
     from headrace.client.errors import NoSuchTopic  # noqa: PLC0415
 

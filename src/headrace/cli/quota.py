@@ -47,7 +47,7 @@ def list_(session: Session, **names: Any) -> None:
     single client ids are listed, too.
     """
     found = _admin(session).list_quotas(_entity(names))
-    session.show(found, lambda: draw_quotas(found))
+    session.show(found, (lambda: draw_quotas(found)) if found else "there are no quotas")
 
 
 @quota.command("set", epilog=_KEYS_HELP)

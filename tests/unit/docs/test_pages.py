@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,7 +40,7 @@ NO_SETTINGS = {
 def written() -> Iterator[tuple[str, str]]:
     """Each command, with its page: in lines of code, and in the middle of sentences."""
     for page in PAGES:
-        text = re.sub("<!--.*?-->", "", page.read_text("utf-8"), flags=re.DOTALL)
+        text = re.sub(r"<!--.*?-->|\\\n *", "", page.read_text("utf-8"), flags=re.DOTALL)
         blocks = "\n".join(re.findall(r"^```(?:sh|)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE))
         lines = re.findall(r"^ {4,}.*$", text, re.MULTILINE) + blocks.splitlines()
         for line in [*lines, *re.findall(r"(?<!`)`(headrace [^`]*)`(?!`)", text)]:
@@ -85,6 +86,18 @@ def test_settings_that_are_said_to_have_no_effect_have_none() -> None:
     assert len(named) > 5
     for name in named:
         assert "No effect" in BROKER_SETTINGS.by_name[name].doc, name
+
+
+@pytest.mark.parametrize("extra", ["none", "security", "http"])
+def test_the_page_about_security_names_what_is_installed(extra: str) -> None:
+    (row,) = re.findall(
+        rf"^\| `?{extra}`?: .*? \| (.*) \|$", (DOCS / "security.md").read_text("utf-8"), re.MULTILINE
+    )
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = project["dependencies"] if extra == "none" else project["optional-dependencies"][extra]
+    names = {re.split(r"[\[>=;]", each)[0] for each in needed if not each.startswith("headrace[")}
+
+    assert set(re.findall("`([a-z0-9-]+)`", row)) - {"security"} == names
 
 
 @pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
