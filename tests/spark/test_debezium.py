@@ -25,6 +25,7 @@ from spark.change_events import (
     history_of_source,
     json_value,
 )
+from spark.plant import Plant
 from spark.registry_plant import RegistryPlant
 from wire.confluent import make_topic, read, send
 
@@ -104,6 +105,7 @@ def test_events_in_json_become_rows_and_what_is_no_event_says_why(spark: SparkSe
         json.dumps(envelope(delete) | {"before": None}).encode(),
         json.dumps(envelope(insert) | {"op": "t"}).encode(),
         json.dumps(envelope(insert) | {"op": "x"}).encode(),
+        json.dumps(envelope(insert) | {"source": {"scn": "10", "commit_scn": "1x"}}).encode(),
         json.dumps(envelope(insert) | {"after": {"id": "one"}}).encode(),
     ]
     rows = spark.createDataFrame(list(enumerate(values)), "n int, value binary").coalesce(1)
@@ -129,8 +131,9 @@ def test_events_in_json_become_rows_and_what_is_no_event_says_why(spark: SparkSe
         "it is not a change event: it has no op",
         "it is a change event with op c, and has no after",
         "it is a change event with op d, and has no before",
-        "the table was truncated (op t), and no rows say which",
+        "the table was truncated (op t): the event names no rows, and the sinks keep theirs",
         "it has an unknown op: x",
+        "its source.commit_scn is not a number",
     ]
     assert last[-2] == f"it is JSON, but not a change event of {ROW.schema}"
 
@@ -170,6 +173,62 @@ def test_a_pipeline_keeps_a_table_equal_to_the_source(registry_plant: RegistryPl
     produce(registry_plant, "customers", [(late.id, json_value(late, wrapped=True)), *values[:20]])
     registry_plant.run(pipeline)
     assert rows_of(path) == final_rows([*changes, late])
+
+
+def test_positions_of_oracle_are_compared_as_numbers(plant: Plant) -> None:
+    def event(name: str, commit_scn: str, scn: str) -> bytes:
+        source = {"connector": "oracle", "scn": scn, "commit_scn": commit_scn}
+        after = {"id": 1, "name": name, "amount": 0}
+        return json.dumps({"op": "u", "before": None, "after": after, "source": source}).encode()
+
+    make_topic(plant.bootstrap, "oracle")
+    pipeline = Pipeline("oracle")
+    pipeline.source("changes", topic="oracle", decode=Debezium(ROW))
+    path = plant.root / "table"
+
+    @pipeline.sink(Delta(str(path)).upsert(keys="id", sequence_by=["commit_scn", "scn"]))
+    def table(changes: DataFrame) -> DataFrame:
+        return changes.select("id", "name", "_source.commit_scn", "_source.scn")
+
+    plant.feed("oracle", [event("old", "999999", "999998"), event("new", "1000000", "99")])
+    plant.run(pipeline)
+    assert [row["name"] for row in rows_of(path)] == ["new"]
+    late = event("late", "999999", "999999")
+    plant.feed("oracle", [late, event("newer", "1000000", "100"), event("late", "1000000", "98")])
+    plant.run(pipeline)
+    assert [row["name"] for row in rows_of(path)] == ["newer"]
+
+
+def test_a_value_that_postgresql_has_not_logged_keeps_the_one_of_the_table(plant: Plant) -> None:
+    unavailable = "__debezium_unavailable_value"
+    changes = [
+        Change(1, "document", 1, "c", 1),
+        Change(2, None, 1, "c", 2),
+        Change(3, "document", 1, "c", 3),
+        Change(3, "other", 2, "u", 4),
+        Change(3, unavailable, 3, "u", 5),
+    ]
+    later = [
+        Change(1, unavailable, 2, "u", 6),
+        Change(1, unavailable, 3, "u", 7),
+        Change(2, unavailable, 2, "u", 8),
+        Change(3, "third", 4, "u", 9),
+        Change(3, unavailable, 5, "u", 10),
+        Change(4, unavailable, 1, "u", 11),  # nobody knows it
+    ]
+    make_topic(plant.bootstrap, "toast")
+    path = plant.root / "table"
+    pipeline = customers("toast", Debezium(ROW), path)
+    for batch in (changes, later, later):
+        plant.feed("toast", [json_value(each, wrapped=False) for each in batch])
+        plant.run(pipeline)
+
+    assert [(row["id"], row["name"], row["amount"]) for row in rows_of(path)] == [
+        (1, "document", 3),
+        (2, None, 2),
+        (3, "third", 5),
+        (4, unavailable, 1),
+    ]
 
 
 @pytest.mark.long

@@ -72,6 +72,30 @@ def test_all_versions_of_a_history_with_duplicates_and_disorder(
     assert delta_rows(tmp_path) == all_versions(changes)
 
 
+def test_placeholders_keep_values_of_all_types_and_in_every_version(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    schema = "id int, seq int, op string, text string, data binary, words array<string>, ns array<bigint>"
+    placeholder = "__debezium_unavailable_value"
+    raw = placeholder.encode()
+    known = (["a", "", None], [b"b", b"c", b"d"], [["e"], [], ["f"]], [[1], [2], [3]])
+    first = [(1, seq, "c", *(each[seq] for each in known)) for seq in range(2)]
+    unchanged = (placeholder, bytearray(raw), [placeholder], list(raw))
+    second = [(1, 2, "u", *unchanged), (1, 3, "u", "z", *unchanged[1:]), (1, 4, "u", *unchanged)]
+    batches = [spark.createDataFrame(each, schema) for each in (first, second)]
+    rules: dict[str, Any] = {"keys": "id", "sequence_by": "seq", "except_columns": ["op"]}
+
+    merge_all(delta(tmp_path / "current"), batches, Upsert.of(**rules))
+    merge_all(delta(tmp_path / "all"), batches, Upsert.of(**rules, history=True))
+
+    last = {"text": "z", "data": b"c", "words": [], "ns": [2]}
+    assert delta_rows(tmp_path / "current") == [{"id": 1, "seq": 4, **last}]
+    versions = delta_rows(tmp_path / "all")
+    assert [each["text"] for each in versions] == ["a", "", "", "z", "z"]
+    assert [each["data"] for each in versions] == [b"b", b"c", b"c", b"c", b"c"]
+    assert [(each["words"], each["ns"]) for each in versions[2:]] == [([], [2])] * 3
+
+
 def test_a_repeated_batch_is_skipped_and_files_without_its_keys_stay(
     spark: SparkSession, tmp_path: Path
 ) -> None:

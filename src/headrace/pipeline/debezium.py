@@ -10,7 +10,7 @@ from headrace.pipeline.registry import Registry
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
     from headrace.pipeline.registry.decoder import RegistryDecoder
 
@@ -24,6 +24,7 @@ _SOURCE_FIELDS: Final = (
     "commit_lsn string, change_lsn string, event_serial_no bigint, "  # SQL Server and Db2
     "scn string, commit_scn string"  # Oracle
 )
+_NUMBERS: Final = ("scn", "commit_scn")  # which Debezium writes as text: 999999 is less than 1000000
 _ROW_IN: Final = {"c": "after", "u": "after", "r": "after", "d": "before"}
 _MESSAGE: Final = "m"  # of PostgreSQL's pg_logical_emit_message, which is about no row
 
@@ -73,7 +74,7 @@ class JsonEnvelope:
         why = F.when(F.try_parse_json(text).isNull(), "it is not JSON").otherwise(
             f"it is JSON, but not a change event of {self.row.schema}"
         )
-        return _decoded(parts, row.fieldNames(), F.when(wrong, why), absent=value.isNull())
+        return _decoded(parts, row.fieldNames(), source, F.when(wrong, why), absent=value.isNull())
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +106,22 @@ class RegistryEnvelope:
     def decode(self, value: "Column") -> Decoded:
         found = self.inner.decode(value)
         absent = found.columns["op"].isNull() & found.reason.isNull()
-        decoded = _decoded(found.columns, self._row.fieldNames(), found.reason, absent=absent)
+        source = self.inner.columns["source"].dataType
+        decoded = _decoded(found.columns, self._row.fieldNames(), source, found.reason, absent=absent)
         return decoded._replace(staged=found.staged, newer=found.newer)
 
 
 def _decoded(
-    parts: "Mapping[str, Column]", names: Sequence[str], reason: "Column", *, absent: "Column"
+    parts: "Mapping[str, Column]",
+    names: Sequence[str],
+    source_type: "DataType",
+    reason: "Column",
+    *,
+    absent: "Column",
 ) -> Decoded:
     """Return the columns of an envelope's row; `reason` is why an envelope could not be parsed."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
+    from pyspark.sql.types import StringType, StructType  # noqa: PLC0415
 
     operation = parts["op"]
     row = F.when(operation == "d", parts["before"]).otherwise(parts["after"])
@@ -123,11 +131,21 @@ def _decoded(
             operation == name,
             F.when(parts[place].isNull(), f"it is a change event with op {name}, and has no {place}"),
         )
-    why = why.when(operation == "t", "the table was truncated (op t), and no rows say which")
+    why = why.when(
+        operation == "t",
+        "the table was truncated (op t): the event names no rows, and the sinks keep theirs",
+    )
     why = why.when(operation != _MESSAGE, F.concat(F.lit("it has an unknown op: "), operation))
+    source = parts["source"]
+    for field in source_type.fields if isinstance(source_type, StructType) else ():
+        if (name := field.name) in _NUMBERS and isinstance(field.dataType, StringType):
+            number = source[name].try_cast("decimal(38,0)")
+            wrong = source[name].isNotNull() & number.isNull()
+            why = F.coalesce(why, F.when(wrong, f"its source.{name} is not a number"))
+            source = source.withField(name, number)
     columns = {name: row[name] for name in names}
     return Decoded(
-        {**columns, OPERATION: operation, SOURCE: parts["source"]},
+        {**columns, OPERATION: operation, SOURCE: source},
         F.when(~absent, F.coalesce(reason, why)),
         skipped=F.coalesce(absent | (operation == _MESSAGE), F.lit(False)),
     )

@@ -10,7 +10,7 @@ from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.maintenance import Maintenance
 from headrace.pipeline.paths import local_path, spark_url
 from headrace.spark.errors import InvalidOption
-from headrace.spark.merge.upsert import TOMBSTONES_FOR, Upsert
+from headrace.spark.merge.upsert import TOMBSTONES_FOR, UNAVAILABLE, Upsert
 from headrace.spark.tables.maintenance import delta, iceberg
 
 if TYPE_CHECKING:
@@ -136,13 +136,15 @@ class _Upsertable:
         except_columns: Iterable[str] = (),
         history: bool = False,
         tombstones_for: str = TOMBSTONES_FOR,
+        unavailable: str = UNAVAILABLE,
     ) -> Self:
         """Return the table as a target of events: each inserts, updates or deletes the row of its `keys`.
 
         Of several events of a key, also in different batches, the one with the greatest `sequence_by` wins.
         An event that meets the condition `deletes` deletes the row, and the deletion is remembered for
         `tombstones_for`. All columns are written, or only `columns`, or all but `except_columns`. With
-        `history` all versions of a row are kept, with columns __START_AT and __END_AT.
+        `history` all versions of a row are kept, with columns __START_AT and __END_AT. A value that is the
+        placeholder `unavailable` does not replace the one of the row.
         """
         if self.files is not None:
             raise PipelineError(f"{self.label}: upserts determine the number of files: leave `files` out")
@@ -155,6 +157,7 @@ class _Upsertable:
                 except_columns=except_columns,
                 history=history,
                 tombstones_for=tombstones_for,
+                unavailable=unavailable,
             )
         except InvalidOption as error:
             raise PipelineError(f"{self.label}: {error}") from error

@@ -12,6 +12,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from headrace.spark.errors import InvalidOption
 from headrace.spark.merge.bounds import Bounds
 from headrace.spark.merge.conversion import converted_field
+from headrace.spark.merge.unavailable import is_unavailable
 from headrace.spark.merge.upsert import END_AT, START_AT, Upsert
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Facts:
 
     count: int
     deletes: int
+    unavailable: int  # events with a placeholder, which need a value of an earlier event
     bounds: Mapping[str, Bounds]  # of the keys
 
 
@@ -144,11 +146,22 @@ def _has_origin(schema: StructType) -> bool:
     return isinstance(kind, StructType) and {"topic", "partition", "offset"} <= set(kind.fieldNames())
 
 
-def newest(events: "DataFrame", upsert: Upsert) -> "DataFrame":
+def unavailable_columns(schema: StructType, upsert: Upsert) -> "dict[str, Column]":
+    """Return for each column that may have a placeholder whether it has."""
+    found = {
+        each.name: is_unavailable(column(each.name), each.dataType, upsert.unavailable)
+        for each in schema.fields
+        if each.name not in (*upsert.keys, *upsert.sequence_by, SEQUENCE, DELETED)
+    }
+    return {name: F.coalesce(is_so, F.lit(False)) for name, is_so in found.items() if is_so is not None}
+
+
+def newest(events: "DataFrame", upsert: Upsert, *, fill: bool = False) -> "DataFrame":
     """Return one event per key, the newest; with history, one per key and sequence.
 
     Of several events with the same sequence, a delete wins, and otherwise the one with the greatest offset.
-    Without offsets it is an arbitrary one, but the same one whenever the batch is repeated.
+    Without offsets it is an arbitrary one, but the same one whenever the batch is repeated. With `fill`, a
+    placeholder is replaced by the value of the newest event that has one.
     """
     by = [*upsert.keys, *([SEQUENCE] if upsert.history else [])]
     rest = [name for name in events.columns if name not in by]
@@ -157,10 +170,23 @@ def newest(events: "DataFrame", upsert: Upsert) -> "DataFrame":
     else:
         ties = [F.to_json(F.struct(*map(column, rest)))]
     order = F.struct(SEQUENCE, DELETED, *(each.alias(f"_{n}") for n, each in enumerate(ties)))
+    unavailable = unavailable_columns(events.select(*map(column, rest)).schema, upsert) if fill else {}
     winners = events.groupBy(*map(column, by)).agg(
         F.max_by(F.struct(*map(column, rest)), order).alias(_ORDER),
+        *(
+            F.max_by(F.struct(column(name)), F.when(~column(DELETED) & ~is_so, order)).alias(
+                f"{_ORDER}{name}"
+            )
+            for name, is_so in unavailable.items()
+        ),
     )
-    return winners.select(*map(column, by), *(F.col(_ORDER).getField(name).alias(name) for name in rest))
+    values = {name: F.col(_ORDER).getField(name) for name in rest}
+    for name in unavailable:
+        is_so = is_unavailable(values[name], events.schema[name].dataType, upsert.unavailable)
+        assert is_so is not None, name
+        known = column(f"{_ORDER}{name}")
+        values[name] = F.when(is_so & known.isNotNull(), known.getField(name)).otherwise(values[name])
+    return winners.select(*map(column, by), *(value.alias(name) for name, value in values.items()))
 
 
 def as_rows(events: "DataFrame", table: StructType, upsert: Upsert) -> "DataFrame":
@@ -178,9 +204,13 @@ def facts_of(events: "DataFrame", upsert: Upsert) -> Facts:
     """Count the events, and find the bounds of their keys."""
     keys = {name: _comparable(name, events.schema[name].dataType) for name in upsert.keys}
     compared = {name: each for name, each in keys.items() if each is not None}
+    unavailable = F.lit(False)
+    for is_so in unavailable_columns(events.schema, upsert).values():
+        unavailable = unavailable | is_so
     found = events.agg(
         F.count(F.lit(1)).alias("count"),
         F.count_if(column(DELETED)).alias("deletes"),
+        F.count_if(unavailable).alias("unavailable"),
         *(F.min(each).alias(f"low {name}") for name, each in compared.items()),
         *(F.max(each).alias(f"high {name}") for name, each in compared.items()),
     ).first()
@@ -188,7 +218,9 @@ def facts_of(events: "DataFrame", upsert: Upsert) -> Facts:
     bounds = {}
     if found["count"]:
         bounds = {name: Bounds(found[f"low {name}"], found[f"high {name}"]) for name in compared}
-    return Facts(count=found["count"], deletes=found["deletes"], bounds=bounds)
+    return Facts(
+        count=found["count"], deletes=found["deletes"], unavailable=found["unavailable"], bounds=bounds
+    )
 
 
 def _comparable(name: str, kind: DataType) -> "Column | None":

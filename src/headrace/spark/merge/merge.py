@@ -77,20 +77,26 @@ class Merge:
     compact_every: int
     now: Callable[[], dt.datetime] = field(default=lambda: dt.datetime.now(dt.UTC))
 
-    def apply(self, frame: "DataFrame", batch: Batch) -> None:
-        """Merge the batch, unless it has been merged; MergeConflict after too many attempts."""
+    def apply(self, frame: "DataFrame", batch: Batch) -> bool:
+        """Merge the batch; MergeConflict after too many attempts.
+
+        Return False, without having looked at its rows, if it has been merged before.
+        """
         version = self.table.load()
         if version.has(batch):
             logger.info("%s has already been committed to %s", batch, self.table.label)
-            return
+            return False
         events = newest(checked(frame, self.upsert), self.upsert).persist()
         try:
             facts = facts_of(events, self.upsert)
             if not facts.count:
-                return
+                return True
+            if facts.unavailable:
+                events.unpersist()
+                events = newest(checked(frame, self.upsert), self.upsert, fill=True).persist()
             for _ in attempts():
                 if version.has(batch) or self._attempt(version, events, facts, batch):
-                    return
+                    return True
                 version = self.table.load()
         finally:
             events.unpersist()
@@ -157,12 +163,13 @@ class _Attempt:
         removed = [version.files[name] for name in sorted(names)]
         rows = version.scan(spark, removed, version.schema.fieldNames())
         tombstones = self._deletions(events)
+        fill = self.facts.unavailable > 0
         if upsert.history:
-            return removed, history_rows(rows, events, tombstones, upsert)
+            return removed, history_rows(rows, events, tombstones, upsert, fill=fill)
         effective = without_stale(events, found, upsert)
         if tombstones is not None:
             effective = without_deleted(effective, tombstones, upsert)
-        return removed, current_rows(rows, self._persisted(effective), upsert)
+        return removed, current_rows(rows, self._persisted(effective), upsert, fill=fill)
 
     def _located(self, events: "DataFrame") -> "DataFrame":
         upsert = self.merge.upsert
@@ -273,9 +280,9 @@ def _into_iceberg(options: IcebergOptions, upsert: Upsert, events: "StructType")
 
 def merge_batch(
     format_: str, options: Mapping[str, str], upsert: Upsert, frame: "DataFrame", batch: Batch
-) -> None:
-    """Merge a batch into a table, unless it has been merged."""
-    merge_into(format_, options, upsert, frame.schema).apply(frame, batch)
+) -> bool:
+    """Merge a batch into a table; return False if it has been merged before."""
+    return merge_into(format_, options, upsert, frame.schema).apply(frame, batch)
 
 
 def upsert_batches(

@@ -5,8 +5,16 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.window import Window
 
-from headrace.spark.merge.events import DELETED, SEQUENCE, column, prefixed, same_key
+from headrace.spark.merge.events import (
+    DELETED,
+    SEQUENCE,
+    column,
+    prefixed,
+    same_key,
+    unavailable_columns,
+)
 from headrace.spark.merge.table import FILE
+from headrace.spark.merge.unavailable import is_unavailable
 from headrace.spark.merge.upsert import END_AT, START_AT, Upsert
 
 if TYPE_CHECKING:
@@ -59,20 +67,42 @@ def with_keys(rows: "DataFrame", events: "DataFrame", upsert: Upsert) -> "DataFr
     return rows.join(prefixed(events, _PREFIX, upsert.keys), same_key(upsert, _PREFIX), "left_semi")
 
 
-def current_rows(rows: "DataFrame", events: "DataFrame", upsert: Upsert) -> "DataFrame":
-    """Return the new content of files with these rows: each event replaces or deletes the row of its key."""
+def current_rows(
+    rows: "DataFrame", events: "DataFrame", upsert: Upsert, *, fill: bool = False
+) -> "DataFrame":
+    """Return the new content of files with these rows: each event replaces or deletes the row of its key.
+
+    With `fill`, an event with a placeholder keeps the value of the row.
+    """
     upserts = events.where(~column(DELETED)).select(*map(column, rows.columns))
+    unavailable = unavailable_columns(rows.schema, upsert) if fill else {}
+    if unavailable:
+        others = prefixed(rows, _PREFIX, [*upsert.keys, *unavailable])
+        has_row = column(f"{_PREFIX}{upsert.keys[0]}").isNotNull()
+        values = {
+            name: F.when(is_so & has_row, column(f"{_PREFIX}{name}")).otherwise(column(name)).alias(name)
+            for name, is_so in unavailable.items()
+        }
+        upserts = upserts.join(others, same_key(upsert, _PREFIX), "left").select(
+            *(values.get(name, column(name)) for name in rows.columns)
+        )
     return without_keys(rows, events, upsert).unionByName(upserts)
 
 
 def history_rows(
-    rows: "DataFrame", events: "DataFrame", tombstones: "DataFrame | None", upsert: Upsert
+    rows: "DataFrame",
+    events: "DataFrame",
+    tombstones: "DataFrame | None",
+    upsert: Upsert,
+    *,
+    fill: bool = False,
 ) -> "DataFrame":
     """Return the new content of files that have the whole history of the keys of the events.
 
     The history of a key is a list of sequences: those of its rows and of its deletions. The end of a row is a
     deletion if no other row starts there. At the same sequence a deletion wins over an event, and an event
-    over the row. Every row ends at the next sequence.
+    over the row. Every row ends at the next sequence. With `fill`, a version with a placeholder has the value
+    of the version before it.
     """
     data = [name for name in rows.columns if name not in (*upsert.keys, START_AT, END_AT)]
     changed = with_keys(rows, events, upsert)
@@ -112,7 +142,18 @@ def history_rows(
     versions = kinds.select(
         *keys, _DATA, column(SEQUENCE).alias(START_AT), following.alias(END_AT), deletes.alias(DELETED)
     )
-    recomputed = versions.where(~column(DELETED)).select(
-        *keys, *(F.col(_DATA).getField(name).alias(name) for name in data), START_AT, END_AT
+    values = {name: F.col(_DATA).getField(name) for name in data}
+    so_far = Window.partitionBy(*keys).orderBy(START_AT).rowsBetween(Window.unboundedPreceding, 0)
+    for name in unavailable_columns(rows.schema, upsert) if fill else ():
+        if name not in values:
+            continue
+        is_so = is_unavailable(values[name], rows.schema[name].dataType, upsert.unavailable)
+        assert is_so is not None, name
+        value = F.struct(values[name].alias(name))
+        known = F.last(F.when(~F.coalesce(is_so, F.lit(False)), value), ignorenulls=True).over(so_far)
+        values[name] = F.coalesce(known, value).getField(name)
+    current = versions.where(~column(DELETED))
+    recomputed = current.select(
+        *keys, *(value.alias(name) for name, value in values.items()), START_AT, END_AT
     )
     return without_keys(rows, events, upsert).unionByName(recomputed.select(*map(column, rows.columns)))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 START_AT: Final = "__START_AT"
 END_AT: Final = "__END_AT"
 TOMBSTONES_FOR: Final = "2 days"
+UNAVAILABLE: Final = "__debezium_unavailable_value"  # Debezium's default unavailable.value.placeholder
 _DURATION: Final = re.compile(r"\s*(\d+)\s+(second|minute|hour|day|week)s?\s*", re.IGNORECASE)
 
 
@@ -28,6 +29,7 @@ class Upsert:
     history: keep all versions of a row, each with the sequence of its first and of the next event (slowly
         changing dimension, type 2).
     tombstones_for: how long a deletion is remembered, so that late events do not bring the row back.
+    unavailable: the placeholder of a value that the database did not log: the row keeps the one that it has.
     """
 
     keys: tuple[str, ...]
@@ -37,6 +39,7 @@ class Upsert:
     except_columns: tuple[str, ...] = ()
     history: bool = False
     tombstones_for: dt.timedelta = dt.timedelta(days=2)
+    unavailable: str = UNAVAILABLE
 
     @classmethod
     def of(
@@ -49,6 +52,7 @@ class Upsert:
         except_columns: Iterable[str] = (),
         history: bool = False,
         tombstones_for: str = TOMBSTONES_FOR,
+        unavailable: str = UNAVAILABLE,
     ) -> "Upsert":
         """Return the rules; InvalidOption names an argument that is not valid."""
         found = cls(
@@ -59,6 +63,7 @@ class Upsert:
             except_columns=_names("except_columns", except_columns),
             history=history,
             tombstones_for=_duration(tombstones_for),
+            unavailable=unavailable,
         )
         found._check()
         return found
