@@ -4,21 +4,29 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql.datasource import InputPartition
 
 from cluster.waiting import until
 from headrace.client.wire.connection import Connection
 from headrace.protocol.message import Message
 from headrace.protocol.schema.fetch import FetchRequest
+from headrace.protocol.schema.list_offsets import ListOffsetsRequest
+from headrace.protocol.schema.metadata import MetadataRequest
+from headrace.protocol.schema.produce import ProduceRequest
+from headrace.spark import planner
 from headrace.spark.errors import DataLoss
+from headrace.spark.sink import write_batches
+from headrace.spark.sink_options import SinkOptions
 from headrace.spark.source import StreamReader
 from headrace.spark.tasks import Task
 from spark.readers import ALL, batch_reader, stream_reader
 from spark.test_data_loss import delete_records
 from spark.topics import CODECS, FOREVER, PER_CODEC, SETTINGS, plain, write
 from wire.confluent import make_topic, send, sent_offsets, settings
+from wire.confluent import read as consume
 from wire.process import BrokerProcess
 from wire.requests import fresh_name
 
@@ -91,6 +99,78 @@ def test_partitions_with_few_records_are_read_with_one_request(
 
     assert rows == again == all_of(*sizes)
     assert [type(each) for each in sent] == [FetchRequest]  # no connection, no Metadata
+
+
+def test_a_batch_is_planned_with_the_log_starts_of_a_moment_ago(
+    broker: BrokerProcess, sent: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "LOG_START_MAX_AGE_S", 3600.0)
+    topic = new_topic(broker.bootstrap, 2, 2)
+    reader = stream_reader(broker.bootstrap, subscribe=topic)
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ALL)
+    reader.partitions(start, first)
+    write(broker.bootstrap, topic, plain(3), 0)
+    sent.clear()
+    second = reader.latestOffset(first, ALL)
+    tasks = reader.partitions(first, second)
+    asked = [type(each) for each in sent]
+    delete_records(broker.bootstrap, topic, before=4)
+
+    assert asked == [MetadataRequest, ListOffsetsRequest]
+    with pytest.raises(DataLoss, match=f"{topic}-0 begins at 4 by now"):
+        read(reader, tasks)
+    reader.stop()
+
+
+def test_tasks_of_a_sink_share_a_producer_and_what_they_know_of_a_topic(
+    broker: BrokerProcess, sent: list[Message]
+) -> None:
+    topic = fresh_name("shared")
+    make_topic(broker.bootstrap, topic, partitions=2)
+    options = SinkOptions.of({"kafka.bootstrap.servers": broker.bootstrap, "topic": topic})
+    results = []
+    for number in range(3):
+        rows = pa.record_batch(
+            {"value": [b"%d" % number] * 10, "partition": pa.array([0, 1] * 5, pa.int32())}
+        )
+        sent.clear()
+        results.append(write_batches(options, iter([rows])))
+    admin = AdminClient(settings(broker.bootstrap))
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(timeout=20)
+    rows = pa.record_batch({"value": [b"3"], "partition": pa.array([2], pa.int32())})
+    grown = write_batches(options, iter([rows]))
+
+    assert [type(each) for each in sent][:1] == [ProduceRequest]
+    assert len({each.producer for each in [*results, grown]}) == 1
+    found = {number: read_values(broker.bootstrap, topic, number) for number in range(3)}
+    assert found == {
+        0: [b"0"] * 5 + [b"1"] * 5 + [b"2"] * 5,
+        1: [b"0"] * 5 + [b"1"] * 5 + [b"2"] * 5,
+        2: [b"3"],
+    }
+
+
+def test_a_task_that_fails_leaves_its_producer_to_nobody(broker: BrokerProcess) -> None:
+    topic = fresh_name("failing")
+    make_topic(broker.bootstrap, topic)
+    options = SinkOptions.of({"kafka.bootstrap.servers": broker.bootstrap, "topic": topic})
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"value": [b"x"]})
+        raise ValueError("no more rows")
+
+    first = write_batches(options, iter([pa.record_batch({"value": [b"a"]})]))
+    with pytest.raises(ValueError, match="no more rows"):
+        write_batches(options, rows())
+    last = write_batches(options, iter([pa.record_batch({"value": [b"b"]})]))
+
+    assert last.producer != first.producer
+    assert set(read_values(broker.bootstrap, topic, 0)) >= {b"a", b"b"}
+
+
+def read_values(bootstrap: str, topic: str, partition: int) -> list[bytes | None]:
+    return [each.value() for each in consume(bootstrap, topic, partitions=[partition])]
 
 
 def test_the_number_and_the_size_of_tasks_are_as_the_user_wants(broker: BrokerProcess) -> None:

@@ -1,5 +1,7 @@
 """A cluster as readers see it, and Spark's sinks: topics, leaders and offsets, with retries."""
 
+import math
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -57,6 +59,7 @@ class Cluster:
         self._addresses: dict[int, Address] = {}
         self._leaders: dict[TopicPartition, int] = {}
         self.topic_ids: dict[str, bytes] = {}  # of the last Metadata responses
+        self._counts: dict[str, tuple[int, float]] = {}  # of partitions, and when that was known
 
     def close(self) -> None:
         self._brokers.close()
@@ -71,13 +74,24 @@ class Cluster:
         """Return the number of brokers."""
         return len(self.retry(lambda: self._metadata(())).brokers)
 
-    def partition_count(self, topic: str, timeout_s: float = NEW_TOPIC_S) -> int:
-        """Return the number of a topic's partitions; NoSuchTopic if it does not exist for `timeout_s`."""
+    def partition_count(self, topic: str, timeout_s: float = NEW_TOPIC_S, *, max_age_s: float = 0.0) -> int:
+        """Return the number of a topic's partitions; NoSuchTopic if it does not exist for `timeout_s`.
+
+        A Metadata response that is not older than `max_age_s` is used again.
+        """
+        known, at_s = self._counts.get(topic, (0, -math.inf))
+        if time.monotonic() - at_s < max_age_s:
+            return known
         backoff = Backoff(timeout_s)
         while not (found := self.topics([topic]).get(topic)):
             if not backoff.rest():
                 raise no_such_topic(topic)
+        self._counts[topic] = len(found), time.monotonic()
         return len(found)
+
+    def forget_partition_counts(self) -> None:
+        """Ask for the partitions of topics again before they are used."""
+        self._counts.clear()
 
     @property
     def admin(self) -> TopicAdmin:

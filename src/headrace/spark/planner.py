@@ -1,6 +1,8 @@
 """The plan of a query: its options become offsets of partitions, and these become ranges for tasks."""
 
-from collections.abc import Iterable, Mapping
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from headrace.client.wire.connection import Address
@@ -14,6 +16,7 @@ from headrace.spark.options import Bound, SourceOptions
 from headrace.spark.patterns.pattern import topic_pattern
 from headrace.spark.position import Position
 
+LOG_START_MAX_AGE_S: Final = 1.0
 _GROUPS_TIMEOUT_S: Final = 3.0
 
 
@@ -27,6 +30,8 @@ class Planner:
         self.for_groups = Cluster(
             options.bootstrap, options.security, client_id=options.client_id, timeout_s=_GROUPS_TIMEOUT_S
         )
+        self._earliest: dict[TopicPartition, int] = {}
+        self._earliest_s = -math.inf
 
     def close(self) -> None:
         self.cluster.close()
@@ -112,7 +117,7 @@ class Planner:
         """Return the ranges between two positions of a query; DataLoss if records of them are deleted."""
         self.check_gone(start, end)
         wanted = [Range(each, start[each], last) for each, last in sorted(end.items()) if each in start]
-        earliest = self.earliest(each.partition for each in wanted if each.size > 0)
+        earliest = self._recent_earliest([each for each in wanted if each.size > 0])
         found: list[Range] = []
         for each in wanted:
             first = each.first
@@ -127,6 +132,19 @@ class Planner:
                 first = min(log_start, each.last)
             found.append(Range(each.partition, first, max(first, each.last)))
         return found
+
+    def _recent_earliest(self, wanted: Sequence[Range]) -> dict[TopicPartition, int]:
+        """Return the log starts of the partitions, or those of a moment ago if all ranges are after them.
+
+        If records are deleted after that, the task that reads them notices it, as it has to in any case.
+        """
+        now_s = time.monotonic()
+        if now_s - self._earliest_s > LOG_START_MAX_AGE_S or any(
+            each.first < self._earliest.get(each.partition, math.inf) for each in wanted
+        ):
+            self._earliest = self.earliest(each.partition for each in wanted)
+            self._earliest_s = now_s
+        return self._earliest
 
     def initial(self) -> Position:
         """Return the position where a new query begins."""

@@ -43,6 +43,13 @@ class ProducerId:
     transactional_id: str | None = None
 
 
+class Sequences(NamedTuple):
+    """A producer without records that are not acknowledged, and the next sequence number of partitions."""
+
+    producer: ProducerId
+    next: dict[TopicPartition, int]
+
+
 class EncodedBatch(NamedTuple):
     """Encoded and compressed records of one partition: a record batch without its header."""
 
@@ -120,6 +127,7 @@ class BatchProducer:
         acks: int = ACKS_ALL,
         idempotent: bool = True,
         producer: ProducerId | None = None,  # of an open transaction, whose partitions are known
+        before: Sequences | None = None,  # of an idempotent producer that this one continues
         compression: Compression = Compression.NONE,
         timeout_s: float = 120.0,
     ) -> None:
@@ -132,8 +140,9 @@ class BatchProducer:
         self._waiting_bytes = 0
         self._max_version = NEWEST if producer is None else TRANSACTION_VERSION_1
         self._unknown = 0  # queues without an acknowledgement: their leaders do not know the producer yet
-        self.producer = producer or ProducerId()
-        if producer is None and idempotent:
+        self._before: dict[TopicPartition, int] = {} if before is None else before.next
+        self.producer = producer or (ProducerId() if before is None else before.producer)
+        if producer is None and before is None and idempotent:
             self.producer = cluster.retry(self._init_producer_id)
 
     def _init_producer_id(self) -> ProducerId:
@@ -188,7 +197,13 @@ class BatchProducer:
         if self.producer.id < 0:
             return _Queue(partition, depth=MOST_IN_FLIGHT)
         self._unknown += 1
-        return _Queue(partition)
+        return _Queue(partition, sequence=self._before.get(partition, 0))
+
+    def sequences(self) -> Sequences:
+        """Return what the next producer needs to continue this one, after `flush`."""
+        assert not self._waiting_bytes, self._waiting_bytes
+        own = {partition: queue.sequence for partition, queue in self._queues.items()}
+        return Sequences(self.producer, {**self._before, **own})
 
     def flush(self) -> dict[TopicPartition, tuple[int, int]]:
         """Wait until all is acknowledged, and return the first and the last offset of each partition."""

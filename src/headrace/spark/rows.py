@@ -14,6 +14,7 @@ from headrace.reader.compiled import Bytes, Ints
 from headrace.spark import encode
 from headrace.spark.errors import SparkError
 
+METADATA_MAX_AGE_S: Final = 300.0  # as Kafka's producer: metadata.max.age.ms
 _UNCHOSEN: Final = -1
 _PLAIN: Final = (pa.binary(), pa.string())
 
@@ -80,6 +81,10 @@ class RowEncoder:
         partitions: Ints = np.full(rows, _UNCHOSEN, np.int32)
         if column is not None:
             numbers, present = _integers(column)[chosen], _present(column)[chosen]
+            if np.any(numbers[present != 0] >= count):  # perhaps partitions were added
+                self._cluster.forget_partition_counts()
+                self._partitions.clear()
+                count = self._count(topic)
             wrong = numbers[(present != 0) & ((numbers < 0) | (numbers >= count))]
             if len(wrong):
                 raise SparkError(
@@ -92,7 +97,9 @@ class RowEncoder:
 
     def _count(self, topic: str) -> int:
         if topic not in self._partitions:
-            self._partitions[topic] = self._cluster.partition_count(topic, self._timeout_s)
+            self._partitions[topic] = self._cluster.partition_count(
+                topic, self._timeout_s, max_age_s=METADATA_MAX_AGE_S
+            )
         return self._partitions[topic]
 
     def _records(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
@@ -18,7 +19,7 @@ from headrace.protocol.compression import compress
 from headrace.protocol.ids import TopicPartition
 from headrace.reader.cluster import Cluster
 from headrace.spark.errors import spark_errors
-from headrace.spark.producer import BatchProducer, EncodedBatch, ProducerId
+from headrace.spark.producer import BatchProducer, EncodedBatch, ProducerId, Sequences
 from headrace.spark.shared import shared_cluster
 from headrace.spark.sink_options import SinkOptions
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger(__name__)
+
+# The producer of the last task of this process, whose records are all acknowledged, for the next task.
+_sequences: WeakKeyDictionary[Cluster, Sequences] = WeakKeyDictionary()
 
 
 @dataclass
@@ -42,11 +46,17 @@ def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> 
     """Write all rows, and return when all are acknowledged; runs on an executor."""
     records = 0
     cluster = shared_cluster(options.bootstrap, options.security, options.client_id, creates_topics=True)
-    with closing(_producer(cluster, options)) as producer:
-        for partition, body, count, now_ms in encoded_batches(cluster, options, batches):
-            producer.add_compressed(partition, body, count, now_ms)
-            records += count
-        offsets = producer.flush()
+    with closing(_producer(cluster, options, _sequences.pop(cluster, None))) as producer:
+        try:
+            for partition, body, count, now_ms in encoded_batches(cluster, options, batches):
+                producer.add_compressed(partition, body, count, now_ms)
+                records += count
+            offsets = producer.flush()
+        except BaseException:
+            cluster.forget_partition_counts()
+            raise
+        if options.idempotent:
+            _sequences[cluster] = producer.sequences()
     return TaskResult(producer.producer, records, offsets)
 
 
@@ -64,11 +74,12 @@ def encoded_batches(
             yield EncodedBatch(partition, compress(options.compression, body), count, now_ms)
 
 
-def _producer(cluster: Cluster, options: SinkOptions) -> BatchProducer:
+def _producer(cluster: Cluster, options: SinkOptions, before: Sequences | None) -> BatchProducer:
     return BatchProducer(
         cluster,
         acks=options.acks,
         idempotent=options.idempotent,
+        before=before if options.idempotent else None,
         compression=options.compression,
         timeout_s=options.timeout_s,
     )
