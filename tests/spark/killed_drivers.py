@@ -5,7 +5,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +40,8 @@ def driver_process(module: str, *arguments: str, log: Path) -> Iterator[subproce
 class Drivers:
     """Drivers of one query, one after another.
 
-    The arguments of `module` are a directory of its own below `root`, `bootstrap`, and "killed" or "end".
+    The arguments of `module` are a directory of its own below `root`, `bootstrap`, and "killed" or "end", or
+    when the driver kills itself.
     """
 
     module: str
@@ -53,12 +54,19 @@ class Drivers:
         """How many batches Spark has noted as committed."""
         return len([each for each in (self.checkpoint / "commits").glob("*") if each.name.isdecimal()])
 
-    def kill_in_turn(self, kills: int, chance: random.Random, *, most_batches: int) -> None:
-        """Kill drivers, each after one to `most_batches` batches; the last one runs to the end."""
+    def kill_in_turn(
+        self, kills: int, chance: random.Random, *, most_batches: int, suicides: Sequence[str] = ()
+    ) -> None:
+        """Kill drivers, each after one to `most_batches` batches; the last one runs to the end.
+
+        Before that, drivers kill themselves when `suicides` say.
+        """
         for run in range(kills):
             self._kill_after(run, self.batches + chance.randint(1, most_batches))
-        with self._driver(kills, "end") as process:
-            assert process.wait(TIMEOUT_S) == 0, self._log(kills).read_text()
+        for run, when in enumerate((*suicides, "end"), kills):
+            with self._driver(run, when) as process:
+                expected = 0 if when == "end" else -signal.SIGKILL
+                assert process.wait(TIMEOUT_S) == expected, self._log(run).read_text()
 
     def _kill_after(self, run: int, batches: int) -> None:
         with self._driver(run, "killed") as process:

@@ -1,14 +1,18 @@
 """Rows that break an expectation: kept, dropped, quarantined or the end of the pipeline; and restarts."""
 
+import re
+import time
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace.pipeline import Delta, Json, Pipeline, PipelineError, Restart, Topic
+from headrace.pipeline.checker import Checker
 from headrace.pipeline.progress import Figures, Progress
 from headrace.pipeline.testing import BadRecord, run_on
-from spark.plant import Plant, failing_while, order, orders
+from spark.plant import ORDERS, Plant, failing_while, order, orders
 from wire.confluent import make_topic
 
 pytestmark = pytest.mark.extended
@@ -64,6 +68,65 @@ def test_broken_expectations_are_counted_and_rows_go_where_they_should(plant: Pl
         "expected.orders.quarantine": {},
     }
     assert {name for name, each in batches.items() if each.shared} == batches.keys() - {"expected.sums"}
+
+
+CONDITIONS = {
+    "timely": "cast(price as timestamp) <= current_timestamp()",
+    "lucky": "rand() < 0.5",
+    "named": "uuid() < '8'",
+}
+
+
+def ids(path: Path) -> list[int]:
+    table = DeltaTable(str(path)).to_pyarrow_table(columns=["id"])
+    return [int(each) for each in table.column("id").to_pylist()]
+
+
+def test_a_row_is_in_its_table_or_in_quarantine_whatever_the_time_and_however_often_it_is_judged(
+    plant: Plant,
+) -> None:
+    """The first run fails when the tables have the batch and the quarantines do not."""
+    make_topic(plant.bootstrap, "judged")
+    now = time.time()
+    plant.feed("judged", [order(number, now + number / 10) for number in range(3000)])
+    pipeline = Pipeline("judged")
+    pipeline.source("orders", topic="judged", decode=ORDERS)
+    for name, condition in CONDITIONS.items():
+
+        def step(orders: DataFrame) -> DataFrame:
+            return orders.select("id", "price")
+
+        step.__name__ = name
+        pipeline.sink(Delta(str(plant.root / name)), every="1 second")(step)
+        target = Delta(str(plant.root / f"{name}-quarantine"))
+        pipeline.expect_or_quarantine(name, "condition", condition, to=target)
+        (plant.root / f"{name}-quarantine").touch()  # a table cannot be here
+
+    with pytest.raises(PipelineError, match="quarantine"):
+        plant.run(pipeline)
+    for name in CONDITIONS:
+        (plant.root / f"{name}-quarantine").unlink()
+    plant.run(pipeline)
+
+    for name in CONDITIONS:
+        kept, quarantined = ids(plant.root / name), ids(plant.root / f"{name}-quarantine")
+        assert sorted([*kept, *quarantined]) == list(range(3000))
+        last = [each for each in plant.told if each.query == f"judged.{name}" and each.rows][-1]
+        assert last.broken == {name: {"condition": len(quarantined)}}
+
+
+def test_a_condition_on_the_time_is_refused_if_another_query_would_evaluate_it(plant: Plant) -> None:
+    make_topic(plant.bootstrap, "apart")
+    pipeline = expecting("apart", plant.root)
+    recent = "_record.timestamp > current_timestamp() - interval 1 day"
+    pipeline.expect_or_quarantine("orders", "recent", recent, to=Topic("apart-bad", partitions=1))
+
+    says = "orders: rows are quarantined by a condition on the current time .*, and sums would evaluate"
+    with pytest.raises(PipelineError, match=says):
+        plant.run(pipeline)
+    checker = Checker(plant.spark, pipeline, plant.bootstrap, plant.state(pipeline))
+    (finding,) = [each for each in checker.findings() if not each.good]
+    assert re.match(says, finding.says)
 
 
 def test_a_query_that_fails_is_restarted_and_a_row_that_must_not_be_there_ends_it(plant: Plant) -> None:

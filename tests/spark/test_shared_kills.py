@@ -14,6 +14,8 @@ from wire.confluent import make_topic, read, send
 
 KILLS: Final = 3
 RECORDS: Final = 6_000
+# A batch with deletions has two commits: its tombstones, and then the table.
+SUICIDES: Final = ("after 0", "after 1", "before 1", "after 3")
 BAD_EVERY: Final = 100
 
 
@@ -32,7 +34,7 @@ def test_drivers_killed_in_turn_leave_every_record_once_in_every_sink(tmp_path: 
             bootstrap=bootstrap,
             checkpoint=tmp_path / "state" / "kills" / "checkpoints" / "kills.numbers.shared",
         )
-        drivers.kill_in_turn(KILLS, random.Random(7), most_batches=2)
+        drivers.kill_in_turn(KILLS, random.Random(7), most_batches=2, suicides=SUICIDES)
         copied, bad = (
             read(bootstrap, topic, partitions=range(2), isolation_level="read_committed")
             for topic in ("target", "bad")
@@ -42,3 +44,7 @@ def test_drivers_killed_in_turn_leave_every_record_once_in_every_sink(tmp_path: 
     assert [each.value() for each in bad] == [b"bad"] * (RECORDS // BAD_EVERY)
     table = DeltaTable(str(tmp_path / "table")).to_pyarrow_table(columns=["number"])
     assert sorted(table.column("number").to_pylist()) == good
+    # Of each digit the last number remains, unless that deletes the row.
+    last = {number % 10: number for number in good}
+    newest = DeltaTable(str(tmp_path / "newest")).to_pyarrow_table().to_pylist()
+    assert {row["digit"]: row["number"] for row in newest} == {d: n for d, n in last.items() if n % 7}

@@ -1,10 +1,11 @@
 """Sinks that share a query: their source is read once, and each of them keeps its guarantee."""
 
 import json
+import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from deltalake import DeltaTable
@@ -16,10 +17,16 @@ from headrace.client.wire.brokers import Brokers
 from headrace.pipeline import Delta, Pipeline, PipelineError, Restart, Topic
 from headrace.pipeline.observers import Groups
 from headrace.pipeline.plan import plan
+from headrace.pipeline.progress import Figures, Progress
+from headrace.pipeline.runner import Runner
+from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.topics import create, missing_topics
+from headrace.pipeline.watchdog import Watchdog
 from headrace.testing.process import ClusterProcess
 from spark.plant import ORDERS, Plant, failing_while, order, orders
 from wire.confluent import make_topic, read
 
+TIMEOUT_S: Final = 300
 pytestmark = pytest.mark.extended
 
 
@@ -130,6 +137,105 @@ def test_a_batch_that_one_sink_has_failed_to_write_is_in_the_others_once(plant: 
     for topic in ("halved-out", "halved-odd"):
         assert ids(plant, topic) == numbers(15)
     assert table_ids(plant.root / "table") == numbers(15)
+
+
+def forget_commit(checkpoint: StoragePath, batch: int) -> None:
+    """Have Spark repeat a batch, as after a kill before its commit."""
+    for name in (f"{batch}", f".{batch}.crc"):
+        (checkpoint / "commits" / name).unlink()
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_batch_that_an_upsert_has_already_is_skipped_and_the_query_goes_on(
+    plant: Plant, *, finished: bool
+) -> None:
+    """As after a kill between the commit of the table and that of Spark's checkpoint."""
+    name = f"merged-{finished}"
+    make_topic(plant.bootstrap, name)
+    pipeline = Pipeline(name)
+    pipeline.source("orders", topic=name, decode=ORDERS)
+
+    @pipeline.sink(Delta(str(plant.root / name)).upsert(keys="id", sequence_by="price"), every="1 second")
+    def newest(orders: DataFrame) -> DataFrame:
+        return orders.select("id", "price")
+
+    pipeline.expect("orders", "not free", "price > 1")
+    plant.feed(name, [order(number % 5, price=number) for number in range(10)])
+    plant.feed(name, [b"no order"])
+    plant.run(pipeline)
+    checkpoint = plant.state(pipeline).checkpoint(f"{name}.orders.shared")
+    forget_commit(checkpoint, 0)
+    if not finished:
+        plant.feed(name, [order(2, price=50), order(7, price=0)])
+    plant.told.clear()
+    plant.run(pipeline)
+
+    table = DeltaTable(str(plant.root / name)).to_pyarrow_table().to_pylist()
+    expected = {"0": 5, "1": 6, "2": 7, "3": 8, "4": 9} | ({} if finished else {"2": 50, "7": 0})
+    assert {row["id"]: row["price"] for row in table} == expected
+    assert [each.value() for each in read(plant.bootstrap, f"{name}.dead-letters")] == [b"no order"]
+    batches = [each for each in plant.told if each.event == "batch" and each.query.endswith("newest")]
+    found = {each.batch: (each.written, each.broken) for each in batches if each.rows}
+    assert found == {0: (0, {})} | ({} if finished else {1: (2, {"orders": {"not free": 1}})})
+
+
+def test_a_repeated_batch_has_its_lag_and_rows_that_are_computed_again_are_counted_once(
+    plant: Plant,
+) -> None:
+    make_topic(plant.bootstrap, "lagging")
+    pipeline = orders("lagging", options={"maxOffsetsPerTrigger": "10"})
+
+    @pipeline.sink(Topic("lagging-too", partitions=1))
+    def too(orders: DataFrame) -> DataFrame:
+        if not orders.isStreaming:
+            orders.sparkSession.catalog.clearCache()  # as if an executor were lost
+        return orders.select("id")
+
+    plant.feed("lagging", [order(number) for number in range(10)])
+    plant.run(pipeline)
+    forget_commit(plant.state(pipeline).checkpoint("lagging.orders.shared"), 0)
+    plant.feed("lagging", [order(number) for number in range(10, 25)])
+    plant.run(pipeline)
+
+    for sink in ("out", "too"):
+        told = [each for each in plant.told if each.query == f"lagging.{sink}" and each.event == "batch"]
+        assert [(each.batch, each.rows, each.lag) for each in told if each.rows] == [
+            (0, 10, 0),
+            (0, 10, 15),
+            (1, 10, 5),
+            (2, 5, 0),
+        ]
+
+
+def test_a_batch_that_runs_no_job_is_reported(plant: Plant) -> None:
+    make_topic(plant.bootstrap, "stuck")
+    plant.feed("stuck", [order(1)])
+    pipeline = orders("stuck")
+    reported = threading.Event()
+    create(pipeline, plant.bootstrap, missing_topics(pipeline, plant.bootstrap))
+
+    @pipeline.sink(Topic("stuck-too", partitions=1))
+    def too(orders: DataFrame) -> DataFrame:
+        assert orders.isStreaming or reported.wait(TIMEOUT_S)
+        return orders
+
+    def observe(progress: Progress) -> None:
+        plant.told.append(progress)
+        if progress.event == "stalled":
+            reported.set()
+
+    state = plant.state(pipeline)
+    watchdog = Watchdog(after_s=0.5)
+    Runner(plant.spark, pipeline, plant.bootstrap, state, [observe], watchdog=watchdog).run(to_the_end=True)
+
+    stalled = {each.query: each for each in plant.told if each.event == "stalled"}
+    assert set(stalled) == {"stuck.out", "stuck.too", "stuck.orders.dead-letters"}
+    assert "its batch has run no Spark job for " in stalled["stuck.out"].error
+    figures = Figures("stuck.out")
+    for each in plant.told:
+        if each.query == figures.query:
+            figures.add(each)
+    assert (figures.event, figures.error, figures.written) == ("ended", "", 1)
 
 
 def copies(name: str, *sinks: str) -> Pipeline:

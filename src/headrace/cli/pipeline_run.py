@@ -147,12 +147,13 @@ def _start_spark(
     from headrace.pipeline.observers import Groups, History  # noqa: PLC0415
     from headrace.pipeline.runner import Runner  # noqa: PLC0415  imports Spark
     from headrace.spark.launcher import session as spark_session  # noqa: PLC0415
+    from headrace.spark.launcher import stop  # noqa: PLC0415
 
     home = opened.state.path
     log = (home if isinstance(home, Path) else Path(DIRECTORY, home.name).absolute()) / "spark.log"
     with ctrl_c_waits():
         spark = spark_session(opened.pipeline.name, master=master, settings=settings, log=log)
-        stack.callback(spark.stop)
+        stack.callback(stop, spark)
     observers: list[Observer] = [
         stack.enter_context(closing(Groups(opened.bootstrap, opened.pipeline.client))),
         stack.enter_context(closing(History(opened.bootstrap, opened.pipeline.client))),
@@ -221,7 +222,11 @@ class QueryFigures:
 
     def print_lines(self, progress: "Progress") -> None:
         self(progress)
-        if progress.event in {"started", "failed", "restarting"} or progress.rows or progress.written:
+        if (
+            progress.event in {"started", "stalled", "failed", "restarting"}
+            or progress.rows
+            or progress.written
+        ):
             _print(in_one_line(progress))
 
     def last(self, query: str) -> "Progress | None":
@@ -280,10 +285,11 @@ def _remarks(queries: Sequence[Figures]) -> Iterator[str]:
 
 def in_one_line(progress: "Progress") -> str:
     """Return the log line of a batch, a start or an end."""
-    if progress.event == "failed":
-        return f"{progress.query} failed: {progress.error}"
+    if progress.event in {"failed", "stalled"}:
+        return f"{progress.query} {progress.event}: {progress.error}"
     if progress.event == "restarting":
-        return f"{progress.query} restarts (restart {progress.restarts}): {progress.error}"
+        number = f" (restart {progress.restarts})" if progress.restarts else ""
+        return f"{progress.query} restarts{number}: {progress.error}"
     if progress.event != "batch":
         return f"{progress.query} {progress.event}"
     parts = [

@@ -197,7 +197,7 @@ def troubles(figures: Figures) -> Iterator[str]:
         restarted = f"restarted {count(figures.restarts, 'time')}"
         yield f"{figures.query} was {restarted}, the last time because: {figures.reason}"
     if figures.error:
-        yield f"{figures.query} failed: {figures.error}"
+        yield f"{figures.query} {figures.event}: {figures.error}"
 
 
 def row(figures: Figures, name: str) -> Sequence[object]:

@@ -10,12 +10,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source
 from headrace.pipeline.decoders import Decoded, Decoder, Following, Framed, settle
+from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.expectations import RECORD
 from headrace.pipeline.initial_offsets import with_initial_offsets
 from headrace.pipeline.shared_queries import Division, SharedQuery, divide
 from headrace.pipeline.state import State
 from headrace.pipeline.steps import NEWER, REASON, ROW, VALUE, Steps
-from headrace.pipeline.streaming_plans import check_streaming, is_stateless
+from headrace.pipeline.streaming_plans import check_streaming, is_repeatable, is_stateless
 from headrace.pipeline.targets import Delta, Iceberg
 from headrace.spark.launcher import is_remote
 from headrace.spark.merge.upsert import Upsert
@@ -155,13 +156,38 @@ class Builder:
         On Spark Connect none do: it has no plans to look at, and cannot pickle what a shared query needs.
         """
         sharing = state.sharing
-        return divide(
+        division = divide(
             self._pipeline,
             sharing.queries,
             sharing.left,
             has_run=state.has_run,
             is_stateless=lambda sink: not is_remote(self._spark) and is_stateless(self.of_sink(sink).frame),
         )
+        if not is_remote(self._spark):
+            self._check_quarantines(division)
+        return division
+
+    def _check_quarantines(self, division: Division) -> None:
+        """Raise PipelineError if a row might be in a sink and in quarantine, or in neither.
+
+        That happens if queries judge the same row at different times, by a condition on the current time.
+        """
+        for quarantine in self._pipeline.queries():
+            if (step := quarantine.quarantine_of) is None:
+                continue
+            query = division.query_of(quarantine.name)
+            apart = [
+                each.name
+                for each in self._pipeline.queries()
+                if step in self._pipeline.steps_of(each)
+                and (query is None or division.query_of(each.name) != query)
+            ]
+            if apart and not is_repeatable(self.steps.quarantined(step)):
+                raise PipelineError(
+                    f"{step}: rows are quarantined by a condition on the current time or on random values, "
+                    f"and {', '.join(apart)} would evaluate it again, in another query than "
+                    f"{quarantine.name}. Use _record.timestamp instead of the current time"
+                )
 
     def fan_out(self, shared: SharedQuery) -> FanOut:
         source = self._pipeline.sources[shared.source]

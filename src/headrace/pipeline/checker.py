@@ -81,7 +81,12 @@ class Checker:
 
     def _shared(self) -> Iterator[Finding]:
         """Yield the queries that several sinks share."""
-        for each in self._builder.division(self._state).shared:
+        try:
+            division = self._builder.division(self._state)
+        except PipelineError as error:
+            yield Finding(what="expectations", good=False, says=str(error))
+            return
+        for each in division.shared:
             if each.sinks:
                 says = f"reads {each.source} once for {', '.join(each.sinks)}"
                 yield Finding(what=f"query {each.name}", good=True, says=says)

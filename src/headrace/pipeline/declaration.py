@@ -294,6 +294,19 @@ class Pipeline:
                 known = ", ".join([*self.sources, *self.views]) or "none"
                 raise PipelineError(f"{step.name}({name}): there is no source or view {name!r}, only {known}")
 
+    def steps_of(self, sink: Sink) -> set[str]:
+        """Return the steps whose expectations the rows of a sink have passed."""
+        if sink.function is None and sink.quarantine_of is None:
+            return set()  # dead letters are not decoded
+        found = {sink.name} if sink.function is not None else set()
+        names = list(sink.inputs)
+        while names:
+            name = names.pop()
+            if name not in found:
+                found.add(name)
+                names += self.views[name].inputs if name in self.views else ()
+        return found - {sink.quarantine_of}
+
     def run(
         self,
         spark: "SparkSession | None" = None,

@@ -4,12 +4,15 @@ Every sink writes with its own id and the number of the batch. So when Spark rep
 the sinks has failed, the sinks that have it already skip it.
 """
 
+import hashlib
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark import inheritable_thread_target
 from pyspark.sql import Observation, SparkSession
@@ -19,10 +22,12 @@ from headrace.pipeline.builder import FanOut, Query
 from headrace.pipeline.checkpoints import read_query_id
 from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import in_words
-from headrace.pipeline.expectations import METRIC, Broken
-from headrace.pipeline.progress import WRITTEN, newer_rows
+from headrace.pipeline.expectations import METRIC, Broken, counts
+from headrace.pipeline.progress import NEWER_METRIC, WRITTEN
 from headrace.pipeline.steps import Steps
+from headrace.pipeline.storage.files import checkpoint_url, delete_tree, replace_text
 from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.streaming_plans import is_repeatable
 from headrace.spark.batch import Batch
 from headrace.spark.errors import SparkError
 from headrace.spark.merge.merge import merge_batch
@@ -33,6 +38,9 @@ if TYPE_CHECKING:
 
 _MOST: Final = 8  # sinks that are written at the same time
 _KEPT: Final = 100  # batches whose counts are kept for the listener, which is a little late
+_METRICS_TIMEOUT_S: Final = 10.0  # for Spark's events after the last write of a batch
+_METRICS_POLL_S: Final = 0.002
+_COMPLETE: Final = "_complete"
 
 logger = logging.getLogger(__name__)
 
@@ -48,30 +56,6 @@ class SinkResult:
     written: int = 0
     broken: Broken = field(default_factory=dict)
     newer: int = 0  # records of a schema that is newer than the columns
-
-
-class SinkMetrics:
-    """Metrics of the rows of one batch on their way to one sink."""
-
-    def __init__(self) -> None:
-        self._observations: dict[str, Observation] = {}
-
-    def observe(self, name: str, frame: "DataFrame", metrics: "Sequence[Column]") -> "DataFrame":
-        self._observations[name] = Observation()
-        return frame.observe(self._observations[name], *metrics)
-
-    def result(self) -> SinkResult:
-        """Return the metrics, after the rows have been written."""
-        found = {name: each.get for name, each in self._observations.items()}
-        return SinkResult(
-            written=int(found.pop(WRITTEN).get("rows", 0)),
-            broken={
-                name.removeprefix(METRIC): {each: int(rows) for each, rows in counts.items()}
-                for name, counts in found.items()
-                if name.startswith(METRIC)
-            },
-            newer=newer_rows(found),
-        )
 
 
 class SharedBatches:
@@ -105,16 +89,40 @@ class SharedBatches:
 
     def _write(self, batch: "DataFrame", batch_id: int) -> None:
         application = read_query_id(self._checkpoint)
-        metrics = {each.name: SinkMetrics() for each in self._query.sinks}
-        writes = []
-        for each in self._query.sinks:
-            observe = metrics[each.name].observe
-            rows = Steps(self._pipeline, lambda _source: batch, observe).written(each.sink)
-            counted = observe(WRITTEN, rows, [F.count(F.lit(1)).alias("rows")])
-            writes.append(partial(_write, each, counted, f"{application}-{each.sink.name}", batch_id))
-        self._failing(_all(batch.sparkSession, writes))
-        found = {name: each.result() for name, each in metrics.items()}
-        self._results = dict([*self._results.items(), (batch_id, found)][-_KEPT:])
+        sinks = self._query.sinks
+        observations: dict[str, Observation] = {}
+        with ExitStack() as kept:
+            judged = JudgedRows(self._pipeline, self._checkpoint, batch_id, kept)
+            steps = Steps(self._pipeline, lambda _: batch, partial(_observe, observations), judged.keep)
+            writes = []
+            for each in sinks:
+                counted = _observe(
+                    observations,
+                    f"{WRITTEN} {each.name}",
+                    steps.written(each.sink),
+                    [F.count(F.lit(1)).alias("rows")],
+                )
+                writes.append(partial(_write, each, counted, f"{application}-{each.sink.name}", batch_id))
+            done = _all(batch.sparkSession, writes)
+            self._failing([each.exception() for each in done])
+        has_run = {each.name: future.result() for each, future in zip(sinks, done, strict=True)}
+        deadline = time.monotonic() + _METRICS_TIMEOUT_S
+        results = {}
+        for each in sinks:
+            result = SinkResult()
+            if has_run[each.name]:
+                read = partial(_metrics, observations, deadline=deadline)
+                broken = {
+                    step: judged.broken.get(step) or read(f"{METRIC}{step}")
+                    for step in self._pipeline.steps_of(each.sink)
+                    if self._pipeline.expectations_of(step)
+                }
+                written = read(f"{WRITTEN} {each.name}").get("rows", 0)
+                sources = self._pipeline.steps_of(each.sink) & self._pipeline.sources.keys()
+                newer = sum(read(f"{NEWER_METRIC}{source}").get("rows", 0) for source in sources)
+                result = SinkResult(written=written, broken=broken, newer=newer)
+            results[each.name] = result
+        self._results = dict([*self._results.items(), (batch_id, results)][-_KEPT:])
 
     def _failing(self, errors: "list[BaseException | None]") -> None:
         """Raise the first error of a sink; Spark's message of the failed query contains it."""
@@ -126,15 +134,73 @@ class SharedBatches:
             raise SinkFailed(f"{each.sink.name}: {in_words(error)}") from error
 
 
-def _write(query: Query, rows: "DataFrame", application: str, batch_id: int) -> None:
+class JudgedRows:
+    """The rows of a batch that expectations with a quarantine have judged, stored for all sinks.
+
+    Rows that might be judged otherwise the next time are stored beside the checkpoint, so that a batch that
+    is repeated, because one of the sinks has failed, is divided between quarantine and sinks as before.
+    """
+
+    def __init__(self, pipeline: Pipeline, checkpoint: StoragePath, batch_id: int, cached: ExitStack) -> None:
+        self._pipeline = pipeline
+        self._directory = checkpoint / "judged"
+        self._batch_id = batch_id
+        self._cached = cached
+        self.broken: dict[str, dict[str, int]] = {}  # by step
+
+    def keep(self, step: str, frame: "DataFrame") -> "DataFrame":
+        expectations = self._pipeline.expectations_of(step)
+        if is_repeatable(frame):
+            frame = frame.persist()
+            self._cached.callback(frame.unpersist)
+        else:
+            # A function or a condition that was changed since then has to be applied again.
+            conditions = "".join(each.condition for each in expectations)
+            version = hashlib.sha256(f"{frame.schema.json()}{conditions}".encode()).hexdigest()[:16]
+            path = self._directory / str(self._batch_id) / f"{step}-{version}"
+            if not path.is_dir() or _COMPLETE not in {each.name for each in path.iterdir()}:
+                frame.write.mode("overwrite").parquet(checkpoint_url(path))
+                replace_text(path / _COMPLETE, "")
+            frame = frame.sparkSession.read.schema(frame.schema).parquet(checkpoint_url(path))
+            delete_tree(self._directory / str(self._batch_id - 1))
+        found = frame.agg(*counts(expectations)).first()
+        assert found is not None
+        self.broken[step] = found.asDict()
+        return frame
+
+
+def _observe(
+    observations: dict[str, Observation], name: str, frame: "DataFrame", metrics: "Sequence[Column]"
+) -> "DataFrame":
+    observations[name] = Observation()
+    return frame.observe(observations[name], *metrics)
+
+
+def _metrics(observations: Mapping[str, Observation], name: str, *, deadline: float) -> dict[str, int]:
+    """Return the metrics of rows that have been written; nothing if Spark does not report them.
+
+    `Observation.get` would wait for ever for rows that were never computed, or if Spark dropped its event.
+    """
+    if name not in observations:
+        return {}
+    while not observations[name]._jo.future().isCompleted():  # type: ignore[union-attr]  # noqa: SLF001
+        if time.monotonic() > deadline:
+            logger.warning("Spark has not reported the metrics of %s: they are counted as 0", name)
+            return {}
+        time.sleep(_METRICS_POLL_S)
+    return {each: int(rows) for each, rows in observations[name].get.items()}
+
+
+def _write(query: Query, rows: "DataFrame", application: str, batch_id: int) -> bool:
+    """Write a batch to a sink; return False if the sink had it and Spark has not computed its rows."""
     _activate(rows.sparkSession)
     if query.upserts is not None:
-        merge_batch(query.format, query.options, query.upserts, rows, Batch(application, batch_id))
-        return
+        return merge_batch(query.format, query.options, query.upserts, rows, Batch(application, batch_id))
     options = dict(query.options)
     if query.format != "headrace" or SinkOptions.of(options).exactly_once:
         options |= {"txnAppId": application, "txnVersion": str(batch_id)}
     rows.write.format(query.format).options(**options).mode("append").save()
+    return True
 
 
 def _activate(session: SparkSession) -> None:
@@ -143,11 +209,8 @@ def _activate(session: SparkSession) -> None:
     sessions.setActiveSession(session._jsparkSession)  # noqa: SLF001
 
 
-def _all(session: SparkSession, writes: "list[partial[None]]") -> list[BaseException | None]:
+def _all(session: SparkSession, writes: "list[partial[bool]]") -> list[Future[bool]]:
     """Run all writes, each in a thread with the properties of this one: `stop` cancels their jobs, too."""
     with ThreadPoolExecutor(min(_MOST, len(writes)), thread_name_prefix="sink") as pool:
         # Each has a copy of the properties, because Spark changes them in every thread.
-        running: list[Future[Any]] = [
-            pool.submit(inheritable_thread_target(session)(each)) for each in writes
-        ]
-        return [each.exception() for each in running]
+        return [pool.submit(inheritable_thread_target(session)(each)) for each in writes]

@@ -10,6 +10,7 @@ from typing import Any, Final
 from headrace.pipeline.expectations import METRIC, Broken
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import from_json, to_json
+from headrace.spark.position import Position
 
 TOPIC: Final = "_headrace_pipelines"
 """The topic with the history of progress, keyed by query."""
@@ -27,7 +28,7 @@ class Progress:
 
     pipeline: str
     query: str
-    event: str  # started, batch, idle, ended, failed, restarting
+    event: str  # started, batch, idle, stalled, ended, failed, restarting
     at_ms: int
     run: str = ""
     batch: int = -1
@@ -78,16 +79,22 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
     """Return the progress of a batch from Spark's JSON."""
     offsets: dict[TopicPartition, int] = {}
     latest: dict[TopicPartition, int] = {}
+    counted = progress.get("numInputRows", 0)
+    rows = counted
     for source in progress.get("sources", ()):
-        offsets |= _offsets(source.get("endOffset"))
+        ends = _offsets(source.get("endOffset"))
+        offsets |= ends
         latest |= _offsets(source.get("latestOffset"))
+        if ends and (twice := source.get("numInputRows", 0) - _records(source, ends)) > 0:
+            rows -= twice  # Spark counts the rows of a task again if its result was lost and is computed anew
     lags = {str(each): max(0, end - offsets.get(each, end)) for each, end in sorted(latest.items())}
     operators = progress.get("stateOperators", ())
-    rows, rows_per_s = progress.get("numInputRows", 0), _number(progress.get("inputRowsPerSecond"))
+    rows_per_s = _number(progress.get("inputRowsPerSecond"))
     took_ms = progress.get("batchDuration") or progress.get("durationMs", {}).get("triggerExecution", 0)
     written = int(_number(progress.get("observedMetrics", {}).get(WRITTEN, {}).get("rows")))
     # Spark's rate is measured from one batch to the next; a first batch has only its duration.
-    span_s = rows / rows_per_s if rows and rows_per_s else took_ms / 1000
+    span_s = counted / rows_per_s if counted and rows_per_s else took_ms / 1000
+    processed_per_s = _number(progress.get("processedRowsPerSecond"))
     return Progress(
         pipeline=pipeline,
         query=progress.get("name") or progress["id"],
@@ -97,7 +104,7 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
         batch=progress.get("batchId", -1),
         rows=rows,
         rows_per_s=round(rows / span_s, 1) if span_s else 0.0,
-        processed_per_s=_number(progress.get("processedRowsPerSecond")),
+        processed_per_s=round(processed_per_s * rows / counted, 1) if counted else processed_per_s,
         written=written,
         written_per_s=round(written / span_s, 1) if span_s else 0.0,
         took_ms=took_ms,
@@ -128,16 +135,26 @@ def _broken(metrics: Mapping[str, Mapping[str, Any]]) -> Broken:
     }
 
 
+def _records(source: Mapping[str, Any], ends: Mapping[TopicPartition, int]) -> int:
+    """Return how many records there are at most in a batch: partitions that are new to it begin at 0."""
+    initial = Position.from_json(_object(source.get("endOffset"))).initial_offsets
+    begins = _offsets(source.get("startOffset")) if initial is None else initial
+    return sum(max(0, end - begins.get(partition, 0)) for partition, end in ends.items())
+
+
 def _offsets(value: Any) -> dict[TopicPartition, int]:
-    """Return offsets, which Spark reports as an object, or as JSON in a string."""
+    return from_json(_object(value))
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """Return offsets, which Spark reports as an object, or as JSON in a string; {} for other values."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except json.JSONDecodeError:
             return {}
-    if not isinstance(value, dict) or not all(isinstance(each, dict) for each in value.values()):
-        return {}
-    return from_json(value)
+    is_offsets = isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+    return value if is_offsets else {}
 
 
 def _milliseconds(text: str) -> int:
@@ -181,15 +198,16 @@ class Figures:
         self.event, self.at_ms = progress.event, progress.at_ms
         if progress.event == "restarting":
             self.reason = progress.error
-        if progress.event == "started":
+        if progress.event in {"started", "batch", "idle"}:
             self.error = ""
+        if progress.event == "started":
             self.restarts = progress.restarts
             self.graph, self.graph_at_ms = progress.graph, progress.at_ms
         if progress.event == "started" and not progress.restarts:
             self.batches = self.rows = self.written = self.late_rows = self.newer_rows = 0
             self.broken = {}
             self.reason = ""
-        if progress.event == "failed":
+        if progress.event in {"failed", "stalled"}:
             self.error = progress.error
         if progress.event == "batch":
             self.last = progress

@@ -5,12 +5,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import functions as F  # noqa: N812
 
+from headrace.client.wire.security import Security
 from headrace.pipeline.builder import Builder, FanOut, Query
 from headrace.pipeline.checkpoints import read_checkpoint, read_query_id
 from headrace.pipeline.declaration import Pipeline
@@ -28,8 +31,12 @@ from headrace.pipeline.state import State
 from headrace.pipeline.storage.files import checkpoint_url
 from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.pipeline.targets import Delta, Iceberg, Parquet
+from headrace.pipeline.watchdog import Activity, Watchdog
+from headrace.protocol.ids import TopicPartition
+from headrace.reader.cluster import Cluster
+from headrace.reader.offsets import LATEST
 from headrace.spark.batch import Batch
-from headrace.spark.launcher import is_remote
+from headrace.spark.launcher import JAVA_END_S, is_remote, java_end
 from headrace.spark.merge.merge import merge_batch
 from headrace.spark.sink_options import SinkOptions
 
@@ -41,6 +48,7 @@ _POLL_S: Final = 0.2
 _BATCH_TIMEOUT_S: Final = 60.0  # to finish the current batch
 _BATCH_POLL_S: Final = 0.02
 _EVENTS_TIMEOUT_S: Final = 10.0  # to receive the last events of Spark
+_WATCH_EVERY_S: Final = 5.0
 _ATTEMPTS: Final = 5  # to start a query whose Python process was too slow to start
 logger = logging.getLogger(__name__)
 
@@ -57,13 +65,16 @@ class Runner:
         observers: Sequence[Observer] = (),
         *,
         restart: Restart | None = None,  # None: as the pipeline says
+        watchdog: Watchdog | None = None,
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._bootstrap = bootstrap
         self._state = state
-        self._listener = Listener(pipeline.name, observers, report(graph_of(pipeline)))
+        self._listener = Listener(pipeline.name, observers, report(graph_of(pipeline)), self._latest)
         self._restarts = Restarts(restart or pipeline.restart or Restart(limit=0))
+        self._watchdog = watchdog or Watchdog()
+        self._watch_at_s = 0.0
         self._stopping = threading.Event()
         self._at_once = threading.Event()
 
@@ -84,6 +95,11 @@ class Runner:
                 while not self._run_to_newer_schema(to_the_end=to_the_end):
                     logger.info("%s: a schema has a newer version, restarting", self._pipeline.name)
 
+    def _latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        security = Security.of(self._pipeline.client)
+        with closing(Cluster(self._bootstrap, security, timeout_s=_EVENTS_TIMEOUT_S)) as cluster:
+            return cluster.offsets(dict.fromkeys(partitions, LATEST))
+
     def _caretaker(self) -> Caretaker:
         targets = {name: sink.target for name, sink in self._pipeline.sinks.items()}
         tables = {name: each for name, each in targets.items() if isinstance(each, Delta | Iceberg)}
@@ -95,6 +111,7 @@ class Runner:
             self._spark, self._pipeline, self._bootstrap, since_ms=self._state.since_ms, state=self._state
         )
         starts = self._starts(builder, to_the_end=to_the_end)
+        self._listener.outdated = builder.is_outdated
         self._spark.streams.addListener(self._listener)
         started: dict[str, StreamingQuery] = {}
         try:
@@ -106,16 +123,22 @@ class Runner:
         except LockLost:
             self._at_once.set()  # the current batches are those of another process now
             raise
+        except (Py4JError, ConnectionError) as error:
+            if isinstance(error, Py4JJavaError) or (how := java_end(self._spark, wait_s=JAVA_END_S)) is None:
+                raise
+            self._listener.lost(how)
+            raise PipelineError(how) from error
         except PipelineError:
             # The failed batch is repeated. The versions of a schema only increase, so this ends.
             if self._stopping.is_set() or not builder.is_outdated():
                 raise
             return False
         finally:
-            self._end(started.values())
-            self._state.have_begun(starts)
-            self._listener.wait(_EVENTS_TIMEOUT_S)
-            self._spark.streams.removeListener(self._listener)
+            if java_end(self._spark) is None:
+                self._end(started.values())
+                self._state.have_begun(starts)
+                self._listener.wait(_EVENTS_TIMEOUT_S)
+                self._spark.streams.removeListener(self._listener)
         return True
 
     def _starts(self, builder: Builder, *, to_the_end: bool) -> "dict[str, Callable[[], StreamingQuery]]":
@@ -178,7 +201,29 @@ class Runner:
                 elif time.monotonic() >= due[name]:
                     del due[name]
                     started[name] = starts[name]()
+            self._watch({name: started[name] for name in active})
             self._stopping.wait(_POLL_S)
+
+    def _watch(self, queries: "Mapping[str, StreamingQuery]") -> None:
+        """Report a batch that runs no job. On Spark Connect, nobody knows which jobs belong to a query."""
+        now_s = time.monotonic()
+        if now_s < self._watch_at_s or is_remote(self._spark):
+            return
+        self._watch_at_s = now_s + min(_WATCH_EVERY_S, self._watchdog.after_s)
+        tracker = self._spark.sparkContext.statusTracker()
+        for name, query in queries.items():
+            status, jobs = query.status, set(tracker.getJobIdsForGroup(str(query.runId)))
+            activity = Activity(
+                in_batch=query.isActive and status["isTriggerActive"],
+                batch=_last_batch(query) + 1,
+                last_job=max(jobs, default=-1),
+                has_running_job=not jobs.isdisjoint(tracker.getActiveJobsIds()),
+            )
+            idle_s = self._watchdog.check(name, activity, now_s)
+            if idle_s is not None:
+                self._listener.stalled(
+                    name, f"its batch has run no Spark job for {idle_s:.0f} s: {status['message']}"
+                )
 
     def _backoff_s(self, name: str, query: "StreamingQuery", error: Exception) -> float:
         """Return the seconds before the restart of a failed query; PipelineError if it is not restarted."""
@@ -214,6 +259,12 @@ class Runner:
             and not self._at_once.wait(_BATCH_POLL_S)
         ):
             pass
+        if query.isActive and query.status["isTriggerActive"] and time.monotonic() >= deadline:
+            logger.warning(
+                "%s: its batch was not finished within %.0f s; the next run repeats it",
+                query.name,
+                _BATCH_TIMEOUT_S,
+            )
 
 
 def start(query: Query, checkpoint: StoragePath, *, to_the_end: bool) -> "StreamingQuery":
@@ -283,7 +334,7 @@ def _append(
 
 
 def _merge(
-    merge: "Callable[[DataFrame, Batch], None]", checkpoint: StoragePath, frame: "DataFrame", batch_id: int
+    merge: "Callable[[DataFrame, Batch], bool]", checkpoint: StoragePath, frame: "DataFrame", batch_id: int
 ) -> None:
     merge(frame, Batch(read_query_id(checkpoint), batch_id))
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.declaration import Pipeline, Sink, Source, View
 from headrace.pipeline.errors import PipelineError, in_words
-from headrace.pipeline.expectations import METRIC, RECORD, counts, enforced, quarantined
+from headrace.pipeline.expectations import METRIC, RECORD, counts, enforced, judged, quarantined
 from headrace.pipeline.progress import NEWER_METRIC
 from headrace.spark.sink_options import HEADERS
 
@@ -32,35 +32,71 @@ def observe_stream(name: str, frame: DataFrame, metrics: "Sequence[Column]") -> 
 class Steps:
     """The rows of every source, view and sink. `decoded` returns the columns above for a source.
 
-    RECORD is the origin of a row: topic, partition, offset, timestamp, key and headers.
+    RECORD is the origin of a row: topic, partition, offset, timestamp, key and headers. `keep` is for the
+    sinks of one batch: every step is then computed once for all of them. It gets the rows of a step that has
+    a quarantine, judged by the expectations, and returns them stored: a row that is judged twice might be in
+    the quarantine and in a sink, or in neither.
     """
 
     def __init__(
-        self, pipeline: Pipeline, decoded: Callable[[Source], DataFrame], observe: Observe = observe_stream
+        self,
+        pipeline: Pipeline,
+        decoded: Callable[[Source], DataFrame],
+        observe: Observe = observe_stream,
+        keep: Callable[[str, DataFrame], DataFrame] | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._decoded = decoded
         self._observe = observe
         self._observed: set[str] = set()  # steps of the current sink: each is counted once
+        self._keep = keep
+        self._kept: dict[str, DataFrame] = {}  # judged rows by step
+        self._results: dict[str, DataFrame] = {}  # by step; only with `keep`
 
     def rows(self, source: Source) -> DataFrame:
         """Return the decoded records of a source, with their origin in the column `_record`."""
-        return self._expected(source.name, self._rows(source))
-
-    def _rows(self, source: Source) -> DataFrame:
-        frame = self._decoded(source)
-        metric = f"{NEWER_METRIC}{source.name}"
-        if NEWER in frame.columns and metric not in self._observed:
-            self._observed.add(metric)
-            frame = self._observe(metric, frame, [F.count_if(NEWER).alias("rows")])
-        return frame.where(F.col(REASON).isNull()).select(f"{ROW}.*", RECORD)
+        return self._expected(source.name)
 
     def result(self, step: Sink | View) -> DataFrame:
         """Return the result of a function."""
-        return self._expected(step.name, self._result(step))
+        return self._expected(step.name)
 
-    def _result(self, step: Sink | View) -> DataFrame:
-        arguments = [self._input(name) for name in step.inputs]
+    def _expected(self, step: str) -> DataFrame:
+        """Return the rows that the expectations on a step leave, and count those that break one."""
+        if step in self._results:
+            return self._results[step]
+        expectations = self._pipeline.expectations_of(step)
+        frame = self._judged(step) if expectations else self._all(step)
+        if expectations:
+            if step not in self._observed and step not in self._kept:
+                self._observed.add(step)
+                frame = self._observe(f"{METRIC}{step}", frame, counts(expectations))
+            frame = enforced(frame, expectations)
+        if self._keep is not None:
+            self._results[step] = frame
+        return frame
+
+    def _judged(self, step: str) -> DataFrame:
+        if step in self._kept:
+            return self._kept[step]
+        expectations = self._pipeline.expectations_of(step)
+        frame = judged(self._all(step), expectations)
+        if self._keep is not None and any(each.target is not None for each in expectations):
+            frame = self._kept[step] = self._keep(step, frame)
+        return frame
+
+    def _all(self, name: str) -> DataFrame:
+        """Return the rows of a step before its expectations."""
+        pipeline = self._pipeline
+        if name in pipeline.sources:
+            decoded = self._decoded(pipeline.sources[name])
+            metric = f"{NEWER_METRIC}{name}"
+            if NEWER in decoded.columns and metric not in self._observed:
+                self._observed.add(metric)
+                decoded = self._observe(metric, decoded, [F.count_if(NEWER).alias("rows")])
+            return decoded.where(F.col(REASON).isNull()).select(f"{ROW}.*", RECORD)
+        step = pipeline.views.get(name) or pipeline.sinks[name]
+        arguments = [self._expected(each) for each in step.inputs]
         assert step.function is not None, step
         try:
             frame = step.function(*arguments)
@@ -71,20 +107,6 @@ class Steps:
         if not isinstance(frame, DataFrame):
             raise PipelineError(f"{step.name}() has to return a DataFrame, not {type(frame).__name__}")
         return frame
-
-    def _input(self, name: str) -> DataFrame:
-        source = self._pipeline.sources.get(name)
-        return self.result(self._pipeline.views[name]) if source is None else self.rows(source)
-
-    def _expected(self, step: str, frame: DataFrame) -> DataFrame:
-        """Return the rows that the expectations on a step leave, and count those that break one."""
-        expectations = self._pipeline.expectations_of(step)
-        if not expectations:
-            return frame
-        if step not in self._observed:
-            self._observed.add(step)
-            frame = self._observe(f"{METRIC}{step}", frame, counts(frame, expectations))
-        return enforced(frame, expectations)
 
     def written(self, sink: Sink) -> DataFrame:
         """Return the rows of a sink as its target needs them."""
@@ -103,12 +125,7 @@ class Steps:
 
     def quarantined(self, step: str) -> DataFrame:
         """Return the rows of a step that break an expectation, with the reason."""
-        pipeline = self._pipeline
-        if step in pipeline.sources:
-            frame = self._rows(pipeline.sources[step])
-        else:
-            frame = self._result(pipeline.views.get(step) or pipeline.sinks[step])
-        return quarantined(frame, pipeline.expectations_of(step))
+        return quarantined(self._judged(step), self._pipeline.expectations_of(step))
 
     def dead_letters(self, sink: Sink) -> DataFrame:
         """Return the undecodable records of a source; their headers have the reason and the origin."""

@@ -56,6 +56,17 @@ def is_stateless(frame: "DataFrame") -> bool:
     return all(map(_keeps_no_state, _streaming(frame._jdf.queryExecution().analyzed())))  # noqa: SLF001
 
 
+def is_repeatable(frame: "DataFrame") -> bool:
+    """Return whether Spark knows no reason why the rows would be others if they were computed again.
+
+    Reasons are the current time and random values, also those of functions in Python that are declared so.
+    """
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    jvm = frame.sparkSession.sparkContext._jvm  # noqa: SLF001
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
+    return bool(plan.deterministic()) and not plan.containsPattern(patterns.CURRENT_LIKE())
+
+
 def _streaming(plan: Any) -> Iterator[Any]:
     """Yield the operators of an analyzed plan that the stream passes, without those of static DataFrames."""
     if plan.isStreaming():

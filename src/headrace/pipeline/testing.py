@@ -12,7 +12,7 @@ written to the sinks.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -24,13 +24,13 @@ from headrace.client.records.one_by_one import Record
 from headrace.pipeline.builder import Builder
 from headrace.pipeline.declaration import Pipeline, Sink, Source, View
 from headrace.pipeline.errors import PipelineError, in_words
-from headrace.pipeline.expectations import METRIC, Broken
+from headrace.pipeline.expectations import METRIC, Broken, counts
 from headrace.pipeline.pickling import pickle_by_value
 from headrace.pipeline.steps import REASON, VALUE, Steps
 from headrace.spark.sink_options import HEADERS
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 Given = bytes | str | Mapping[str, Any] | Record | None
 """A record: its value as bytes or text, or an object that becomes JSON; a `Record` has a key and headers."""
@@ -90,31 +90,31 @@ class _Run:
             name: builder.decode(source, _records(spark, source, inputs.get(name, ())))
             for name, source in pipeline.sources.items()
         }
+        self._kept: list[DataFrame] = []
+        self._observations: dict[str, Observation] = {}
         self._broken: dict[str, dict[str, int]] = {}
+        self._steps = Steps(pipeline, lambda source: self._decoded[source.name], self._observe, self._keep)
 
     def result(self) -> Result:
         pipeline = self._pipeline
         steps: list[Source | View | Sink] = [*pipeline.sources.values(), *pipeline.views.values()]
         steps += pipeline.sinks.values()
         quarantined = [each.quarantine_of for each in pipeline.queries() if each.quarantine_of is not None]
-        return Result(
-            steps={each.name: self._step(each) for each in steps},
-            bad={name: self._bad(name) for name in pipeline.sources},
-            quarantined={each: self._quarantined(each) for each in quarantined},
-            broken=self._broken,
-        )
+        try:
+            return Result(
+                steps={each.name: self._step(each) for each in steps},
+                bad={name: self._bad(name) for name in pipeline.sources},
+                quarantined={each: _collect(each, self._steps.quarantined(each)) for each in quarantined},
+                broken=self._broken,
+            )
+        finally:
+            for each in self._kept:
+                each.unpersist()
 
     def _step(self, step: Source | View | Sink) -> StepRows:
-        observations: dict[str, Observation] = {}
-
-        def observe(name: str, frame: DataFrame, metrics: Any) -> DataFrame:
-            observations[name] = Observation()
-            return frame.observe(observations[name], *metrics)
-
-        steps = self._steps(observe)
-        frame = steps.rows(step) if isinstance(step, Source) else steps.result(step)
+        frame = self._steps.rows(step) if isinstance(step, Source) else self._steps.result(step)
         found = StepRows(columns=frame.columns, rows=_collect(step.name, frame))
-        if (own := observations.get(f"{METRIC}{step.name}")) is not None:
+        if (own := self._observations.get(f"{METRIC}{step.name}")) is not None:
             self._broken[step.name] = {name: int(rows) for name, rows in own.get.items()}
         return found
 
@@ -122,15 +122,15 @@ class _Run:
         bad = self._decoded[source].where(F.col(REASON).isNotNull()).select(VALUE, REASON)
         return [BadRecord(value=row[VALUE], reason=row[REASON]) for row in _collect(source, bad)]
 
-    def _quarantined(self, step: str) -> list[dict[str, Any]]:
-        return _collect(step, self._steps(_observe_nothing).quarantined(step))
+    def _observe(self, name: str, frame: DataFrame, metrics: "Sequence[Column]") -> DataFrame:
+        self._observations[name] = Observation()
+        return frame.observe(self._observations[name], *metrics)
 
-    def _steps(self, observe: Any) -> Steps:
-        return Steps(self._pipeline, lambda source: self._decoded[source.name], observe)
-
-
-def _observe_nothing(_name: str, frame: DataFrame, _metrics: Any) -> DataFrame:
-    return frame
+    def _keep(self, step: str, frame: DataFrame) -> DataFrame:
+        kept = frame.persist()
+        self._kept.append(kept)
+        (self._broken[step],) = _collect(step, kept.agg(*counts(self._pipeline.expectations_of(step))))
+        return kept
 
 
 def _collect(step: str, frame: DataFrame) -> list[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 import logging
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -22,6 +24,7 @@ LOCAL: Final = "local[*]"
 _STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # These loggers print every error with its Java stack trace, even if the error is handled.
 _LOUD: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+JAVA_END_S: Final = 10.0
 # What Spark's PythonStreamingSourceRunner sets in the environment of a data source.
 _STREAM_VARIABLES: Final = (
     "SPARK_LOCAL_DIRS",
@@ -76,8 +79,48 @@ def session(
         builder = builder.config(setting, value)
     with _stderr_to(log) if log is not None else nullcontext():
         spark = builder.getOrCreate()
+    if not is_remote(spark):
+        # These print a traceback when Java has ended, and py4j also when a batch fails: both are reported by
+        # whoever waits for them. py4j has loggers, and also uses the root logger.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        logging.getLogger().addFilter(_is_not_py4j)
+        spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
     register_sources(spark)
     return spark
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
+
+
+def stop(spark: "SparkSession") -> None:
+    """Stop a session, also one whose Java has ended."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415
+
+    try:
+        spark.stop()
+    except (Py4JError, OSError):
+        if java_end(spark, wait_s=JAVA_END_S) is None:
+            raise
+
+
+def java_end(spark: "SparkSession", *, wait_s: float = 0.0) -> str | None:
+    """Return how the Java of a session has ended, as a sentence; None if it runs, or is not ours.
+
+    A process that was killed closes its connections a moment before it has ended, so that whoever has lost
+    a connection waits for that.
+    """
+    gateway = None if is_remote(spark) else spark.sparkContext._gateway  # noqa: SLF001
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        status = process.wait(wait_s)
+    except subprocess.TimeoutExpired:
+        return None
+    if status < 0:
+        return f"process {process.pid}, the Java of Spark, was killed by {signal.Signals(-status).name}"
+    return f"process {process.pid}, the Java of Spark, has ended with status {status}"
 
 
 def is_submitted() -> bool:

@@ -4,6 +4,8 @@ from typing import Any
 
 from headrace.pipeline.progress import Figures, Progress, of_batch
 from headrace.pipeline.status import SILENT_MS, state_of, totals
+from headrace.protocol.ids import TopicPartition
+from headrace.spark.position import INITIAL, Position
 
 # As Spark 4.3 writes it, without what we do not look at.
 SAID: dict[str, Any] = {
@@ -65,6 +67,22 @@ def test_a_batch_tells_rows_rates_lag_state_and_watermark() -> None:
 def test_the_rates_of_a_first_batch_are_those_of_its_own_time() -> None:
     told = of_batch("trucks", SAID | {"inputRowsPerSecond": float("nan"), "batchId": 0})
     assert (told.rows_per_s, told.written_per_s) == (2500.0, 875.0)
+
+
+def test_rows_that_spark_has_counted_twice_are_counted_once() -> None:
+    """The result of a task is lost with its executor, for example, and computed again."""
+    (source,) = SAID["sources"]
+    twice = {"numInputRows": 2000, "inputRowsPerSecond": 1000.0, "processedRowsPerSecond": 5000.0}
+    told = of_batch("trucks", SAID | twice | {"sources": [source | {"numInputRows": 2000}]})
+    assert told.rows == 590 + 410
+    assert (told.rows_per_s, told.written_per_s, told.processed_per_s) == (500.0, 175.0, 2500.0)
+
+    initial = Position(
+        offsets={TopicPartition("positions", 0): 50},
+        initial_offsets={TopicPartition("positions", 0): 40},
+    )
+    first = {"startOffset": dict(INITIAL), "endOffset": initial.to_json(), "numInputRows": 13}
+    assert of_batch("trucks", SAID | {"numInputRows": 13, "sources": [first]}).rows == 10
 
 
 def test_an_empty_batch_has_no_rates_and_no_offsets() -> None:

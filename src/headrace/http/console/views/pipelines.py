@@ -168,7 +168,9 @@ def _query(pipeline: str, figures: Figures, state: str) -> Query:
     return Query(
         name=figures.query.removeprefix(f"{pipeline}."),
         group=figures.query,
-        state=figures.event if state == "running" and figures.event in {"idle", "restarting"} else state,
+        state=figures.event
+        if state == "running" and figures.event in {"idle", "stalled", "restarting"}
+        else state,
         at_ms=figures.at_ms,
         batch=last.batch if known else None,
         rows_per_s=(last.rows_per_s if moving else 0) if rates_known else None,
