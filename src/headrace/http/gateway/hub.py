@@ -125,11 +125,13 @@ class Hub:
             watching = asyncio.ensure_future(_cancel_without(request, cancelled, waiting))
             try:
                 return await to_thread.run_sync(work, cancelled, limiter=self._limits.searching)
+            except (ScanCancelled, asyncio.CancelledError):
+                logger.debug("a search is cancelled: its client has disconnected")
+                raise
             finally:
                 watching.cancel()
                 cancelled.set()  # if this call was cancelled, the thread still runs
                 self._limits.searches -= 1
-        logger.debug("a search is cancelled: its client has disconnected")
         raise ClientDisconnect
 
     async def consume(self, call: Callable[[], Answer]) -> Answer:
