@@ -76,6 +76,7 @@ class SimLogs:
         disk.clean = False
         self._prepared = self._written = 0  # checkpoints, by number
         self.files = OpenFiles()  # of which none is ever open
+        self.suspected: set[Any] = set()  # logs with damaged segments: there are none
         self.failed: dict[TopicPartition, str] = {}
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks = dict(disk.high_watermarks)

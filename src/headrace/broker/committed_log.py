@@ -151,7 +151,7 @@ class CommittedLog:
                     await run(step)
             except CorruptLog as error:
                 if self.log.cuts == cuts:  # otherwise segments were deleted during the search
-                    self.log.suspects.add(base_offset_of(error.path))
+                    self.log.suspect_segment(base_offset_of(error.path))
                     raise
             except OSError as error:
                 if self.log.cuts == cuts:

@@ -240,7 +240,7 @@ class Housekeeping:
         except CompactionStopped:
             return
         except CorruptLog as error:
-            partition.log.suspects.add(base_offset_of(error.path))
+            partition.log.suspect_segment(base_offset_of(error.path))
             raise
         clean_to = await in_slices(install_in_steps(partition.log, compacted))
         if clean_to is not None:

@@ -1,7 +1,7 @@
 """Damaged segments: they are checked, leadership is handed over, and another replica's records replace them.
 
-Whoever cannot read a segment adds it to `Log.suspects`. It is checked here, in a thread. If it is damaged, a
-leader hands leadership over, and leaves the ISR with it. A follower copies the offsets of the segment from
+Whoever cannot read a segment calls `Log.suspect_segment`. It is checked here, in a thread. If it is damaged,
+a leader hands leadership over, and leaves the ISR with it. A follower copies the offsets of the segment from
 its leader, or from another replica in the ISR if the leader's copy is damaged as well, and then replaces the
 segment. A follower outside the ISR fetches nothing else before.
 """
@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from headrace.broker.partition import Partition
 from headrace.broker.peer import Peer
-from headrace.broker.slices import STEP, Steps, in_slices
 from headrace.broker.translate import FAILURES
 from headrace.controller.channel import PeerGone, UnsupportedByPeer
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -25,7 +24,9 @@ from headrace.protocol.schema.fetch import (
     PartitionData,
 )
 from headrace.storage.damage import Damage, SegmentCheck
+from headrace.storage.log import Log
 from headrace.storage.repair import SegmentRepair
+from headrace.storage.topics import parse_directory
 
 _VERSIONS = range(15, 18)
 _TIMEOUT_S = 30.0
@@ -54,13 +55,18 @@ class Repairs:
         broker_id: int,
         partitions: Mapping[TopicPartition, Partition],
         *,
+        suspected: Callable[[], set[Log]],
         live_brokers: Callable[[], Collection[int]],
         connect_to: Callable[[int], Awaitable[Peer]],
         consider: Callable[[Partition], None],
     ) -> None:
-        """`consider` proposes another ISR if the partition wants one."""
+        """`suspected` returns the logs with segments that are damaged or to be checked.
+
+        `consider` proposes another ISR if the partition wants one.
+        """
         self._broker_id = broker_id
         self._partitions = partitions
+        self._suspected = suspected
         self._live_brokers = live_brokers
         self._connect_to = connect_to
         self._consider = consider
@@ -70,7 +76,7 @@ class Repairs:
 
     async def look(self) -> None:
         """Check the segments that are suspect; hand leadership over, or begin to repair."""
-        affected = await in_slices(self._affected())
+        affected = self._affected()
         for partition in affected:
             await self._check_suspects(partition)
             if partition.leadership is not None and partition.log.damaged:
@@ -83,12 +89,14 @@ class Repairs:
         if self._repairing is not None:
             self._repairing.cancel()
 
-    def _affected(self) -> Steps[list[Partition]]:
-        found = []
-        for number, partition in enumerate(tuple(self._partitions.values())):
-            if not number % STEP:
-                yield
-            if (partition.log.damaged or partition.log.suspects) and partition.log.offline is None:
+    def _affected(self) -> list[Partition]:
+        suspected, found = self._suspected(), []
+        for log in tuple(suspected):
+            id_ = parse_directory(log.directory.name)
+            partition = None if id_ is None else self._partitions.get(id_)
+            if not log.damaged and not log.suspects:
+                suspected.discard(log)
+            elif partition is not None and partition.log is log and log.offline is None:
                 found.append(partition)
         return found
 

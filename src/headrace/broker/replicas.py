@@ -128,6 +128,7 @@ class Replicas:
         self.repairs = Repairs(
             broker_id,
             self.partitions,
+            suspected=lambda: logs().suspected,
             live_brokers=lambda: image.brokers,
             connect_to=connect_to,
             consider=self.isr_changes.consider,

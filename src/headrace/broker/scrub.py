@@ -48,4 +48,4 @@ class Scrub:
                 break
             await asyncio.sleep(read / rate)
         if check.damage is not None and log.cuts == cuts:
-            log.suspects.add(base_offset)
+            log.suspect_segment(base_offset)

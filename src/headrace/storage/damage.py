@@ -85,18 +85,31 @@ def other_size(size: int, listed: ListedSegment) -> str:
     return f"the file has {size:,} bytes, and had {listed.size:,} when it was closed"
 
 
+class ReadAllowance:
+    """How many bytes of segments the start of a broker may read because their files were touched."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+
+    def take(self, size: int) -> bool:
+        """Return whether `size` bytes may be read."""
+        self._left -= size
+        return self._left >= 0
+
+
 def changed_since(
-    segment: Segment, listed: ListedSegment, end_offset: int, *, may_read: bool
+    segment: Segment, listed: ListedSegment, end_offset: int, allowance: ReadAllowance
 ) -> Damage | None:
     """Return the damage of a segment that is opened: it is not the file that was listed.
 
-    If only the modification time differs, the file may be a copy: its offsets are read if `may_read`,
-    else only those of its first batch.
+    If only the modification time differs, the file may be a copy: its offsets are read as far as `allowance`
+    goes, else only those of its first batch.
     """
     why, next_offset = "", segment.base_offset
     if segment.size != listed.size:
         why = other_size(segment.size, listed)
     elif segment.modified_ns != listed.modified_ns:
+        may_read = allowance.take(segment.size)
         try:
             for position, header in segment.headers(chunk=None if may_read else HEADER_SIZE):
                 ensure_offsets_fit(segment, position, header, next_offset, end_offset)

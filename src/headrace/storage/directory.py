@@ -16,6 +16,7 @@ from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_offsets
 from headrace.storage.config import LogConfig
+from headrace.storage.damage import ReadAllowance
 from headrace.storage.errors import ForeignDirectory, LogOffline, StorageError
 from headrace.storage.files import sync_directory, write_atomically
 from headrace.storage.flushes import FlushSchedule
@@ -32,7 +33,7 @@ from headrace.storage.losses import Losses, read_losses
 from headrace.storage.new_log import new_log
 from headrace.storage.open_files import OpenFiles, SegmentFile
 from headrace.storage.producers import ProducerSpace
-from headrace.storage.recovery import ReadAllowance, open_log
+from headrace.storage.recovery import open_log
 from headrace.storage.seed import Seed, SeedPlan, open_seeded, plan_seed
 from headrace.storage.topics import check_topic_name, parse_directory
 
@@ -84,6 +85,7 @@ class LogDirectory:
         self._writing = threading.Lock()
         self._deleted: deque[Path] = deque()  # directories that are still to be removed
         self._changed: set[Log] = set()  # logs to look at, see `take_changes`
+        self.suspected: set[Log] = set()  # logs with segments that are damaged or to be checked
         self._flushes = FlushSchedule()
         self._forgotten: set[TopicPartition] = set()  # deleted, but the checkpoints may still have them
         self.losses: Losses  # of its logs; `open` finds out
@@ -174,7 +176,9 @@ class LogDirectory:
 
     def _add(self, partition: TopicPartition, log: Log) -> None:
         self.logs[partition] = log
-        log.changed = self._changed
+        log.changed, log.suspected = self._changed, self.suspected
+        if log.damaged:
+            self.suspected.add(log)
         log.producers.space = self.producer_space
         if log.has_files:
             self._changed.add(log)
@@ -271,6 +275,7 @@ class LogDirectory:
         if log is not None:
             log.retire()
             self._changed.discard(log)
+            self.suspected.discard(log)
             self._flushes.remove(log)
         self._forget(partition)
         return log is None or log.has_files

@@ -54,6 +54,7 @@ class LogFiles:
         self.listed = listed
         self.damaged = {each.base_offset: each for each in damaged}  # closed segments, by base offset
         self.suspects = set(self.damaged)  # base offsets of segments that are to be checked, in a thread
+        self.suspected: set[Any] | None = None  # logs: this one adds itself with its first suspect segment
         self.files = files
         self.directory = directory
         self.config = config
@@ -253,6 +254,12 @@ class LogFiles:
         self.offline = f"{self.directory} is offline: could not {doing} it: {error}"
         logger.error(self.offline)
         return LogOffline(self.offline)
+
+    def suspect_segment(self, base_offset: int) -> None:
+        """Have a segment checked: somebody could not use its records."""
+        self.suspects.add(base_offset)
+        if self.suspected is not None:
+            self.suspected.add(self)
 
     def _forget(self, segments: Iterable[Segment]) -> None:
         """Take segments off the list that are about to be deleted, replaced or truncated."""

@@ -43,18 +43,18 @@ class ReadableLog(LogFiles):
         try:
             return self._read(offset, end, max(0, max_bytes), at_least_one)
         except CorruptLog as error:
-            self.suspects.add(base_offset_of(error.path))
+            self.suspect_segment(base_offset_of(error.path))
             raise
         except OSError as error:
             segment = self.segments[self._segment_number(offset)]
             if segment is self.active or is_harmless(error):
                 raise self._fail("read", error, harmless=True) from error
-            self.suspects.add(segment.base_offset)
+            self.suspect_segment(segment.base_offset)
             raise CorruptLog(segment.path, 0, error) from error
 
     def suspect(self, offset: int) -> None:
         """Have the segment of `offset` checked: somebody could not use its records."""
-        self.suspects.add(self.segments[self._segment_number(offset)].base_offset)
+        self.suspect_segment(self.segments[self._segment_number(offset)].base_offset)
 
     def _read(self, offset: int, end: int, max_bytes: int, at_least_one: bool) -> Buffer:
         segment, start = self._locate(offset)

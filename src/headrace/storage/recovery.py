@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headrace.storage.batches import read_end_marker
 from headrace.storage.config import LogConfig
-from headrace.storage.damage import Damage, changed_since, ensure_offsets_fit
+from headrace.storage.damage import Damage, ReadAllowance, changed_since, ensure_offsets_fit
 from headrace.storage.epochs import FILE_NAME as EPOCHS_FILE
 from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.errors import CorruptLog
@@ -44,18 +44,6 @@ _UNFINISHED = {DELETED, CLEANED, REPAIRED, TEMPORARY, SWAP}
 _NO_LIMIT = 2**63  # greater than every offset
 
 logger = logging.getLogger(__name__)
-
-
-class ReadAllowance:
-    """How many bytes of segments the start of a broker may read because their files were touched."""
-
-    def __init__(self, size: int) -> None:
-        self._left = size
-
-    def take(self, size: int) -> bool:
-        """Return whether `size` bytes may be read."""
-        self._left -= size
-        return self._left >= 0
 
 
 def open_log(
@@ -162,8 +150,7 @@ def _compare(
             segments.append(segment)
             damaged.append(Damage(segment.path, base_offset, base_offset, end_offset, "the file is missing"))
         else:
-            may_read = allowance.take(segment.size)
-            damaged += filter(None, [changed_since(segment, entry, end_offset, may_read=may_read)])
+            damaged += filter(None, [changed_since(segment, entry, end_offset, allowance)])
     segments.sort(key=lambda each: each.base_offset)
     return damaged
 

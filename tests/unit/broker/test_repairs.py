@@ -116,6 +116,7 @@ def look(partition: Partition, **others: OtherReplica) -> list[Partition]:
         repairs = Repairs(
             HERE,
             {ID: partition},
+            suspected=lambda: {partition.log},
             live_brokers=lambda: REPLICAS,
             connect_to=connect_to,
             consider=considered.append,

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from headrace.protocol.batch import HEADER_SIZE, OFFSET_SIZE
-from headrace.storage.damage import Damage, SegmentCheck
+from headrace.storage.damage import Damage, ReadAllowance, SegmentCheck
 from headrace.storage.directory import CLEAN_SHUTDOWN, RUNNING, LogDirectory
 from headrace.storage.errors import CorruptLog
 from headrace.storage.log import Log
-from headrace.storage.recovery import ReadAllowance
 from headrace.storage.recovery import open_log as open_any_log
 from headrace.storage.repair import SegmentRepair
 from headrace.storage.retention import enforce_retention
@@ -88,14 +87,14 @@ def healthy(tmp_path: Path) -> Iterator[Log]:
     log.release()
 
 
-def reopen(log: Log, *, clean: bool = True) -> Log:
+def reopen(log: Log, *, clean: bool = True, may_read: int = 10**6) -> Log:
     return open_any_log(
         log.directory,
         CONFIG,
         now_ms=SettableClock(),
         clean=clean,
         recovery_point=log.log_end_offset,
-        allowance=ReadAllowance(10**6),
+        allowance=ReadAllowance(may_read),
     )
 
 
@@ -146,6 +145,15 @@ def test_a_start_finds_damage_and_reads_of_it_fail_and_a_repair_ends_it(
     assert contents(last) == expected
     assert not last.damaged
     last.release()
+
+
+def test_only_files_that_were_touched_use_up_what_a_start_may_read(log: Log) -> None:
+    flip_a_base_offset(log)
+
+    again = reopen(log, may_read=log.segments[1].size)
+
+    assert list(again.damaged) == [log.segments[1].base_offset]
+    again.release()
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
