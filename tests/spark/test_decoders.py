@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def test_json_becomes_columns_and_what_is_no_such_json_says_why(spark: SparkSess
         (None, None, None, "it is not JSON"),
         (None, None, None, "it is not JSON"),
         (None, None, None, unfit),
-        (None, None, None, "it is not JSON"),
+        (None, None, None, "it is not UTF-8"),
     ]
 
 
@@ -78,6 +78,115 @@ def test_json_has_whatever_types_spark_has(spark: SparkSession) -> None:
     found = decoded(spark, Json("a struct<b: array<int>>, m map<string, int>, d decimal(9,2)"), values)
     assert found[0] == (([1, 2],), {"x": 1}, Decimal("12.34"), None)
     assert found[1][-1].startswith("it is JSON, but does not fit")
+
+
+INEXACT = "it does not fit the columns: "
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        (
+            "x double",
+            {
+                "19.99": 19.99,
+                "0.30000000000000004": 0.30000000000000004,
+                "1e-5": 1e-5,
+                '"NaN"': None,
+                "-0.0": 0,
+            },
+            {
+                "1e400": "1E+400 is not a double exactly",
+                "1e-400": "1E-400 is not a double exactly",
+                "9007199254740993": "9007199254740993 is not a double exactly",
+                "0.1234567890123456789": "0.1234567890123456789 is not a double exactly",
+            },
+        ),
+        (
+            "x float",
+            {"0.1": None, "16777216": 16777216},
+            {"16777217": "16777217 is not a float of 32 bits exactly"},
+        ),
+        (
+            "x decimal(9,2)",
+            {"1.25": Decimal("1.25"), "1.250": Decimal("1.25"), "125e-2": Decimal("1.25")},
+            {"1.005": "1.005 has more than 2 digits after the point"},
+        ),
+        (
+            "x array<decimal(9,2)>",
+            {"[1.25]": [Decimal("1.25")]},
+            {"[1, 1.005]": "1.005 has more than 2 digits"},
+        ),
+        (
+            "x map<string, struct<y: double>>",
+            {'{"a": {"y": 1}}': None},
+            {'{"a": {"y": 1e400}}': "1E+400 is not a double exactly"},
+        ),
+        (
+            "x timestamp",
+            {'"2026-01-01T12:00:00.123456000Z"': None, "1700000000": None},
+            {
+                '"2026-01-01T12:00:00.123456789Z"': "2026-01-01T12:00:00.123456789Z has fractions of a micro",
+                "99999999999999999": "99999999999999999 is too large for a timestamp",
+            },
+        ),
+        (
+            "x date",
+            {'"2026-01-01"': date(2026, 1, 1)},
+            {'"2026-01-01T12:00:00Z"': "2026-01-01T12:00:00Z is not a"},
+        ),
+        (
+            "x string",
+            {
+                '"1e400"': "1e400",
+                "12345678901234567890": "12345678901234567890",
+                '"\\ud83d\\ude00"': "\U0001f600",
+            },
+            {
+                "0.1234567890123456789": "0.1234567890123456789 is not",
+                '"\\ud800"': "'utf-8' codec can't encode",
+            },
+        ),
+    ],
+)
+def test_json_is_exact_or_has_a_reason(
+    spark: SparkSession, schema: str, good: dict[str, Any], bad: dict[str, str]
+) -> None:
+    found = decoded(spark, Json(schema), [f'{{"x": {each}}}'.encode() for each in (*good, *bad)])
+
+    for (value, why), expected in zip(found, good.values(), strict=False):
+        assert why is None
+        assert expected is None or value == expected
+    for (_, why), expected in zip(found[len(good) :], bad.values(), strict=True):
+        assert (why or "").startswith(INEXACT + expected)
+
+
+def test_what_follows_a_json_object_is_not_dropped(spark: SparkSession) -> None:
+    good = [b'{"a": 1}', b' {"a": 1}\r\n', b'{"a": 1, "b": {"c": ["}", {}]}}', b'{"a": 1, "s": "}"}']
+    bad = [
+        *(b'{"a": 1} {"a": 2}', b'{"a": 1}x', b'{"a": 1}]', b'{"a": 1}}', b'{"a": 1}, "b": 2'),
+        *(b'{"a": 1}, {"a": 2}', b'{"a": 1}, 0] []', b'{"a": 1, "b": {}} {"a": 2}'),
+    ]
+    found = decoded(spark, Json("a int"), [*good, *bad, b'{"a": 1, "s": "\xff"}'])
+
+    assert found[: len(good)] == [(1, None)] * len(good)
+    said = [why for _, why in found[len(good) :]]
+    assert all(why.startswith("it is not JSON: Extra data: ") for why in said[:-1]), said
+    assert said[-1] == "it is not UTF-8"
+
+
+def test_csv_and_numbers_are_exact_or_have_a_reason(spark: SparkSession) -> None:
+    csv = decoded(
+        spark, Csv("x decimal(9,2), y double, z string"), [b"1.25,1e-5,1e400", b"1.005,1,a", b"1,1e400,a"]
+    )
+    assert csv[0] == (Decimal("1.25"), 1e-5, "1e400", None)
+    assert [row[-1] for row in csv[1:]] == [
+        f"{INEXACT}1.005 has more than 2 digits after the point",
+        f"{INEXACT}1e400 is not a double exactly",
+    ]
+    for kind, value in (("double", b"9007199254740993"), ("decimal(9,2)", b"1.005"), ("double", b"1e400")):
+        ((_, why),) = decoded(spark, Number(kind), [value])
+        assert why.startswith(f"{INEXACT}{value.decode()} ")
 
 
 def test_lines_of_csv_become_columns_with_options_of_sparks(spark: SparkSession) -> None:

@@ -63,6 +63,8 @@ class JsonEnvelope:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
         from pyspark.sql.types import StructType  # noqa: PLC0415
 
+        from headrace.pipeline.exactness import inexact_json  # noqa: PLC0415
+
         row, source = parsed_schema(self.row.schema), parsed_schema(_SOURCE_FIELDS)
         plain = StructType().add("op", "string").add("before", row).add("after", row).add("source", source)
         whole = StructType([*plain.fields]).add("payload", plain).add(CORRUPT, "string")
@@ -74,7 +76,10 @@ class JsonEnvelope:
         why = F.when(F.try_parse_json(text).isNull(), "it is not JSON").otherwise(
             f"it is JSON, but not a change event of {self.row.schema}"
         )
-        return _decoded(parts, row.fieldNames(), source, F.when(wrong, why), absent=value.isNull())
+        utf8 = F.when(value.isNotNull() & ~F.is_valid_utf8(text), "it is not UTF-8")
+        lossy = inexact_json(text, StructType([*plain.fields]).add("payload", plain))
+        reason = F.coalesce(utf8, F.when(wrong, why).otherwise(lossy))
+        return _decoded(parts, row.fieldNames(), source, reason, absent=value.isNull())
 
 
 @dataclass(frozen=True, slots=True)

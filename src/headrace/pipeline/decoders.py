@@ -111,9 +111,13 @@ class Number:
             raise PipelineError(
                 f"{self.kind!r} is not a type of Spark; expected bigint, double, decimal(10,2), ..."
             )
-        number = F.trim(value.cast("string")).try_cast(self.kind)
+        from headrace.pipeline.exactness import inexact  # noqa: PLC0415
+
+        text = F.trim(value.cast("string"))
+        number = text.try_cast(self.kind)
         wrong = value.isNotNull() & number.isNull()
-        return Decoded({"value": number}, F.when(wrong, F.lit(f"it is not a {self.kind}")))
+        lossy = inexact(text, parsed_schema(f"value {self.kind}"), F.to_json(F.struct(text.alias("value"))))
+        return Decoded({"value": number}, F.when(wrong, F.lit(f"it is not a {self.kind}")).otherwise(lossy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +134,15 @@ class Json:
     def decode(self, value: "Column") -> Decoded:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
+        from headrace.pipeline.exactness import inexact_json  # noqa: PLC0415
+
         text = value.cast("string")
         options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
         parsed = F.from_json(text, f"{self.schema}, {CORRUPT} string", options)
         why = F.when(F.try_parse_json(text).isNull(), "it is not JSON").otherwise(
             f"it is JSON, but does not fit {self.schema}"
         )
-        return _decoded(value, parsed, self.schema, why)
+        return _decoded(value, parsed, self.schema, why, inexact_json(text, parsed_schema(self.schema)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +159,14 @@ class Csv:
     def decode(self, value: "Column") -> Decoded:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
+        from headrace.pipeline.exactness import inexact  # noqa: PLC0415
+
+        text, schema = value.cast("string"), parsed_schema(self.schema)
         options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-        parsed = F.from_csv(value.cast("string"), F.lit(f"{self.schema}, {CORRUPT} string"), options)
-        return _decoded(value, parsed, self.schema, F.lit(f"it does not fit {self.schema}"))
+        parsed = F.from_csv(text, F.lit(f"{self.schema}, {CORRUPT} string"), options)
+        texts = ", ".join(f"`{name}` string" for name in schema.fieldNames())
+        lossy = inexact(text, schema, F.to_json(F.from_csv(text, F.lit(texts), dict(self.options))))
+        return _decoded(value, parsed, self.schema, F.lit(f"it does not fit {self.schema}"), lossy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +185,14 @@ class Avro:
         return decode_bare_avro(self.path, value)
 
 
-def _decoded(value: "Column", parsed: "Column", schema: str, reason: "Column") -> Decoded:
+def _decoded(value: "Column", parsed: "Column", schema: str, reason: "Column", lossy: "Column") -> Decoded:
+    """Return the columns; `lossy` is why Spark has not parsed a value exactly."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    wrong = value.isNotNull() & (parsed.isNull() | parsed[CORRUPT].isNotNull())
-    return Decoded({name: parsed[name] for name in _fields(schema)}, F.when(wrong, reason))
-
-
-def _fields(schema: str) -> list[str]:
-    return parsed_schema(schema).fieldNames()
+    why = F.when(~F.is_valid_utf8(value.cast("string")), F.lit("it is not UTF-8"))
+    why = why.when(parsed.isNull() | parsed[CORRUPT].isNotNull(), reason).otherwise(lossy)
+    names = parsed_schema(schema).fieldNames()
+    return Decoded({name: parsed[name] for name in names}, F.when(value.isNotNull(), why))
 
 
 def parsed_schema(schema: str) -> "StructType":

@@ -19,7 +19,7 @@ _SMALLEST: Final = 1e-300  # smaller doubles have fewer digits
 _LAST_FRACTION: Final = 1e15  # a larger double with 15 digits may be a rounded integer
 _NARROW: Final = {16: "e", 32: "f"}  # struct's code, by the bits of a float
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_FINER: Final = "fractions of a microsecond (Registry(truncate_nanoseconds=True) truncates them)"
+_FINER: Final = "fractions of a microsecond (a Registry can truncate_nanoseconds)"
 _NANOSECONDS: Final = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")
 
 
@@ -109,9 +109,13 @@ def _is_written_as(found: float, exact: Decimal) -> bool:
 
 def moment(text: str) -> datetime:
     """Return a time in ISO format; it is in UTC if it has no time zone."""
-    if len(text) > 26 and _NANOSECONDS.search(text):  # Python ignores them
-        raise ValueError(f"{text:.60} has {_FINER}")
+    refuse_nanoseconds(text)  # Python ignores them
     return truncated_moment(text)
+
+
+def refuse_nanoseconds(text: str) -> None:
+    if len(text) > 26 and _NANOSECONDS.search(text):
+        raise ValueError(f"{text:.60} has {_FINER}")
 
 
 def truncated_moment(text: str) -> datetime:

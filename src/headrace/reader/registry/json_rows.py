@@ -50,12 +50,13 @@ def _decode_with(parse_float: Callable[[str], Any]) -> Callable[[bytes], Any]:
 
 decode_json: Final = _decode_with(json_number)
 """Returns a value of JSON, or raises Unreadable. A number that is not a double exactly is a Decimal."""
-_decode_decimals: Final = _decode_with(Decimal)
+decode_decimals: Final = _decode_with(Decimal)
+"""Does the same, with a Decimal for every number that is not an integer."""
 
 
 def json_columns(kind: pa.StructType) -> tuple[Shape, Callable[[bytes], Any]]:
     """Return the shape of JSON in columns of these types, and the function that decodes it."""
-    return _shape(kind), _decode_decimals if _has_decimals(kind) else decode_json
+    return _shape(kind), decode_decimals if _has_decimals(kind) else decode_json
 
 
 def _shape(kind: pa.DataType) -> Shape:
