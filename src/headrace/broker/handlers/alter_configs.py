@@ -8,7 +8,7 @@ Versions:  v2 flexible.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import config_action, on_configs
@@ -34,25 +34,27 @@ class Resource(Protocol):
     def resource_name(self) -> str: ...
 
 
-class Altered(NamedTuple):
-    """What became of one resource, in the fields of both APIs' responses."""
-
-    error_code: ErrorCode
-    error_message: str | None
-    resource_type: int
-    resource_name: str
-
-
 AnyResource = TypeVar("AnyResource", bound=Resource)
+Altered = TypeVar("Altered")
 
 
 async def alter_each(
-    resources: Sequence[AnyResource], alter: Callable[[AnyResource], Awaitable[None]], context: Context
+    resources: Sequence[AnyResource],
+    alter: Callable[[AnyResource], Awaitable[None]],
+    context: Context,
+    response_of: Callable[..., Altered],
 ) -> list[Altered]:
     """Alter each resource on its own; one that appears twice in the request is refused."""
-    times = Counter((each.resource_type, each.resource_name) for each in resources)
-    results, turns = [], Turns()
-    for key, resource in {(each.resource_type, each.resource_name): each for each in resources}.items():
+    times: Counter[tuple[int, str]] = Counter()
+    results, turns = {}, Turns()
+    for each in resources:
+        times[each.resource_type, each.resource_name] += 1
+        await turns.next()
+    for resource in resources:
+        await turns.next()
+        key = resource.resource_type, resource.resource_name
+        if key in results:
+            continue
         code, why = ErrorCode.NONE, None
         try:
             if times[key] > 1:
@@ -61,9 +63,10 @@ async def alter_each(
             await alter(resource)
         except FAILURES as error:
             code, why = error_code(error), error_message(error)
-        results.append(Altered(code, why, *key))
-        await turns.next()
-    return results
+        results[key] = response_of(
+            error_code=code, error_message=why, resource_type=key[0], resource_name=key[1]
+        )
+    return list(results.values())
 
 
 @handles(ApiKey.ALTER_CONFIGS, range(3), requires=on_configs(Operation.ALTER_CONFIGS))
@@ -79,9 +82,8 @@ async def alter_configs(request: AlterConfigsRequest, context: Context) -> Alter
         )
 
     await broker.session.reconnected()
-    results = await alter_each(request.resources, alter, context)
     return AlterConfigsResponse(
-        responses=[AlterConfigsResourceResponse(**each._asdict()) for each in results]
+        responses=await alter_each(request.resources, alter, context, AlterConfigsResourceResponse)
     )
 
 

@@ -37,9 +37,8 @@ async def incremental_alter_configs(
         )
 
     await broker.session.reconnected()
-    results = await alter_each(request.resources, alter, context)
     return IncrementalAlterConfigsResponse(
-        responses=[AlterConfigsResourceResponse(**each._asdict()) for each in results]
+        responses=await alter_each(request.resources, alter, context, AlterConfigsResourceResponse)
     )
 
 
