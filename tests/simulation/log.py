@@ -109,6 +109,9 @@ class SimLog:
     def batches(self) -> list[Batch]:
         return self._batches[max(0, self.log_start_offset - self._base) :]
 
+    def suspect(self, offset: int) -> None:
+        """Do nothing: segments are not damaged here, so a check would find nothing."""
+
     # -- as Log does it ------------------------------------------------------------------------
 
     def use_config(self, config: Any) -> None:

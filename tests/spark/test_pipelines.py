@@ -51,7 +51,7 @@ def test_bad_rows_go_to_a_topic_with_reason_and_origin_and_groups_have_the_offse
     assert found.keys() == {b"\xff\x00", b'{"id": "3", "price": "dear"}'}
     first, second = headers(found[b"\xff\x00"]), headers(found[b'{"id": "3", "price": "dear"}'])
     assert found[b"\xff\x00"].key() == b"k"
-    assert first["reason"] == b"it is not JSON"
+    assert first["reason"] == b"it is not UTF-8"
     assert (first["topic"], first["partition"], first["offset"]) == (b"letters", b"0", b"1")
     assert (first["pipeline"], first["source"], first["mine"]) == (b"letters", b"orders", b"1")
     assert second["reason"] == b"it is JSON, but does not fit id string, price double"
