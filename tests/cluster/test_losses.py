@@ -13,6 +13,7 @@ from cluster.cluster import Cluster
 from cluster.coordinators import Embedded
 from cluster.waiting import until
 from headrace.storage.losses import BOOT
+from support.records import split_batches
 from wire.confluent import read, send, sent_offsets
 
 TOPIC: Final = "orders"
@@ -64,9 +65,10 @@ def start_without_leading(cluster: Cluster, broker: BrokerProcess) -> None:
 
 
 def damage_the_active_segment(broker: BrokerProcess) -> None:
-    data = bytearray(log_of(broker).read_bytes())
-    data[len(data) // 2] ^= 1
-    log_of(broker).write_bytes(data)
+    batches = split_batches(log_of(broker).read_bytes())
+    before, damaged = b"".join(batches[:HALF]), bytearray(batches[HALF])
+    damaged[-1] ^= 1  # a byte of its record, which the checksum covers
+    log_of(broker).write_bytes(before + damaged + b"".join(batches[HALF + 1 :]))
 
 
 def remove_the_partition(broker: BrokerProcess) -> None:

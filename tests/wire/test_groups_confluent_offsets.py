@@ -81,7 +81,7 @@ def test_an_asynchronous_commit_calls_back_with_what_it_committed(
     ) as consumer:
         numbers(consumer, 20)
         consumer.commit(offsets=[TopicPartition(topic, 0, 20)], asynchronous=True)
-        eventually(lambda: consumer.poll(0.01) and reports, pause_s=0)
+        eventually(lambda: (consumer.poll(0.01), reports)[1], pause_s=0)
         ((error, (place,)),) = reports
         assert (error, place.topic, place.partition, place.offset) == (None, topic, 0, 20)
 
