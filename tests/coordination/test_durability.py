@@ -32,7 +32,7 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         self.client.start(WAIT_S)
-        self.client.ensure_path(self.path)
+        self.client.retry(self.client.ensure_path, self.path)  # another writer may have been quicker
         while not self.stopped.is_set():
             results = [(path, self.sent, self._write(path)) for path in self._paths()]
             for path, value, result in results:
