@@ -22,6 +22,7 @@ from headrace.protocol.schema.fetch import (
     FetchResponse,
     FetchTopic,
     PartitionData,
+    ReplicaState,
 )
 from headrace.storage.damage import Damage, SegmentCheck
 from headrace.storage.log import Log
@@ -36,6 +37,7 @@ _ATTEMPTS = 20  # to fetch records that are not committed yet
 _ERROR_NAMES = {each.value: each.name for each in ErrorCode}
 _RETRY_S = 30.0
 _NO_SESSION = -1
+_REPAIRING = -2  # as a replica id: see the handler of Fetch
 _UNBOUNDED = 2**63
 
 logger = logging.getLogger(__name__)
@@ -233,6 +235,7 @@ class Repairs:
             partition_max_bytes=_FETCH_BYTES,
         )
         request = FetchRequest(
+            replica_state=ReplicaState(replica_id=_REPAIRING),
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
             max_bytes=_FETCH_BYTES,

@@ -185,7 +185,8 @@ class Producers:
             # Not synced: a snapshot that a power failure damages fails its checksum, and an older
             # snapshot or the log itself is used instead.
             path = self._path_of(self.next_offset)
-            write_atomically(path, encode_snapshot(self._states.values()), sync=False)
+            states = [self._states[each] for each in sorted(self._states)]  # as Kafka does
+            write_atomically(path, encode_snapshot(states), sync=False)
             insort(self._snapshots, self.next_offset)
 
     def restore(self, *, start: int, end: int) -> None:
@@ -200,7 +201,7 @@ class Producers:
                 self._remove(offset)
             elif offset > start:
                 try:
-                    states = decode_snapshot(path.read_bytes())
+                    states = sorted(decode_snapshot(path.read_bytes()), key=_last_offset)
                 except CorruptSnapshot as error:
                     logger.warning("ignoring %s: %s", path, error)
                     self._remove(offset)
@@ -227,6 +228,10 @@ class Producers:
 
     def _path_of(self, offset: int) -> Path:
         return self._directory / file_name(offset, SNAPSHOT)
+
+
+def _last_offset(state: ProducerState) -> int:
+    return state.recent[-1].last_offset if state.recent else -1
 
 
 def snapshots_in(names: Iterable[str]) -> list[int]:

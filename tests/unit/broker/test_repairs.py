@@ -87,7 +87,7 @@ class OtherReplica:
 
     async def ask(self, request: FetchRequest, _versions: range, *, timeout_s: float) -> Any:
         assert timeout_s > 0
-        assert request.replica_state.replica_id == -1
+        assert request.replica_state.replica_id == -2
         (wanted,) = request.topics[0].partitions
         self.offsets.append(wanted.fetch_offset)
         records = b"" if self._error else bytes(self._log.read(wanted.fetch_offset, 100))

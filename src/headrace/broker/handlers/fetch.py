@@ -13,8 +13,8 @@ Replicas:  a follower reads up to the log end offset, and its fetch offset is it
            CLUSTER_AUTHORIZATION_FAILED on other listeners than the inter-broker one. With one, a follower
            without CLUSTER_ACTION gets TOPIC_AUTHORIZATION_FAILED for every partition. A consumer may
            read from any replica in the ISR, and is sent to a replica in its rack according to
-           replica.selector.class. A broker that repairs a damaged segment fetches it as a consumer, with
-           CLUSTER_ACTION on the inter-broker listener.
+           replica.selector.class. A broker that repairs a damaged segment fetches it as a consumer with
+           replica id -2, and needs CLUSTER_ACTION on the inter-broker listener.
 Quotas:    a response that exceeds consumer_byte_rate or request_percentage is empty, with the throttle time.
            Followers are exempt.
 """
@@ -102,7 +102,7 @@ def fetch(
         return _load_and_reply(plan, request, context, replica, found.missing)
     if _is_enough(plan, found, request):
         return (yield from _reply(plan, found, context, replica))
-    partitions = at_once(_partitions(plan, context, replica))
+    partitions = at_once(_partitions(plan, request, context, replica))
     waiting = _waiting(partitions, request, context, replica, missing=request.min_bytes - found.size)
     return _wait(plan, request, context, waiting, replica)
 
@@ -114,7 +114,7 @@ def _fetch_many(
 
     The purgatory entry is created before the first read, so that no such append is missed.
     """
-    partitions = yield from _partitions(plan, context, replica)
+    partitions = yield from _partitions(plan, request, context, replica)
     waiting = _waiting(partitions, request, context, replica, missing=request.min_bytes)
     is_waiting = False
     try:
@@ -139,13 +139,15 @@ def _is_enough(plan: Plan, found: "_ReadResult", request: FetchRequest) -> bool:
     return bool(found.size) and any(_has_more(entry, data, request) for entry, data in found.entries)
 
 
-def _partitions(plan: Plan, context: Context, replica: "_Replica | None") -> Steps[list[Partition]]:
+def _partitions(
+    plan: Plan, request: FetchRequest, context: Context, replica: "_Replica | None"
+) -> Steps[list[Partition]]:
     """Return the partitions of a plan that this broker has."""
     partitions = []
     for number, entry in enumerate(plan.partitions):
         if not number % STEP:
             yield
-        partition = _find(entry, context, replica)
+        partition = _find(entry, request, context, replica)
         if partition is not None:
             partitions.append(partition)
     return partitions
@@ -214,6 +216,10 @@ def _replica(request: FetchRequest) -> _Replica | None:
     return _Replica(state.replica_id, state.replica_epoch) if state.replica_id >= 0 else None
 
 
+_REPAIRING: Final = -2
+"""As a replica id, Kafka's debugging consumer: a broker that copies the offsets of a damaged segment."""
+
+
 @dataclass(slots=True)
 class _ReadResult:
     """The data that was read from the partitions of a request."""
@@ -246,14 +252,18 @@ def _existence(context: Context) -> Exists:
     return exists
 
 
-def _find(entry: SessionPartition, context: Context, replica: _Replica | None) -> Partition | None:
+def _find(
+    entry: SessionPartition, request: FetchRequest, context: Context, replica: _Replica | None
+) -> Partition | None:
     try:
-        return _partition(entry, context, replica)
+        return _partition(entry, request, context, replica)
     except KafkaError:
         return None
 
 
-def _partition(entry: SessionPartition, context: Context, replica: _Replica | None) -> Partition:
+def _partition(
+    entry: SessionPartition, request: FetchRequest, context: Context, replica: _Replica | None
+) -> Partition:
     """Return a partition that the client may read, or raise its error.
 
     Permissions are checked at every read: a session, and a request in the purgatory, may outlive them.
@@ -263,7 +273,7 @@ def _partition(entry: SessionPartition, context: Context, replica: _Replica | No
         _require_replication(context)
     name = context.broker.topic_name(entry.topic_id) if by_id else entry.topic
     if replica is None:
-        _require_read(context, name)
+        _require_read(request, context, name)
     if not by_id:
         return context.broker.partition(name, entry.partition)
     try:
@@ -272,12 +282,13 @@ def _partition(entry: SessionPartition, context: Context, replica: _Replica | No
         raise UnknownTopicId(str(error)) from error
 
 
-def _require_read(context: Context, name: str) -> None:
+def _require_read(request: FetchRequest, context: Context, name: str) -> None:
     """Raise TOPIC_AUTHORIZATION_FAILED unless the client may read, or is a broker that repairs a replica."""
     try:
         context.require(_READ, name)
     except AuthorizationFailed:
-        if not context.accepts_brokers or not context.may(_REPLICATE):
+        is_repair = request.replica_state.replica_id == _REPAIRING and context.accepts_brokers
+        if not is_repair or not context.may(_REPLICATE):
             raise
 
 
@@ -305,7 +316,7 @@ def _read(
         if not number % STEP:
             yield
         try:
-            partition = _partition(entry, context, replica)
+            partition = _partition(entry, request, context, replica)
             limit = max(0, min(room - found.size, entry.max_bytes))
             first = found.size == 0
             if context.version < ZSTD and partition.log.config.compression is Compression.ZSTD:
