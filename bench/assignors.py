@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Mapping
 
-from headrace.group.assignors import ASSIGNORS, Assignment, Assignor, AssignorMember
+from headrace.coordinators.group.assignors import ASSIGNORS, Assignment, Assignor, AssignorMember
 
 Group = dict[str, AssignorMember]
 

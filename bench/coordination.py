@@ -22,7 +22,7 @@ from pathlib import Path
 
 from headrace.coordination.errors import ZooKeeperUnavailable
 from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
-from headrace.ports import reserved
+from headrace.system.ports import reserved
 
 PATH = b"/bench"
 DATA = b"x" * 100

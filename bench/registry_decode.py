@@ -20,10 +20,10 @@ import fastavro
 from google.protobuf.json_format import MessageToDict, ParseDict  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-from headrace.reader.registry.batches import Batches, reader_of
-from headrace.reader.registry.reader import ResolvedSchema
 from headrace.registry.formats import Schema, SchemaType
-from headrace.registry.formats.protobuf import ProtobufSchema
+from headrace.registry.formats.protobuf.protobuf import ProtobufSchema
+from headrace.tables.registry.batches import Batches, reader_of
+from headrace.tables.registry.reader import ResolvedSchema
 
 ROWS: Final = 10_000
 ROUNDS: Final = 5

@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import headrace.arrow
 import headrace.duckdb
 import headrace.polars
-from headrace.reader import walk
+from headrace.tables.reader import walk
 from headrace.testing.process import UpProcess
 
 TOPIC: Final = "rows"

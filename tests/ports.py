@@ -3,7 +3,7 @@
 import atexit
 from contextlib import ExitStack
 
-from headrace.ports import reserved
+from headrace.system.ports import reserved
 
 LOOPBACK = "127.0.0.1"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import click
 
-from headrace.broker.broker_settings import BROKER_SETTINGS
-from headrace.broker.client_metrics import CLIENT_METRICS_CONFIGS
-from headrace.broker.dispatch import HANDLERS, Handler, load_handlers
-from headrace.broker.group_configs import GROUP_CONFIGS, GROUP_SYNONYMS
-from headrace.broker.settings import Scope, Setting, show
-from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS
+from headrace.broker.requests.dispatch import HANDLERS, Handler, load_handlers
+from headrace.broker.settings.broker import BROKER_SETTINGS
+from headrace.broker.settings.client_metrics import CLIENT_METRICS_CONFIGS
+from headrace.broker.settings.group_configs import GROUP_CONFIGS, GROUP_SYNONYMS
+from headrace.broker.settings.setting import Scope, Setting, show
+from headrace.broker.settings.topic import BROKER_SYNONYMS, TOPIC_SETTINGS
 from headrace.cli.main import commands
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

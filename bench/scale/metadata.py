@@ -11,7 +11,7 @@ from typing import Final
 
 from capacity.cluster import SimulatedCluster, Size
 from capacity.receiver import Receiver, receiver
-from headrace.controller.updates import VERSIONS
+from headrace.replication.controller.updates import VERSIONS
 
 SIZE: Final = Size(brokers=300, partitions=20_000, per_topic=20)
 

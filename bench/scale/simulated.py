@@ -20,7 +20,7 @@ from typing import Any, Final
 from capacity.cluster import Broker, SimulatedCluster, Size, Traffic
 from capacity.session import Counts
 from compare import process
-from headrace.cli.process import exempt_from_collections
+from headrace.cli.support.process import exempt_from_collections
 from scale import metadata
 
 FULL_SIZE: Final = Size(brokers=300, partitions=200_000, per_topic=20)

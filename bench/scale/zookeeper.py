@@ -14,19 +14,19 @@ from typing import Final
 
 from compare.clusters import PROGRAM, environment
 from compare.node import Node
-from headrace.broker.cluster import prepare
-from headrace.controller.model import ClusterModel, Member, TopicRules
-from headrace.controller.store import first_state, read_topics
-from headrace.controller.transactions import (
+from headrace.broker.membership.cluster import prepare
+from headrace.coordination.session import ZooKeeperSession
+from headrace.coordination.znodes import Config, Controller, TopicAssignment
+from headrace.protocol.ids import TopicPartition
+from headrace.replication.controller.model import ClusterModel, Member, TopicRules
+from headrace.replication.controller.store import first_state, read_topics
+from headrace.replication.controller.transactions import (
     ElectedEpoch,
     create_topic,
     elect_controller,
     state_of,
     write_changes,
 )
-from headrace.coordination.session import ZooKeeperSession
-from headrace.coordination.znodes import Config, Controller, TopicAssignment
-from headrace.protocol.ids import TopicPartition
 
 TOPICS: Final = 5
 PER_TOPIC: Final = 1000

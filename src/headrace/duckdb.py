@@ -20,12 +20,12 @@ except ImportError as missing:
         f"headrace.duckdb needs {missing.name}: pip install 'headrace[sql]'", name=missing.name
     ) from missing
 
-from headrace.arrow.bounds import Bound
-from headrace.arrow.decoding import Schema
-from headrace.arrow.reading import topics_of
-from headrace.arrow.scan import Progress, Scan, connection_of
 from headrace.client.settings import Bootstrap
-from headrace.reader.columns import TARGET_ROWS
+from headrace.tables.arrow.bounds import Bound
+from headrace.tables.arrow.decoding import Schema
+from headrace.tables.arrow.reading import topics_of
+from headrace.tables.arrow.scan import Progress, Scan, connection_of
+from headrace.tables.reader.columns import TARGET_ROWS
 
 __all__ = ["TopicDataset", "relation"]
 

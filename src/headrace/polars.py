@@ -19,12 +19,12 @@ except ImportError as missing:
     ) from missing
 from polars.io.plugins import register_io_source
 
-from headrace.arrow.bounds import Bound
-from headrace.arrow.decoding import Schema
-from headrace.arrow.reading import topics_of
-from headrace.arrow.scan import Scan, connection_of
 from headrace.client.settings import Bootstrap
-from headrace.reader.columns import TARGET_ROWS, TYPES
+from headrace.tables.arrow.bounds import Bound
+from headrace.tables.arrow.decoding import Schema
+from headrace.tables.arrow.reading import topics_of
+from headrace.tables.arrow.scan import Scan, connection_of
+from headrace.tables.reader.columns import TARGET_ROWS, TYPES
 
 __all__ = ["scan"]
 

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from typing import Final, cast
 
-from headrace.cli import process
 from headrace.cli.main import main
-from headrace.event_loop import loop_factory
+from headrace.cli.support import process
+from headrace.system.event_loop import loop_factory
 
 INTERVAL_S: Final = 0.001
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from headrace.broker.dispatch import HANDLERS, enabled, load_handlers
+from headrace.broker.requests.dispatch import HANDLERS, enabled, load_handlers
 from headrace.protocol.api import request_class
+from headrace.protocol.compiled.structs import StructType, default_of, struct_named
 from headrace.protocol.fields import ZERO_UUID, Field
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.structs import StructType, default_of, struct_named
 
 load_handlers()
 _LONG: Final = 32_000

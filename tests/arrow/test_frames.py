@@ -15,9 +15,9 @@ import headrace.duckdb
 import headrace.polars
 from compat.kafka_tools.samples import FIRST_TIMESTAMP_MS
 from headrace import NoSuchTopic
-from headrace.arrow.scan import Scan
-from headrace.reader.cluster import Cluster
-from headrace.reader.offsets import Range
+from headrace.tables.arrow.scan import Scan
+from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.offsets import Range
 from spark.topics import SIZES
 from support.plain_rows import consumed, rows_of
 

@@ -15,8 +15,8 @@ from confluent_kafka.admin import NewPartitions
 import headrace.arrow
 from compat.kafka_tools.samples import FIRST_TIMESTAMP_MS
 from headrace import BadSetting, ConnectionSettings, NoSuchTopic, TopicPartition, Unreachable
-from headrace.arrow.scan import Scan
-from headrace.reader.offsets import Range
+from headrace.tables.arrow.scan import Scan
+from headrace.tables.reader.offsets import Range
 from spark.topics import FOREVER, SIZES, plain, write
 from support.plain_rows import consumed, rows_of
 from wire.confluent import make_topic

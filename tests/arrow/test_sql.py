@@ -18,7 +18,7 @@ from cli.command import Command
 from compat.kafka_tools.samples import Sample
 from headrace import ConnectionSettings, NoSuchTopic, Unreachable
 from headrace.client.schemas.registry import Registry as RegistryClient
-from headrace.sql.tables import QueryRefused, Topics, connected
+from headrace.tables.sql.tables import QueryRefused, Topics, connected
 from headrace.testing.process import UpProcess
 from spark.topics import SIZES, plain, write
 from support.plain_rows import consumed

@@ -3,7 +3,7 @@
 The controller's own code runs: `ClusterView` and `ControllerElection` read and watch brokers, `Controller`
 elects leaders, writes transactions and updates brokers. ZooKeeper is a tree in memory, and a broker is a
 connection that encodes each request as for the network and counts it. `bench/scale` measures time and memory,
-and `tests/unit/controller/test_capacity.py` asserts the counts.
+and `tests/unit/replication/controller/test_capacity.py` asserts the counts.
 """
 
 import asyncio
@@ -13,19 +13,18 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
 from capacity.session import CountedTree, CountingSession
-from headrace.broker.cluster import ClusterView
-from headrace.broker.controller_election import ControllerElection
+from headrace.broker.membership.cluster import ClusterView
+from headrace.broker.membership.controller_election import ControllerElection
 from headrace.broker.slices import at_once
-from headrace.controller.channel import Link
-from headrace.controller.model import Member, TopicRules
-from headrace.controller.placement import MAX_PARTITIONS, spread
-from headrace.controller.runner import Controller
-from headrace.controller.store import first_state
-from headrace.controller.transactions import state_of
 from headrace.coordination.session import Create, Delete
 from headrace.coordination.znodes import BrokerRegistration, TopicAssignment
-from headrace.locations import Location, Locations
+from headrace.protocol.between_brokers.update_metadata import (
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopicState,
+)
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.locations import Location, Locations
 from headrace.protocol.message import Message
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -33,11 +32,12 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from headrace.protocol.update_metadata import (
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
-    UpdateMetadataTopicState,
-)
+from headrace.replication.controller.channel import Link
+from headrace.replication.controller.model import Member, TopicRules
+from headrace.replication.controller.placement import MAX_PARTITIONS, spread
+from headrace.replication.controller.runner import Controller
+from headrace.replication.controller.store import first_state
+from headrace.replication.controller.transactions import state_of
 from headrace.security.listeners import Endpoint
 
 REPLICAS: Final = 3

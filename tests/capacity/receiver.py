@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.broker.config import BrokerConfig
 from headrace.broker.image import ClusterImage, TopicImage
 from headrace.broker.meters import Meters
-from headrace.broker.peer import Peer
-from headrace.broker.replicas import Replicas
-from headrace.controller.channel import PeerGone
-from headrace.controller.updates import VERSIONS
+from headrace.broker.peers.peer import Peer
+from headrace.broker.replicas.replicas import Replicas
+from headrace.broker.settings.config import BrokerConfig
+from headrace.protocol.between_brokers.update_metadata import UpdateMetadataRequest
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
-from headrace.protocol.update_metadata import UpdateMetadataRequest
+from headrace.replication.controller.channel import PeerGone
+from headrace.replication.controller.updates import VERSIONS
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity

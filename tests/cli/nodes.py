@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from headrace.ports import reserved
+from headrace.system.ports import reserved
 from headrace.testing.process import ClusterProcess
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from cli.command import Command, Result
+from headrace.client.properties import parse_properties, to_properties
 from headrace.client.wire.connection_settings import ConnectionSettings
-from headrace.properties import parse_properties, to_properties
 from headrace.testing.process import UpProcess
 
 

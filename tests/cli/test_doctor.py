@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cli.command import Command, Result
-from headrace.background import BackgroundThread
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
+from headrace.system.background import BackgroundThread
 from headrace.testing.process import ClusterProcess, UpProcess
 
 NOWHERE = "127.0.0.1:1"

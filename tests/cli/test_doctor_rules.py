@@ -20,7 +20,7 @@ from headrace.client.doctor.diagnosis import OK, PROBLEM, WARNING, Area, Finding
 from headrace.client.doctor.groups import GroupFacts
 from headrace.client.doctor.machine import Machine, Port
 from headrace.client.doctor.security import SecurityFacts
-from headrace.locations import Location
+from headrace.protocol.locations import Location
 
 AREA = Area("cluster")
 GIB = 1024**3

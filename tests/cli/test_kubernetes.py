@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from headrace.ports import reserved
+from headrace.system.ports import reserved
 from headrace.testing.process import ServerProcess, clean_environment
 
 DIRECTORY: Final = Path(__file__).parents[2] / "deploy" / "kubernetes"

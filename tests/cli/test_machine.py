@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace import ports
 from headrace.cli.machine import supervisor
 from headrace.cli.machine.directory import LARGEST_LOG_BYTES, DataDirectory
 from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.process import ProcessEnded, Program
-from headrace.cli.process import CommandFailed
-from headrace.http.sockets import bound
-from headrace.ports import PortsTaken, reserved
+from headrace.cli.support.process import CommandFailed
+from headrace.gateway.sockets import bound
+from headrace.system import ports
+from headrace.system.ports import PortsTaken, reserved
 
 LOOPBACK = "127.0.0.1"
 

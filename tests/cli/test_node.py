@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 from cli.command import Command
 from cli.members import wait_until
 from cli.nodes import NodeProcess, node
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.testing.process import NotReady, ServerProcess
 from http_support.asking import Asking
 

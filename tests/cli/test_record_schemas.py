@@ -14,7 +14,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from cli.command import Command
 from headrace import Producer, Unreachable
 from headrace.cli.produce import explain
-from headrace.cli.session import Session
+from headrace.cli.support.session import Session
 from headrace.testing.process import UpProcess
 from wire.requests import fresh_name
 

@@ -15,7 +15,7 @@ import pytest
 from cli.command import TIMEOUT_S, Command
 from cli.members import wait_until
 from headrace.cli.produce import explain
-from headrace.cli.session import Session
+from headrace.cli.support.session import Session
 from headrace.client.errors import Unreachable
 from headrace.testing import Cluster
 

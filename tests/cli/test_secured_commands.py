@@ -16,8 +16,8 @@ import pytest
 from cli.command import Command, Result
 from headrace import JSON, Admin, Consumer, Producer
 from headrace.client.errors import Refused
+from headrace.client.properties import parse_properties, to_properties
 from headrace.client.wire.connection_settings import ConnectionSettings
-from headrace.properties import parse_properties, to_properties
 from headrace.testing.process import clean_environment
 from support.certificates import Authority
 from wire.requests import fresh_name

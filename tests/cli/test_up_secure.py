@@ -22,7 +22,7 @@ from cli.command import Command
 from cli.secure_up import Secured, administrator
 from headrace import JSON, Admin, Consumer, Producer
 from headrace.client.errors import Refused
-from headrace.properties import parse_properties
+from headrace.client.properties import parse_properties
 from headrace.testing.process import ClusterProcess, NotReady, UpProcess
 from wire.kafka_python import KafkaConsumer, KafkaProducer
 from wire.requests import fresh_name

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from headrace.storage.checks.verify import verify
 from headrace.storage.config import LogConfig
 from headrace.storage.files import names_in, segment_base_offsets
 from headrace.storage.segment import Segment
-from headrace.storage.verify import verify
 
 
 class Batch(NamedTuple):

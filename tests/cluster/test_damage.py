@@ -13,9 +13,9 @@ from cluster.cluster import Cluster
 from cluster.coordinators import Embedded
 from cluster.waiting import until
 from headrace.protocol.batch import HEADER_SIZE, OFFSET_SIZE
+from headrace.storage.checks.verify import verify
 from headrace.storage.epochs import FILE_NAME as EPOCHS
 from headrace.storage.segment_list import FILE_NAME as SEGMENT_LIST
-from headrace.storage.verify import verify
 from support.records import split_batches
 from wire.confluent import read, send
 

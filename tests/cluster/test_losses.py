@@ -12,7 +12,7 @@ from cluster.brokers import BrokerProcess
 from cluster.cluster import Cluster
 from cluster.coordinators import Embedded
 from cluster.waiting import until
-from headrace.storage.losses import BOOT
+from headrace.storage.checks.losses import BOOT
 from support.records import split_batches
 from wire.confluent import read, send, sent_offsets
 

@@ -12,7 +12,7 @@ from cli.command import Command
 from cluster.brokers import BrokerProcess
 from cluster.coordinators import Embedded
 from cluster.waiting import until
-from headrace.protocol.broker_metrics import BrokerMetricsRequest
+from headrace.protocol.between_brokers.broker_metrics import BrokerMetricsRequest
 from wire.confluent import make_topic, read, settings
 from wire.raw import RawClient
 

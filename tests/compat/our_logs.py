@@ -29,7 +29,7 @@ from headrace.protocol.batch import TimestampType, add_sequence
 from headrace.protocol.compression import Compression
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch
-from headrace.storage.cleaner import install, plan_compaction, run_compaction
+from headrace.storage.compaction.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.log import NO_APPEND_TIME, Log

@@ -12,7 +12,7 @@ import pytest
 
 from compat.kafka_tools.assignors import Question, ask_kafka, can_compile
 from compat.kafka_tools.java import KafkaJava
-from headrace.group.assignors import ASSIGNORS, Assignment, AssignorMember
+from headrace.coordinators.group.assignors import ASSIGNORS, Assignment, AssignorMember
 
 GROUPS: Final = 150
 TOPICS: Final = [bytes([number]) * 16 for number in range(1, 9)]

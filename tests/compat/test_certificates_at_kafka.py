@@ -21,7 +21,7 @@ from compat.kafka_tools.java import KafkaJava
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.security import Security
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.protocol.schema.describe_delegation_token import DescribeDelegationTokenRequest
 from headrace.security.tls import TlsSettings
 from support.certificates import Authority

@@ -16,7 +16,7 @@ from compat.kafka_tools.samples import Sample
 from compat.secured_kafka import PASSWORD, USER, Files, SecuredKafka
 from compat.secured_settings import WAYS
 from headrace import ConnectionSettings
-from headrace.properties import to_properties
+from headrace.client.properties import to_properties
 from headrace.testing.process import ServerProcess
 from spark.topics import write
 

@@ -15,7 +15,7 @@ from headrace.client.groups.group import Group
 from headrace.client.groups.reset import ToEarliest, ToTime
 from headrace.client.producer.producer import Producer
 from headrace.client.wire.brokers import Brokers
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.protocol.ids import TopicPartition
 from http_support.asking import Asking
 

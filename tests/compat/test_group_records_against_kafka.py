@@ -15,15 +15,15 @@ from confluent_kafka import Consumer, Producer
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.server import KafkaServer, client_settings
 from compat.kafka_tools.tools import KafkaTools, complaints
-from headrace.group.classic import ClassicGroup
-from headrace.group.consumer import ConsumerGroup
-from headrace.group.coordinator import GroupCoordinator
-from headrace.group.limits import GroupLimits
-from headrace.group.records import GroupRecord, decode_record, encode_record
+from headrace.coordinators.group.classic import ClassicGroup
+from headrace.coordinators.group.consumer import ConsumerGroup
+from headrace.coordinators.group.coordinator import GroupCoordinator
+from headrace.coordinators.group.limits import GroupLimits
+from headrace.coordinators.group.records import GroupRecord, decode_record, encode_record
 from headrace.protocol.batch import read_batch
+from headrace.protocol.compiled.structs import Struct, default_of
 from headrace.protocol.consumer_protocol import decode_assignment, decode_subscription
 from headrace.protocol.records import Record, decode_batch, encode_batch
-from headrace.protocol.structs import Struct, default_of
 from headrace.storage.config import LogConfig
 from support.groups import (
     GroupDesk,
@@ -35,7 +35,7 @@ from support.groups import (
 )
 from support.logs import open_test_log
 from support.records import split_batches
-from unit.group.test_records import RECORDS
+from unit.coordinators.group.test_records import RECORDS
 
 PRINTED: Final = re.compile(r"\| offset: .* key: (\{.*\}) payload: (\{.*\}|<DELETE>)")
 KEYS_WITH_GROUP: Final = {"1", "2"}  # the others call it groupId

@@ -36,12 +36,12 @@ from headrace.protocol.compression import Compression
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, decode_batch, encode_batch
 from headrace.storage.checkpoints import read_offsets
-from headrace.storage.cleaner import install, plan_compaction, run_compaction
+from headrace.storage.compaction.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import DAY_MS
 from headrace.storage.directory import CLEANER_OFFSETS, LogDirectory
 from headrace.storage.identity import Identity
 from headrace.storage.log import Log
-from headrace.storage.producer_snapshot import decode_snapshot, encode_snapshot
+from headrace.storage.producers.snapshot import decode_snapshot, encode_snapshot
 from headrace.storage.recovery import open_log
 from support.clock import SettableClock
 from support.logs import files_in, read_all

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from headrace.protocol.structs import all_defaults
+from headrace.protocol.compiled.structs import all_defaults
 from oracles.kafka_python_messages import has_encoder, kafka_python_bytes
 from oracles.messages import assert_written_and_read_as, filled, messages
 from oracles.schemas import Case, every_case

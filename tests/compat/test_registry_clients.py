@@ -27,7 +27,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext, Se
 
 from compat.kafka_tools.server import KafkaServer
 from compat.protobuf_messages import messages
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.testing import Broker
 
 ONE = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from headrace.protocol.compiled.structs import StructType, default_of, struct_named
 from headrace.protocol.fields import ALL_DEFAULTS, REQUIRED, Field, version_range
 from headrace.protocol.message import Message
-from headrace.protocol.structs import StructType, default_of, struct_named
 from oracles.kafka_python_messages import schema_json
 from oracles.schemas import every_class
 

@@ -18,12 +18,12 @@ from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch, keys_and_values
 from headrace.protocol.schema.metadata import MetadataRequest
-from headrace.reader.cluster import CONNECT_S, Cluster
-from headrace.reader.errors import ReadError
-from headrace.reader.fetcher import Fetcher
-from headrace.reader.offsets import EARLIEST, LATEST, Range
 from headrace.spark.options import SourceOptions
 from headrace.spark.producer import BatchProducer
+from headrace.tables.reader.cluster import CONNECT_S, Cluster
+from headrace.tables.reader.errors import ReadError
+from headrace.tables.reader.fetcher import Fetcher
+from headrace.tables.reader.offsets import EARLIEST, LATEST, Range
 
 TIMEOUT_S: Final = 30
 ORDERS: Final = TopicPartition("orders", 0)

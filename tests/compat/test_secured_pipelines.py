@@ -15,8 +15,8 @@ from headrace.pipeline import Json, Pipeline, Topic
 from headrace.pipeline.observers import Groups, History
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.pipeline.topics import create, missing_topics
-from headrace.reader.cluster import Cluster
 from headrace.spark.errors import SparkError
+from headrace.tables.reader.cluster import Cluster
 
 WITHOUT: Final[dict[str, str]] = {}
 

@@ -12,7 +12,7 @@ import pytest
 
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.server import KafkaServer
-from headrace.broker.config import BrokerConfig
+from headrace.broker.settings.config import BrokerConfig
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema import (
     alter_configs,

@@ -25,7 +25,7 @@ from compat.secured_kafka import Files, SecuredKafka
 from compat.secured_settings import MISTAKES, WAYS
 from headrace import ConnectionSettings
 from headrace.client.errors import ClientError
-from headrace.reader.errors import ReadError
+from headrace.tables.reader.errors import ReadError
 from spark.topics import CODECS, plain, write
 from support.plain_rows import Row, consumed, rows_of
 from wire.confluent import settings

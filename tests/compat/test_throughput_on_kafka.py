@@ -5,7 +5,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from compat.kafka_tools.server import KafkaServer
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from http_support.asking import Asking, wait_until
 
 

@@ -34,7 +34,7 @@ from headrace.storage.epochs import EpochStart
 from headrace.storage.errors import ForeignDirectory
 from headrace.storage.identity import Identity
 from headrace.storage.log import Log
-from headrace.storage.producer_snapshot import decode_snapshot, encode_snapshot
+from headrace.storage.producers.snapshot import decode_snapshot, encode_snapshot
 from headrace.storage.recovery import open_log
 from headrace.storage.time_lookup import FoundOffset
 from support.clock import SettableClock

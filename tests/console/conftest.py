@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from cli.secure_up import administrator
 from console.reading import TIMEOUT_MS, Reader
 from console.seed import open_transactions, register_schemas, seed
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.testing.process import UpProcess
 
 _CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")

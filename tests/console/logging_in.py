@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page
 
-from headrace.properties import parse_properties
+from headrace.client.properties import parse_properties
 from headrace.testing.process import UpProcess
 
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from console.reading import Reader
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.testing.process import UpProcess
 
 

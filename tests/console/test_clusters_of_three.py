@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 from console.reading import TIMEOUT_MS, Reader
 from headrace.client.admin.admin import Admin
 from headrace.client.cluster.cluster import Cluster
-from headrace.http.console.formats import UNKNOWN
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.console.formats import UNKNOWN
+from headrace.gateway.serving import serve_in_thread
 from headrace.testing.process import ClusterProcess
 from http_support.asking import wait_until
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 from console.reading import Reader
 from console.seed import HOSTILE
 from headrace.client.records.one_by_one import Record, Writer
-from headrace.http.console.formats import UNKNOWN
+from headrace.gateway.console.formats import UNKNOWN
 from headrace.pipeline.progress import TOPIC, Progress
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from console.reading import Reader
 from console.seed import HOSTILE, TRANSACTIONAL_ID
-from headrace.http.console import routes
+from headrace.gateway.console import routes
 
 PAGES: Final = {
     "/ui/": "Cluster",

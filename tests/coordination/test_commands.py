@@ -10,10 +10,10 @@ from kazoo.client import KazooClient
 
 from coordination.conftest import WAIT_S, wait_until
 from coordination.processes import HEADRACE
-from headrace import java
 from headrace.coordination import zookeeper
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
 from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
+from headrace.system import java
 from ports import free_ports
 from zookeepers import RunningZooKeeper
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyspark
 
 from coordination.conftest import Server
-from headrace.java import find_java
+from headrace.system.java import find_java
 
 SCRIPT = """\
 create /java hi

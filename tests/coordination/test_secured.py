@@ -27,7 +27,7 @@ from headrace.coordination.embedded.jute import string
 from headrace.coordination.embedded.requests import Op
 from headrace.coordination.errors import ZooKeeperUnavailable
 from headrace.coordination.session import Create, NotConnected, ZooKeeperSession
-from headrace.java import find_java
+from headrace.system.java import find_java
 
 TIMEOUT_MS = 20_000
 TLS = pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])

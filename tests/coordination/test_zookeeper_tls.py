@@ -17,8 +17,8 @@ from headrace.coordination.client_security import ClientSecurity
 from headrace.coordination.errors import ZooKeeperUnavailable
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.zookeeper import find_jars
-from headrace.java import NoJava, find_java
 from headrace.security.tls import TlsSettings
+from headrace.system.java import NoJava, find_java
 from headrace.testing.process import ServerProcess
 
 TIMEOUT_MS = 30_000

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from headrace.http.admin.display import MAX_HEADERS
+from headrace.gateway.admin.display import MAX_HEADERS
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking, quoted, v2
 

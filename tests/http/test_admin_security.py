@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 
 from cluster.waiting import until
 from headrace.client.wire.security import Security
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from http_support.asking import Asking, quoted
 from wire.guarded import PASSWORDS, guarded_cluster, user
 from wire.requests import fresh_name

@@ -9,8 +9,8 @@ from typing import Any
 import requests
 
 from headrace.client.records.one_by_one import END, Record
-from headrace.http.gateway.tails import BUFFERED, MAX_TAILS, TailBatch, Tails
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.rest.tails import BUFFERED, MAX_TAILS, TailBatch, Tails
+from headrace.gateway.serving import serve_in_thread
 from headrace.testing.process import UpProcess
 from http_support.asking import WAIT_S, Asking, wait_until
 

@@ -25,7 +25,7 @@ from headrace.client.admin.acls import AclAdmin
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.security import Security
-from headrace.http.serving import Served, serve_in_thread
+from headrace.gateway.serving import Served, serve_in_thread
 from headrace.protocol.schema.describe_delegation_token import DescribeDelegationTokenRequest
 from headrace.protocol.schema.expire_delegation_token import ExpireDelegationTokenRequest
 from headrace.security import authorization as ours

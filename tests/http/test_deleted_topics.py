@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.testing import Broker
 from http_support.asking import Asking, v2
 

@@ -4,9 +4,9 @@ import asyncio
 import threading
 
 from headrace.client.records.one_by_one import END
-from headrace.http.gateway.instance import ConsumerOptions
-from headrace.http.gateway.instances import Instances
-from headrace.http.gateway.tails import Tails
+from headrace.gateway.rest.instance import ConsumerOptions
+from headrace.gateway.rest.instances import Instances
+from headrace.gateway.rest.tails import Tails
 from headrace.testing.process import UpProcess
 from http_support.asking import WAIT_S, Asking, wait_until
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.testing.process import ClusterProcess, UpProcess
 from http_support.asking import Asking, v2, wait_until
 

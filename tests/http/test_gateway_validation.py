@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.testing import Broker
 from http_support.asking import Asking, v2
 
@@ -108,7 +108,7 @@ def alone() -> Iterator[Broker]:
 def test_brokers_judge_alone_while_the_registry_cannot_be_read(
     alone: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.http.registry.store.TIMEOUT_S", 0.5)
+    monkeypatch.setattr("headrace.gateway.registry.store.TIMEOUT_S", 0.5)
     with serve_in_thread(alone.bootstrap) as served:
         asking = Asking(served.url)
         topic = asking.topic("validated", configs=VALIDATED)

@@ -5,13 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.http.connections import (
-    MAX_HEADER_BYTES,
-    MAX_HEADER_LINES,
-    MAX_PIPELINED,
-    MAX_TARGET_BYTES,
-)
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.connections import MAX_HEADER_BYTES, MAX_HEADER_LINES, MAX_PIPELINED, MAX_TARGET_BYTES
+from headrace.gateway.serving import serve_in_thread
 from http_support.asking import WAIT_S
 
 NO_BROKER = "127.0.0.1:1"  # none of this gets as far

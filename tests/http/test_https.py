@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from cluster.waiting import until
 from headrace.client.wire.security import Security
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.security.tls import TlsSettings
 from support.certificates import Authority
 from wire.issuer import ISSUER, Issuer

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
-from headrace.http.app import create_app
-from headrace.http.serving import serve_in_thread
-from headrace.http.settings import GatewaySettings
+from headrace.gateway.app import create_app
+from headrace.gateway.serving import serve_in_thread
+from headrace.gateway.settings import GatewaySettings
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking
 

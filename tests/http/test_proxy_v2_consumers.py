@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headrace.http.gateway.instance import ConsumerOptions
-from headrace.http.gateway.instances import Instances
-from headrace.http.problems import Problem
+from headrace.gateway.problems import Problem
+from headrace.gateway.rest.instance import ConsumerOptions
+from headrace.gateway.rest.instances import Instances
 from headrace.testing import Broker
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking, v2, wait_until

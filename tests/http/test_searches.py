@@ -11,7 +11,7 @@ import pytest
 import requests
 from confluent_kafka import Producer
 
-from headrace.http.gateway.hub import SEARCHES, WAITING
+from headrace.gateway.rest.hub import SEARCHES, WAITING
 from headrace.testing.process import UpProcess
 from http_amplification.measuring import Served
 from http_support.asking import TIMEOUT_S, WAIT_S, Asking, wait_until
@@ -68,7 +68,7 @@ def test_memory_of_many_searches_is_bounded(broker: UpProcess, large: str) -> No
 def test_searches_end_when_their_clients_leave(
     gateway: Asking, large: str, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, "headrace.http.gateway.hub")
+    caplog.set_level(logging.DEBUG, "headrace.gateway.rest.hub")
     at = urlsplit(gateway.url)
     searched = f"{path.format(large)}?{SEARCHED}&where=beginning&plain=1"
     with ExitStack() as stack:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from http_support.asking import WAIT_S, wait_until
 
 NO_BROKER = "127.0.0.1:1"  # none of this gets as far
@@ -121,6 +121,6 @@ def test_connections_are_refused_while_all_have_requests(caplog: pytest.LogCaptu
                     return False
 
         wait_until(is_served, "there is no room")
-    warnings = [each.getMessage() for each in caplog.records if each.name == "headrace.http.connections"]
+    warnings = [each.getMessage() for each in caplog.records if each.name == "headrace.gateway.connections"]
     assert len(warnings) == 1, warnings
     assert warnings[0].startswith(f"all {MOST} connections are open (max_connections)")

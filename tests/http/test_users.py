@@ -29,7 +29,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from cluster.waiting import until
 from headrace.client.wire.security import Security
-from headrace.http.serving import Served, serve_in_thread
+from headrace.gateway.serving import Served, serve_in_thread
 from http_support.asking import Asking
 from wire.guarded import PASSWORDS, guarded_cluster, user
 from wire.requests import fresh_name

@@ -8,8 +8,8 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from headrace.http.app import create_app
-from headrace.http.settings import GatewaySettings
+from headrace.gateway.app import create_app
+from headrace.gateway.settings import GatewaySettings
 
 ENDLESS: Final = ("/tail", "/live", "/events")  # answers that have no end
 FRAMEWORK: Final = (

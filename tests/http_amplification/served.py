@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from headrace.event_loop import loop_factory
-from headrace.http.serving import serve
-from headrace.http.settings import GatewaySettings
-from headrace.http.sockets import bound, url_of
+from headrace.gateway.serving import serve
+from headrace.gateway.settings import GatewaySettings
+from headrace.gateway.sockets import bound, url_of
+from headrace.system.event_loop import loop_factory
 
 BEAT_S: Final = 0.005
 _STATUS: Final = Path("/proc/self/status")

@@ -12,7 +12,7 @@ from kafka.protocol.data_container import DataContainer
 from kafka.protocol.schemas import StructField
 
 from compat.kafka_tools.java import CLIENTS, find_jars
-from headrace.protocol.structs import default_of
+from headrace.protocol.compiled.structs import default_of
 from oracles.schemas import Case
 
 

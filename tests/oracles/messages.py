@@ -6,9 +6,9 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from headrace.protocol.api import decode_request, encode_response, request_class
+from headrace.protocol.compiled.structs import StructType, default_of, struct_named
 from headrace.protocol.fields import Field
 from headrace.protocol.schema.error_codes import ErrorCode
-from headrace.protocol.structs import StructType, default_of, struct_named
 from oracles.schemas import Case
 
 INTEGERS: Final = {

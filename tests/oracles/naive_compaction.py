@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from headrace.protocol.batch import BatchHeader, read_batch
 from headrace.protocol.compression import Buffer
 from headrace.protocol.records import decode_batch
-from headrace.storage.compaction_filter import LastWrite
+from headrace.storage.compaction.filter import LastWrite
 
 
 @dataclass(frozen=True, slots=True)

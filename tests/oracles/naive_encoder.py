@@ -3,10 +3,10 @@
 import struct
 from typing import Any
 
+from headrace.protocol.compiled.source import FIXED
+from headrace.protocol.compiled.structs import StructType, default_of, struct_named
 from headrace.protocol.fields import Field
 from headrace.protocol.primitives import uvarint
-from headrace.protocol.source import FIXED
-from headrace.protocol.structs import StructType, default_of, struct_named
 
 UNKNOWN_TAG = uvarint(9000) + uvarint(5) + b"spare"
 

@@ -19,11 +19,11 @@ from typing import IO, Any, Final, Self
 
 import yaml  # type: ignore[import-untyped]
 
-from headrace.broker.config import BrokerConfig
-from headrace.broker.settings import InvalidSetting
+from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.settings.setting import InvalidSetting
 from headrace.client.errors import ClientError
 from headrace.client.wire.connection_settings import ConnectionSettings
-from headrace.ports import reserved
+from headrace.system.ports import reserved
 from headrace.testing.process import clean_environment, lines
 from pages.expected import is_expected
 from pages.markdown import CONSOLE, Block

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.group.assignors import (
+from headrace.coordinators.group.assignors import (
     ASSIGNORS,
     Assignment,
     Assignor,
@@ -214,7 +214,7 @@ def test_range_gives_a_static_member_the_same_under_any_member_id(
 
 
 PROGRAM = """
-from headrace.group.assignors import ASSIGNORS, AssignorMember
+from headrace.coordinators.group.assignors import ASSIGNORS, AssignorMember
 topics = [bytes([number]) * 16 for number in range(9)]
 mixed = {f"m{i}": AssignorMember(frozenset(topics[i % 3 : 3 + i]), {}) for i in range(7)}
 alike = {name: member._replace(topics=frozenset(topics)) for name, member in mixed.items()}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headrace.protocol.batch import TimestampType
 from headrace.protocol.compression import Compression
 from headrace.protocol.records import Record, encode_batch
-from headrace.storage.cleaner import install, plan_compaction, run_compaction
+from headrace.storage.compaction.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Appended, Log
 from headrace.storage.recovery import open_log

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from headrace.client.cluster.drain import drain
 from headrace.client.cluster.status import PartitionState
-from headrace.locations import Location, node_of, nodes
+from headrace.protocol.locations import Location, node_of, nodes
 
 
 @given(st.data())

@@ -20,12 +20,12 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 from hypothesis import example, given, note, settings
 from hypothesis import strategies as st
 
-from headrace.reader.registry.batches import decode_rows, reader_of
-from headrace.reader.registry.json_rows import json_columns
-from headrace.reader.registry.reader import ResolvedSchema
-from headrace.reader.registry.shapes import columns_of
-from headrace.registry.formats.protobuf import ProtobufSchema
-from unit.reader.registry.given import whole
+from headrace.registry.formats.protobuf.protobuf import ProtobufSchema
+from headrace.tables.registry.batches import decode_rows, reader_of
+from headrace.tables.registry.json_rows import json_columns
+from headrace.tables.registry.reader import ResolvedSchema
+from headrace.tables.registry.shapes import columns_of
+from unit.tables.registry.given import whole
 
 EXAMPLES = 200 * int(os.environ.get("HEADRACE_EXAMPLES", "1"))
 searched = settings(max_examples=EXAMPLES, deadline=None)

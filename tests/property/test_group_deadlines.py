@@ -5,7 +5,7 @@ import os
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.coordinator.deadlines import Deadlines
+from headrace.coordinators.deadlines import Deadlines
 
 EXAMPLES = 40 * int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 

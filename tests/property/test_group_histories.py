@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from headrace.group.classic import ClassicGroup, State
-from headrace.group.consumer import ConsumerGroup
-from headrace.group.errors import GroupError, GroupNotEmpty
+from headrace.coordinators.group.classic import ClassicGroup, State
+from headrace.coordinators.group.consumer import ConsumerGroup
+from headrace.coordinators.group.errors import GroupError, GroupNotEmpty
 from property.group_clients.classic import ClassicClient
 from property.group_clients.consumer import ConsumerClient
 from property.group_clients.world import Dies, World

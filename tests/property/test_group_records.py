@@ -5,9 +5,9 @@ import os
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.group.coordinator import GroupCoordinator
-from headrace.group.limits import GroupLimits
-from headrace.group.records import (
+from headrace.coordinators.group.coordinator import GroupCoordinator
+from headrace.coordinators.group.limits import GroupLimits
+from headrace.coordinators.group.records import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,

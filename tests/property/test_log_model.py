@@ -27,7 +27,7 @@ from headrace.protocol.records import decode_batch
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Appended
 from headrace.storage.open_files import OpenFiles
-from headrace.storage.producer_state import AppendedBatch, ProducerState
+from headrace.storage.producers.state import AppendedBatch, ProducerState
 from headrace.storage.time_lookup import FoundOffset
 from support.clock import SettableClock
 from support.logs import memory_directory, one_open_file, open_test_log, read_all

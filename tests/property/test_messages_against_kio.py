@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from headrace.protocol.structs import all_defaults
+from headrace.protocol.compiled.structs import all_defaults
 from oracles.kio_messages import kio_bytes, kio_has
 from oracles.messages import assert_written_and_read_as, filled, messages
 from oracles.schemas import Case, every_case, hand_coded_cases

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.broker.slices import at_once
-from headrace.controller.placement import spread
-from headrace.locations import Location, Locations, node_of, nodes
+from headrace.protocol.locations import Location, Locations, node_of, nodes
+from headrace.replication.controller.placement import spread
 
 
 @st.composite

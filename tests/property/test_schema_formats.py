@@ -17,7 +17,7 @@ from property.schemas import avro as avros
 from property.schemas import json_schema as jsons
 from property.schemas import protobuf as protos
 from unit.registry.formats.given import avro, json_schema, kinds, parsed, proto
-from unit.registry.formats.test_protobuf_schemas import ALL_OF_IT
+from unit.registry.formats.protobuf.test_protobuf_schemas import ALL_OF_IT
 
 EXAMPLES = 20 * int(os.environ.get("HEADRACE_EXAMPLES", "3"))
 searched = settings(

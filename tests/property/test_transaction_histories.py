@@ -16,20 +16,25 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headrace.coordinator.decision import Producer
-from headrace.protocol.errors import KafkaError
-from headrace.protocol.ids import ProducerId, TopicPartition
-from headrace.storage.producer_state import EndMarker, ProducerState
-from headrace.transaction.coordinator import (
+from headrace.coordinators.decision import Producer
+from headrace.coordinators.transaction.coordinator import (
     EndTransaction,
     InitProducerId,
     TransactionCoordinator,
     TransactionDecision,
 )
-from headrace.transaction.errors import ProducerIdRequired
-from headrace.transaction.limits import TransactionLimits
-from headrace.transaction.records import TransactionRecord
-from headrace.transaction.state import EPOCH_BUMP_VERSION, LAST_EPOCH, Transaction, TransactionState
+from headrace.coordinators.transaction.errors import ProducerIdRequired
+from headrace.coordinators.transaction.limits import TransactionLimits
+from headrace.coordinators.transaction.records import TransactionRecord
+from headrace.coordinators.transaction.state import (
+    EPOCH_BUMP_VERSION,
+    LAST_EPOCH,
+    Transaction,
+    TransactionState,
+)
+from headrace.protocol.errors import KafkaError
+from headrace.protocol.ids import ProducerId, TopicPartition
+from headrace.storage.producers.state import EndMarker, ProducerState
 from simulation.log import Batch
 
 EXAMPLES = 30 * int(os.environ.get("HEADRACE_EXAMPLES", "3"))

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, Final
 
-from headrace.controller.channel import PeerGone
 from headrace.coordination.session import Delete
 from headrace.coordination.znodes import PERSISTENT_PATHS, TopicAssignment, topic_path
 from headrace.coordination.znodes import Controller as ControllerZnode
@@ -30,6 +29,7 @@ from headrace.protocol.schema.create_topics import (
 from headrace.protocol.schema.elect_leaders import ElectLeadersRequest, TopicPartitions
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.replication.controller.channel import PeerGone
 from headrace.security.listeners import Endpoint
 from scenarios.language import Line, ScenarioError, Vocabulary
 from simulation.alarm import heard

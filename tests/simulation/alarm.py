@@ -5,8 +5,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from headrace.controller.errors import NotController
 from headrace.coordination.errors import CoordinationError
+from headrace.replication.controller.errors import NotController
 from simulation.loop import SimLoop
 from simulation.world import World
 

@@ -10,11 +10,11 @@ offsets of committed transactions, and of no others.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headrace.coordinator.decision import Producer
-from headrace.group.records import OffsetCommitKey, OffsetCommitValue
-from headrace.group.records import decode_record as decode_group_record
+from headrace.coordinators.decision import Producer
+from headrace.coordinators.group.records import OffsetCommitKey, OffsetCommitValue
+from headrace.coordinators.group.records import decode_record as decode_group_record
+from headrace.coordinators.transaction.records import decode_record
 from headrace.protocol.ids import TopicPartition
-from headrace.transaction.records import decode_record
 from simulation.log import Batch
 from simulation.world import Violation
 

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from headrace.broker.config import BrokerConfig
-from headrace.broker.dispatch import load_handlers
+from headrace.broker.coordinators.producer_ids import ProducerIds
 from headrace.broker.errors import NotLeader
-from headrace.broker.partition import ANY_EPOCH, Partition
-from headrace.broker.producer_ids import ProducerIds
-from headrace.broker.purgatory import WaitingFetch
+from headrace.broker.replicas.partition import ANY_EPOCH, Partition
+from headrace.broker.replicas.purgatory import WaitingFetch
+from headrace.broker.requests.dispatch import load_handlers
 from headrace.broker.server import Broker
+from headrace.broker.settings.config import BrokerConfig
 from headrace.protocol.message import Message
 from headrace.protocol.schema.list_offsets import ListOffsetsRequest
 from headrace.security.listeners import Endpoint
@@ -63,12 +63,12 @@ def simulated() -> Iterator[None]:
     )
     with (
         coordinators_in_memory(clock),
-        patch("headrace.broker.peer.Peer", Peer),
-        patch("headrace.broker.lease.time", clock),
-        patch("headrace.broker.registration.own_process", own_process),
-        patch("headrace.broker.registration.has_exited", has_exited),
-        patch("headrace.broker.exited_brokers.ExitWatch", SimExitWatch),
-        patch("headrace.broker.partition.time", clock),
+        patch("headrace.broker.peers.peer.Peer", Peer),
+        patch("headrace.broker.membership.lease.time", clock),
+        patch("headrace.broker.membership.registration.own_process", own_process),
+        patch("headrace.broker.membership.registration.has_exited", has_exited),
+        patch("headrace.broker.membership.exited_brokers.ExitWatch", SimExitWatch),
+        patch("headrace.broker.replicas.partition.time", clock),
         patch("headrace.broker.slices.time", clock),
         # Sets of these are walked through: in an order that does not depend on where they lie in memory.
         patch.object(WaitingFetch, "__hash__", lambda self: hash(self._timer.when())),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from headrace.broker.partition import Partition
+from headrace.broker.replicas.partition import Partition
 from headrace.coordination.session import Znode
 from headrace.coordination.znodes import ControllerEpoch, PartitionState, TopicAssignment, topic_path
 from headrace.protocol.ids import TopicPartition

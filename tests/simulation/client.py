@@ -2,8 +2,8 @@
 
 import asyncio
 
-from headrace.controller.channel import PeerGone
 from headrace.protocol.ids import TopicPartition
+from headrace.replication.controller.channel import PeerGone
 from headrace.security.listeners import Endpoint
 from simulation.network import Network
 from simulation.peer import Peer, WhoLeads

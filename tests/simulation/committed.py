@@ -2,7 +2,6 @@
 
 import asyncio
 
-from headrace.controller.channel import PeerGone
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.fetch import PartitionData
@@ -12,6 +11,7 @@ from headrace.protocol.schema.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
 )
+from headrace.replication.controller.channel import PeerGone
 from simulation.bank import OFFSETS, Bank
 from simulation.client import PATIENCE_S, Client
 from simulation.ledger import Ledger

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from headrace.coordinator.decision import Producer
+from headrace.coordinators.decision import Producer
 from headrace.protocol.control_records import ControlRecordType, encode_control_key
 from headrace.protocol.records import Record
-from headrace.storage.producer_state import EndMarker
+from headrace.storage.producers.state import EndMarker
 from simulation.log import Batch
 
 _values = count(1_000_000_000)  # every batch is a value of its own, and no client writes these
@@ -61,16 +61,16 @@ async def _read(read: Callable[[], Any]) -> Any:
 def coordinators_in_memory(clock: SimpleNamespace) -> Iterator[None]:
     """Have coordinators and partitions encode and decode batches of the simulation."""
     new_values()
-    shard, loading = "headrace.broker.coordinator_shard", "headrace.broker.coordinator_loading"
+    shard, loading = "headrace.broker.coordinators.shard", "headrace.broker.coordinators.loading"
     with (
         patch(f"{shard}.time", clock),
-        patch("headrace.broker.producer_ids.time", clock),
+        patch("headrace.broker.coordinators.producer_ids.time", clock),
         patch(f"{shard}.encode_batch", _encode_batch),
         patch(f"{loading}.without_blocking", _read),
         patch(f"{loading}.batches", lambda data: ((batch, batch) for batch in data)),
         patch(f"{loading}.keys_and_values", lambda batch, _header: batch.records),
-        patch("headrace.broker.partition.read_header", lambda data: data[0]),
-        patch("headrace.broker.partition.encode_end_txn_batch", _encode_marker),
+        patch("headrace.broker.replicas.partition.read_header", lambda data: data[0]),
+        patch("headrace.broker.replicas.partition.encode_end_txn_batch", _encode_marker),
         patch("headrace.broker.handlers.produce._transactional_producer", _transactional_producer),
         patch("headrace.broker.handlers.produce.bytearray", tuple, create=True),
     ):

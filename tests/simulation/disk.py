@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from headrace.protocol.ids import TopicPartition
-from headrace.storage.losses import Losses
+from headrace.storage.checks.losses import Losses
 from headrace.storage.open_files import OpenFiles
 from headrace.storage.seed import Seed
 from simulation.log import SimLog

@@ -11,13 +11,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from headrace.protocol.errors import InvalidRecord
-from headrace.storage.damage import Damage
+from headrace.storage.append.inspection import PreparedBatch
+from headrace.storage.checks.damage import Damage
 from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.errors import OffsetOutOfRange
-from headrace.storage.inspection import PreparedBatch
 from headrace.storage.log import Appended
-from headrace.storage.producer_state import EndMarker
-from headrace.storage.producers import Producers
+from headrace.storage.producers.producers import Producers
+from headrace.storage.producers.state import EndMarker
 from headrace.storage.txn_index import AbortedTxn
 
 _SYNCED = 0.1  # how likely the system is to have brought all to the disk, after each write

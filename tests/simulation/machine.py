@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from headrace.broker.errors import StartRefused
-from headrace.broker.partition import Partition
+from headrace.broker.replicas.partition import Partition
 from headrace.coordination.errors import CoordinationError
 from simulation.broker import SimBroker
 from simulation.disk import SimDisk

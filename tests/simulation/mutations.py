@@ -10,33 +10,37 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from headrace.broker.coordinator_loading import Loader
-from headrace.broker.coordinator_shard import CoordinatorShard
-from headrace.broker.isr_changes import IsrChanges
-from headrace.broker.lease import Lease
-from headrace.broker.partition import ANY_EPOCH, Partition, Write
-from headrace.broker.replicas import Replicas
-from headrace.broker.transaction_markers import TransactionMarkers, TransactionShard
-from headrace.broker.transaction_verification import TransactionVerifier
-from headrace.broker.transactions import Transactions
-from headrace.controller import model, runner, store
-from headrace.controller.handover import Handover
-from headrace.controller.model import ClusterModel
-from headrace.controller.runner import Controller
-from headrace.controller.transactions import ElectedEpoch
+from headrace.broker.coordinators.loading import Loader
+from headrace.broker.coordinators.shard import CoordinatorShard
+from headrace.broker.coordinators.transaction_markers import TransactionMarkers, TransactionShard
+from headrace.broker.coordinators.transaction_verification import TransactionVerifier
+from headrace.broker.coordinators.transactions import Transactions
+from headrace.broker.membership.lease import Lease
+from headrace.broker.replicas.isr_changes import IsrChanges
+from headrace.broker.replicas.partition import ANY_EPOCH, Partition, Write
+from headrace.broker.replicas.replicas import Replicas
 from headrace.coordination.session import ANY_VERSION, Check
 from headrace.coordination.znodes import ControllerEpoch, PartitionState
-from headrace.coordinator.decision import Producer
-from headrace.group.coordinator import GroupCoordinator
+from headrace.coordinators.decision import Producer
+from headrace.coordinators.group.coordinator import GroupCoordinator
+from headrace.coordinators.transaction.coordinator import (
+    EndTransaction,
+    TransactionCoordinator,
+    TransactionDecision,
+)
+from headrace.coordinators.transaction.state import NO_PRODUCER_EPOCH, Transaction
+from headrace.protocol.between_brokers.update_metadata import UpdateMetadataRequest
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.update_metadata import UpdateMetadataRequest
 from headrace.replication import election, follower
+from headrace.replication.controller import model, runner, store
+from headrace.replication.controller.handover import Handover
+from headrace.replication.controller.model import ClusterModel
+from headrace.replication.controller.runner import Controller
+from headrace.replication.controller.transactions import ElectedEpoch
 from headrace.replication.leader import Leader
 from headrace.storage.log import Appended
-from headrace.storage.producer_state import ProducerState
-from headrace.storage.producers import Producers
-from headrace.transaction.coordinator import EndTransaction, TransactionCoordinator, TransactionDecision
-from headrace.transaction.state import NO_PRODUCER_EPOCH, Transaction
+from headrace.storage.producers.producers import Producers
+from headrace.storage.producers.state import ProducerState
 from simulation.log import SimLog
 
 Mutation = Callable[[], AbstractContextManager[object]]
@@ -317,7 +321,7 @@ def a_controller_writes_after_another_was_elected() -> Iterator[None]:
 
 @_mutation
 def a_leader_does_not_notice_that_a_log_has_parted() -> Iterator[None]:
-    with patch("headrace.broker.partition.find_divergence", lambda *_args, **_options: None):
+    with patch("headrace.broker.replicas.partition.find_divergence", lambda *_args, **_options: None):
         yield
 
 
@@ -445,7 +449,7 @@ def a_new_instance_of_a_producer_keeps_the_epoch() -> Iterator[None]:
     def keep(found: Transaction, _expected: object) -> tuple[Producer, int]:
         return Producer(found.producer_id, max(found.producer_epoch, 0)), NO_PRODUCER_EPOCH
 
-    with patch("headrace.transaction.coordinator._next_epoch", keep):
+    with patch("headrace.coordinators.transaction.coordinator._next_epoch", keep):
         yield
 
 

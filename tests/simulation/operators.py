@@ -2,11 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 
-from headrace.controller.model import Changes, ClusterModel
-from headrace.controller.runner import Controller
 from headrace.coordination.errors import CoordinationError
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
+from headrace.replication.controller.model import Changes, ClusterModel
+from headrace.replication.controller.runner import Controller
 from headrace.storage.topics import INTERNAL_TOPICS
 from simulation.broker import SimBroker
 from simulation.machine import Machine

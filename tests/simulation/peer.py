@@ -1,6 +1,6 @@
 """Connections between brokers, and from clients to brokers, on the simulated network.
 
-What travels are the messages themselves, not their bytes: what `headrace.broker.peer` and `connection` do
+What travels are the messages themselves, not their bytes: what `peers.peer` and `requests.connection` do
 with bytes has tests of its own. The rest is as there: answers come in the order of the questions, a question
 that takes too long ends the connection, and whoever loses its client stops working for it.
 """
@@ -11,11 +11,11 @@ from collections import deque
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, can_answer
-from headrace.broker.peer_versions import PeerVersions
+from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, HangUp, can_answer
 from headrace.broker.slices import at_once, completed
-from headrace.controller.channel import PeerGone
 from headrace.protocol.schema.list_offsets import ListOffsetsResponse
+from headrace.replication.controller.channel import PeerGone
 from headrace.security.listeners import Endpoint
 from simulation.loop import SimLoop
 from simulation.network import End, Unreachable
@@ -34,7 +34,7 @@ class WhoLeads(NamedTuple):
 
 
 class Peer:
-    """The asking end: takes the place of `headrace.broker.peer.Peer`."""
+    """The asking end: takes the place of `headrace.broker.peers.peer.Peer`."""
 
     def __init__(self, end: End) -> None:
         self._end = end
@@ -111,7 +111,7 @@ class Peer:
 
 
 class Served:
-    """The answering end: takes the place of `headrace.broker.connection.Connection`."""
+    """The answering end: takes the place of `headrace.broker.requests.connection.Connection`."""
 
     def __init__(self, end: End, broker: "SimBroker") -> None:
         self._end = end

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
-from headrace.broker.dispatch import load_handlers
+from headrace.broker.requests.dispatch import load_handlers
 from simulation.story import Story
 from simulation.world import Crash, Violation
 

@@ -9,10 +9,10 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 
-from headrace.controller.channel import PeerGone
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.replication.controller.channel import PeerGone
 from simulation.client import PATIENCE_S, Client
 from simulation.ledger import Ledger
 from simulation.log import Batch

@@ -8,8 +8,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from headrace.controller.channel import PeerGone
-from headrace.coordinator.decision import Producer
+from headrace.coordinators.decision import Producer
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.end_txn import EndTxnRequest
@@ -20,6 +19,7 @@ from headrace.protocol.schema.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from headrace.replication.controller.channel import PeerGone
 from headrace.security.listeners import Endpoint
 from simulation.bank import OFFSETS, STATES, TIMEOUT_MS, Bank, Transfer
 from simulation.client import PATIENCE_S, Client

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from headrace.client.schemas.registry import Reference, Schema
 from headrace.client.schemas.registry import Registry as Client
-from headrace.http.serving import serve_in_thread
+from headrace.gateway.serving import serve_in_thread
 from headrace.pipeline.runner import Runner
 from ports import free_port
 from spark.plant import Plant

@@ -73,7 +73,7 @@ def delta_sink(path: str, query: str, compact_every: str) -> None:
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
 
     from headrace.spark.batch import Batch  # noqa: PLC0415
-    from headrace.spark.tables.delta import DeltaSink  # noqa: PLC0415
+    from headrace.spark.tables.delta.sink import DeltaSink  # noqa: PLC0415
     from headrace.spark.tables.options import DeltaOptions  # noqa: PLC0415
 
     schema = StructType([StructField("id", LongType())])
@@ -90,7 +90,7 @@ def iceberg_sink(settings: str, query: str, compact_every: str) -> None:
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
 
     from headrace.spark.batch import Batch  # noqa: PLC0415
-    from headrace.spark.tables.iceberg import IcebergSink  # noqa: PLC0415
+    from headrace.spark.tables.iceberg.sink import IcebergSink  # noqa: PLC0415
     from headrace.spark.tables.options import IcebergOptions  # noqa: PLC0415
 
     schema = StructType([StructField("id", LongType())])

@@ -72,7 +72,7 @@ def test_each_batch_of_a_stream_is_one_commit_and_a_restart_goes_on_after_the_la
     assert len(parquet_files(path)) == len(DeltaTable(path).file_uris())
 
 
-@pytest.mark.long  # the rule has tests in tests/unit/spark/tables/test_delta_commits.py
+@pytest.mark.long  # the rule has tests in tests/unit/spark/tables/delta/test_delta_commits.py
 def test_a_driver_killed_between_the_tables_commit_and_sparks_own_writes_no_row_twice(
     spark: SparkSession, feed: Feed, path: Path
 ) -> None:

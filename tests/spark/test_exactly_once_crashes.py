@@ -12,7 +12,6 @@ from compat.kafka_tools.server import KafkaServer
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch
-from headrace.reader.cluster import Cluster
 from headrace.spark.batch import Batch
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import BatchProducer, EncodedBatch
@@ -20,6 +19,7 @@ from headrace.spark.sink_options import SinkOptions
 from headrace.spark.staging import Stage, StagedRecords
 from headrace.spark.transaction import Fenced, Transaction
 from headrace.spark.transactional_sink import write_transaction
+from headrace.tables.reader.cluster import Cluster
 from spark.crashes import MOST_REQUESTS, dies
 from wire.confluent import make_topic, read
 from wire.process import BrokerProcess

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from headrace.spark.tables.iceberg_table import BATCH_ID, QUERY_ID
+from headrace.spark.tables.iceberg.table import BATCH_ID, QUERY_ID
 from headrace.spark.tables.sources import IcebergSource
 from spark.feeds import SCHEMA, Feed, drain, killed_after_commit
 from spark.table_rows import ROWS, TYPES, plain

@@ -11,9 +11,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.client.wire.connection import Address, Connection
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.cluster import Cluster
-from headrace.reader.fetcher import Fetcher
-from headrace.reader.offsets import Range
+from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.fetcher import Fetcher
+from headrace.tables.reader.offsets import Range
 from headrace.testing.process import ClusterProcess
 from wire.confluent import send, sent_offsets, settings
 

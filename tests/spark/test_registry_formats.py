@@ -15,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 from headrace.pipeline import Pipeline, Registry
 from headrace.pipeline.builder import Builder
 from headrace.registry.formats import Schema, SchemaType
-from headrace.registry.formats.protobuf import parse
+from headrace.registry.formats.protobuf.protobuf import parse
 from spark.queries import OURS, Queries
 from spark.registry_plant import Gateway, serialized
 from wire.confluent import make_topic, send

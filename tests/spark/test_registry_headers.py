@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from headrace.pipeline import Pipeline, Registry, Topic
 from headrace.registry.formats import Schema, SchemaType
-from headrace.registry.formats.protobuf import parse
+from headrace.registry.formats.protobuf.protobuf import parse
 from spark.registry_plant import Gateway, RegistryPlant
 from wire.confluent import make_topic, send
 

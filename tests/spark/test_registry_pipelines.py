@@ -11,7 +11,7 @@ from deltalake.schema import PrimitiveType
 from pyspark.sql import DataFrame
 
 from cluster.waiting import until
-from headrace.cli.pipeline_state import troubles
+from headrace.cli.pipeline.state import troubles
 from headrace.client.schemas.registry import Registry as Client
 from headrace.pipeline import Delta, Pipeline, PipelineError, Registry, Topic
 from headrace.pipeline.checker import Checker

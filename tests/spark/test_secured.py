@@ -12,8 +12,8 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace import Admin, ConnectionSettings
-from headrace.cli.pipeline import open_pipeline
-from headrace.cli.session import Session
+from headrace.cli.pipeline.commands import open_pipeline
+from headrace.cli.support.session import Session
 from headrace.pipeline.checker import Checker
 from headrace.pipeline.observers import Groups, History
 from headrace.pipeline.plan import plan

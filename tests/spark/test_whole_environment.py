@@ -28,10 +28,10 @@ def kept(orders):
 CODE: Final = """
 import json, sys
 sys.path.insert(0, "{pipeline}")
-import headrace.reader.walk, headrace.spark.tables.delta_log, headrace.pipeline.registry
+import headrace.tables.reader.walk, headrace.spark.tables.delta.log, headrace.pipeline.registry
 import deltalake, pyarrow, prices
 import pyspark_headrace_delta
-modules = headrace.reader.walk, deltalake, pyarrow, pyspark_headrace_delta
+modules = headrace.tables.reader.walk, deltalake, pyarrow, pyspark_headrace_delta
 print(json.dumps([each.__file__ for each in modules]))
 """
 

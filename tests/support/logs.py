@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from headrace.protocol.records import Record, decode_batch, encode_batch
-from headrace.storage.cleaner import install, plan_compaction, run_compaction
+from headrace.storage.compaction.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Appended, Log
 from headrace.storage.open_files import OpenFiles, SegmentFile

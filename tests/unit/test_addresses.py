@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.addresses import reachable, written
+from headrace.system.addresses import reachable, written
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from textwrap import dedent
 
 import pytest
 
-from headrace.background import CANNOT_STOP
+from headrace.system.background import CANNOT_STOP
 
 pytestmark = pytest.mark.skipif(CANNOT_STOP, reason="this Python starts no thread while it exits")
 
 PREAMBLE = """
 import atexit, os, sys, threading
-from headrace.background import BackgroundThread
+from headrace.system.background import BackgroundThread
 
 def alive():
     return sorted(thread.name for thread in threading.enumerate())
@@ -96,8 +96,8 @@ def test_a_thread_without_a_stop_is_not_waited_for() -> None:
 
 def test_a_thread_that_does_not_stop_in_time_does_not_keep_the_process() -> None:
     script = """
-    import headrace.background
-    headrace.background.EXIT_S = 0.1
+    import headrace.system.background
+    headrace.system.background.EXIT_S = 0.1
     BackgroundThread(threading.Event().wait, name="deaf", stop=lambda: None).start()
     """
     assert run(script) == (0, "at exit MainThread deaf\n", "")

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 WAITING = (
-    "from headrace.parent_process import end_with; end_with({parent}); print('waits', flush=True); input()"
+    "from headrace.system.parent_process import end_with; "
+    "end_with({parent}); print('waits', flush=True); input()"
 )
 PARENT = """
 import subprocess, sys

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.properties import InvalidProperties, parse_properties, to_properties
+from headrace.client.properties import InvalidProperties, parse_properties, to_properties
 
 
 @pytest.mark.parametrize(

@@ -9,29 +9,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from headrace.controller.updates import VERSIONS as UPDATE_VERSIONS
 from headrace.coordination.processes import ProcessIdentity
 from headrace.coordination.znodes import BrokerRegistration, PartitionState, TopicAssignment
-from headrace.group.records import (
+from headrace.coordinators.group.records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     GroupRecord,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from headrace.group.records import encode_record as encode_group_record
-from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse, Family, Sample
-from headrace.protocol.ids import TopicPartition
-from headrace.protocol.message import Message
-from headrace.protocol.schema.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionRequestTopicData,
-    BrokerState,
+from headrace.coordinators.group.records import encode_record as encode_group_record
+from headrace.coordinators.transaction.records import TransactionRecord
+from headrace.coordinators.transaction.records import encode_record as encode_transaction_record
+from headrace.coordinators.transaction.state import Transaction, TransactionState
+from headrace.protocol.between_brokers.broker_metrics import (
+    BrokerMetricsRequest,
+    BrokerMetricsResponse,
+    Family,
+    Sample,
 )
-from headrace.protocol.schema.envelope import EnvelopeRequest, EnvelopeResponse
-from headrace.protocol.step_down import AgreedPartition, StepDownPartition, StepDownRequest, StepDownResponse
-from headrace.protocol.update_metadata import (
+from headrace.protocol.between_brokers.step_down import (
+    AgreedPartition,
+    StepDownPartition,
+    StepDownRequest,
+    StepDownResponse,
+)
+from headrace.protocol.between_brokers.update_metadata import (
     INCREMENTAL,
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
@@ -41,10 +44,17 @@ from headrace.protocol.update_metadata import (
     UpdateMetadataTopicConfig,
     UpdateMetadataTopicState,
 )
+from headrace.protocol.ids import TopicPartition
+from headrace.protocol.message import Message
+from headrace.protocol.schema.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
+from headrace.protocol.schema.envelope import EnvelopeRequest, EnvelopeResponse
+from headrace.replication.controller.updates import VERSIONS as UPDATE_VERSIONS
 from headrace.security.listeners import Endpoint
-from headrace.transaction.records import TransactionRecord
-from headrace.transaction.records import encode_record as encode_transaction_record
-from headrace.transaction.state import Transaction, TransactionState
 from upgrade.previous import run
 
 UNKNOWN_TAG: Final = b"\x01\x63\x02ab"  # one tagged field, number 99, of two bytes
@@ -206,7 +216,7 @@ def test_the_previous_version_ignores_tagged_fields_that_it_does_not_know(previo
 
 
 def test_the_previous_version_reads_the_records_of_coordinators(previous: Path) -> None:
-    group, transaction = "headrace.group.records", "headrace.transaction.records"
+    group, transaction = "headrace.coordinators.group.records", "headrace.coordinators.transaction.records"
     commit = GroupRecord(
         OffsetCommitKey(group="g", topic="t", partition=1),
         OffsetCommitValue(offset=5, leader_epoch=2, metadata="m", commit_timestamp=7),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from headrace.broker.dispatch import HANDLERS, enabled, load_handlers
+from headrace.broker.requests.dispatch import HANDLERS, enabled, load_handlers
 from headrace.protocol.message import Message
 from headrace.protocol.schema.alter_client_quotas import (
     AlterClientQuotasRequest,

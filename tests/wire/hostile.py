@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from headrace.protocol.api import request_class
+from headrace.protocol.compiled.structs import all_defaults
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.structs import all_defaults
 from support.records import make_batch
 from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.process import BrokerProcess

@@ -32,7 +32,7 @@ from headrace.protocol.schema.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from headrace.storage.producer_state import ProducerState
+from headrace.storage.producers.state import ProducerState
 
 TOPIC: Final = "scripted"
 TOPIC_ID: Final = bytes(range(16))

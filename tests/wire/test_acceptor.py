@@ -6,8 +6,8 @@ from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import cast
 
-from headrace.acceptor import PER_ITERATION, PlainServer, bind_all
-from headrace.event_loop import loop_factory
+from headrace.system.acceptor import PER_ITERATION, PlainServer, bind_all
+from headrace.system.event_loop import loop_factory
 
 CLIENTS = 50
 WAIT_S = 20.0

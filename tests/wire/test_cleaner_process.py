@@ -14,10 +14,10 @@ from typing import Final
 
 import pytest
 
-from headrace.broker.cleaner_process import CleanerProcess, CompactionFailed
+from headrace.broker.replicas.cleaner_process import CleanerProcess, CompactionFailed
 from headrace.protocol.batch import build_batch
 from headrace.protocol.records import Record, encode_batch
-from headrace.storage.cleaner import Compacted, CompactionStopped, install, run_compaction
+from headrace.storage.compaction.cleaner import Compacted, CompactionStopped, install, run_compaction
 from headrace.storage.errors import CorruptLog
 from headrace.storage.log import Log
 from support.logs import COMPACTED, files_in, open_test_log, pairs_in, put, read_all
@@ -31,7 +31,7 @@ FAST: Final = 1e12  # bytes per second
 WAIT_S: Final = 60.0
 STARTS_ONE: Final = """
 import sys
-from headrace.broker.cleaner_process import CleanerProcess
+from headrace.broker.replicas.cleaner_process import CleanerProcess
 print(CleanerProcess.start().pid, flush=True)
 sys.stdin.read()
 """

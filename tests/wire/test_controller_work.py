@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from headrace.broker.server import Broker
-from headrace.controller import model
-from headrace.controller.runner import Controller
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
+from headrace.replication.controller import model
+from headrace.replication.controller.runner import Controller
 from headrace.replication.election import Partition, elect
 from wire.test_metadata_is_fresh import running_brokers
 

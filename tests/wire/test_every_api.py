@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 
 from headrace.protocol.api import request_class
+from headrace.protocol.compiled.structs import all_defaults
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.frame import encode_frame
@@ -21,7 +22,6 @@ from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffs
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.protocol.schema.request_header import RequestHeader
 from headrace.protocol.schema.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from headrace.protocol.structs import all_defaults
 from support.records import make_batch
 from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.process import BrokerProcess

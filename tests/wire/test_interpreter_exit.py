@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from headrace.background import CANNOT_STOP
+from headrace.system.background import CANNOT_STOP
 from wire.process import BrokerProcess
 from wire.sdk import fresh
 
@@ -53,7 +53,7 @@ FORGOTTEN = {
     """,
     "a gateway": """
         from urllib.request import urlopen
-        from headrace.http.serving import serve_in_thread
+        from headrace.gateway.serving import serve_in_thread
         serving = serve_in_thread(BOOTSTRAP)
         url = serving.__enter__().url
         urlopen(url + "/brokers").close()

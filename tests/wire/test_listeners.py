@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.config import BrokerConfig
 from headrace.broker.server import Broker
+from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.embedded.server import Coordinator
+from headrace.protocol.between_brokers.update_metadata import FULL, UpdateMetadataRequest
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.protocol.schema.describe_cluster import DescribeClusterRequest
 from headrace.protocol.schema.envelope import EnvelopeRequest
 from headrace.protocol.schema.fetch import FetchRequest, ReplicaState
 from headrace.protocol.schema.metadata import MetadataRequest
-from headrace.protocol.update_metadata import FULL, UpdateMetadataRequest
 from headrace.testing.loop_thread import LoopThread
 from wire.confluent import send, sent_offsets
 from wire.raw import RawClient

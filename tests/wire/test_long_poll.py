@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from headrace.broker.config import BrokerConfig
-from headrace.broker.partition import Partition
+from headrace.broker.replicas.partition import Partition
 from headrace.broker.server import Broker
+from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.embedded.server import Coordinator
 from support.records import make_batch
 from wire.raw import frame_of

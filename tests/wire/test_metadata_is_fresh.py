@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from headrace.broker.config import BrokerConfig
 from headrace.broker.image import ClusterImage
 from headrace.broker.server import Broker
+from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.embedded.server import Coordinator
 from headrace.protocol.api import ApiKey
 from headrace.protocol.errors import ErrorCode

@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from headrace.broker import controller_client
-from headrace.broker.config import BrokerConfig
-from headrace.broker.dispatch import HANDLERS, BrokerKey, Context, Handler, enabled, load_handlers
-from headrace.broker.peer_versions import PeerVersions
+from headrace.broker.membership import controller_client
+from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.requests.dispatch import HANDLERS, BrokerKey, Context, Handler, enabled, load_handlers
 from headrace.broker.server import Broker
-from headrace.controller import channel
+from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.embedded.server import Coordinator
 from headrace.protocol.headers import decode_response_header
 from headrace.protocol.schema.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller import channel
 from support.records import make_batch
 from wire.raw import frame_of
 from wire.requests import ASK_VERSIONS, produce_request

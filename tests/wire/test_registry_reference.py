@@ -9,7 +9,7 @@ import pytest
 from headrace.client.errors import WrongSetting
 from headrace.client.schemas.registry import RegistryError
 from headrace.pipeline.registry import Registry
-from headrace.reader.registry.client import Schemas
+from headrace.tables.registry.client import Schemas
 
 
 def test_the_registry_gets_the_password_that_a_reference_refers_to(monkeypatch: pytest.MonkeyPatch) -> None:

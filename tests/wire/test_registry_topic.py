@@ -17,10 +17,10 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headrace.client.admin.admin import Admin
-from headrace.http.reach import Reach
-from headrace.http.registry.registry import Registry
-from headrace.http.serving import serve_in_thread
-from headrace.http.settings import GatewaySettings
+from headrace.gateway.reach import Reach
+from headrace.gateway.registry.registry import Registry
+from headrace.gateway.serving import serve_in_thread
+from headrace.gateway.settings import GatewaySettings
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.refusals import NoSuchSchema
 from headrace.registry.registration import SubmittedSchema
@@ -183,7 +183,7 @@ def test_a_schema_is_written_once_whatever_goes_wrong(shared: Broker, fault: str
 def test_a_write_whose_outcome_nobody_can_tell_is_said_to_be_in_doubt(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.http.registry.store.TIMEOUT_S", 1.0)
+    monkeypatch.setattr("headrace.gateway.registry.store.TIMEOUT_S", 1.0)
     registry = RegistryCalls(broker.http)
     registry.register("s", schema(0))
     with (
@@ -213,7 +213,7 @@ def test_a_schema_that_is_known_is_told_while_no_broker_answers(broker: Broker) 
 def test_those_who_wait_for_a_leader_wait_side_by_side(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.http.registry.store.TIMEOUT_S", 0.5)
+    monkeypatch.setattr("headrace.gateway.registry.store.TIMEOUT_S", 0.5)
     registry = RegistryCalls(broker.http)
     registry.register("s", schema(0))
     with (
@@ -274,7 +274,7 @@ def test_a_topic_of_another_registry_is_read_and_what_is_odd_in_it_passed_over(
 ) -> None:
     write_theirs(broker)
     registry = RegistryCalls(broker.http)
-    with caplog.at_level(logging.WARNING, "headrace.http.registry"):
+    with caplog.at_level(logging.WARNING, "headrace.gateway.registry"):
         assert registry.get("/subjects/theirs/versions").body == [1]
 
     assert registry.get("/config").body == {"compatibilityLevel": "NONE"}
@@ -288,7 +288,7 @@ def test_without_the_setting_one_gateway_writes_as_well_and_says_that_it_should_
 ) -> None:
     write_theirs(broker)
     registry = RegistryCalls(broker.http)
-    with caplog.at_level(logging.WARNING, "headrace.http.registry"):
+    with caplog.at_level(logging.WARNING, "headrace.gateway.registry"):
         made = [registry.register("ours", schema(number)).body["id"] for number in range(3)]
 
     assert made == [42, 43, 44]

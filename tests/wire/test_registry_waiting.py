@@ -11,11 +11,11 @@ from anyio import to_thread
 from starlette.testclient import TestClient
 
 from headrace.client.errors import Unreachable
-from headrace.http.app import create_app
-from headrace.http.reach import Reach
-from headrace.http.registry.registry import Registry
-from headrace.http.registry.threads import in_registry_thread, registry_threads
-from headrace.http.settings import GatewaySettings
+from headrace.gateway.app import create_app
+from headrace.gateway.reach import Reach
+from headrace.gateway.registry.registry import Registry
+from headrace.gateway.registry.threads import in_registry_thread, registry_threads
+from headrace.gateway.settings import GatewaySettings
 from headrace.registry.comparison import Comparison
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.registration import SubmittedSchema

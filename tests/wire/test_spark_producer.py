@@ -16,9 +16,9 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.index import ApiKey
-from headrace.reader.cluster import Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import MOST_IN_FLIGHT, WAITING_BYTES, BatchProducer, ProducerId
+from headrace.tables.reader.cluster import Cluster
 from wire.confluent import make_topic, read
 from wire.process import BrokerProcess
 from wire.requests import fresh_name

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.settings import InvalidSetting
+from headrace.broker.settings.setting import InvalidSetting
 from headrace.client.errors import ClientError, NoSuchTopic, TopicExists, Unreachable
 from headrace.protocol.schema.delete_records import (
     DeleteRecordsPartition,

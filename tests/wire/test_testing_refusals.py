@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from headrace.protocol.api import request_class
+from headrace.protocol.compiled.structs import all_defaults
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.structs import all_defaults
 from headrace.testing import Broker
 from headrace.testing.faults import api_name
 from wire.every_request import ADVERTISED, REQUESTS, Target

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from headrace import tls_server
-from headrace.acceptor import bind_all
-from headrace.event_loop import loop_factory
 from headrace.security.tls import ReloadingContext, TlsSettings
-from headrace.tls_server import PER_ITERATION, TlsServer
+from headrace.system import tls_server
+from headrace.system.acceptor import bind_all
+from headrace.system.event_loop import loop_factory
+from headrace.system.tls_server import PER_ITERATION, TlsServer
 from support.certificates import Authority
 
 CLIENTS = 40

@@ -21,7 +21,7 @@ from headrace.client.errors import AuthenticationFailed, ClientError, Refused, U
 from headrace.client.wire import oauth
 from headrace.client.wire.oauth import URL, TokenEndpoint
 from headrace.client.wire.security import Security
-from headrace.reader.cluster import Cluster
+from headrace.tables.reader.cluster import Cluster
 from support.certificates import Authority
 from wire.certificate_files import Files
 from wire.issuer import Issuer, listener_settings

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from headrace.broker.connections import REPLIES_BYTES
+from headrace.broker.network.connections import REPLIES_BYTES
 from headrace.protocol.schema.metadata import MetadataRequest
 from support.records import headers_of, make_batch
 from wire.process import BrokerProcess

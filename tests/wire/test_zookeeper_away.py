@@ -12,9 +12,9 @@ from typing import Self
 import pytest
 from kazoo.protocol.states import KazooState
 
-from headrace.broker.cluster import ClusterView
-from headrace.broker.config import BrokerConfig
+from headrace.broker.membership.cluster import ClusterView
 from headrace.broker.server import Broker
+from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.embedded.server import Coordinator
 from headrace.coordination.session import NotConnected, Operation, SessionState, ZooKeeperSession
 from headrace.coordination.znodes import Config, ConfigChange, Controller

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from headrace.coordinator.decision import Producer
+from headrace.coordinators.decision import Producer
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from headrace.protocol.schema.end_txn import EndTxnRequest

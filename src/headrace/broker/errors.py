@@ -1,6 +1,6 @@
 """Errors of the broker. Each becomes an error code in a response, except StartRefused."""
 
-from headrace.coordinator.errors import CoordinatorError
+from headrace.coordinators.errors import CoordinatorError
 from headrace.protocol.errors import ErrorCode, KafkaError
 
 

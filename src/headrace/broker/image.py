@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headrace.coordination.znodes import BrokerRegistration, PartitionState
-from headrace.locations import Location, Locations
+from headrace.protocol.locations import Location, Locations
 from headrace.storage.topics import INTERNAL_TOPICS
 
 

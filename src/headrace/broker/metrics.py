@@ -14,9 +14,9 @@ from typing import Final
 from headrace import __version__
 from headrace.broker.meters import RequestMeter, TopicMeter
 from headrace.broker.services import BrokerServices
+from headrace.coordinators.transaction.state import TransactionState
 from headrace.protocol.api import request_class
-from headrace.protocol.broker_metrics import COUNTER, GAUGE, HISTOGRAM, Family, Sample
-from headrace.transaction.state import TransactionState
+from headrace.protocol.between_brokers.broker_metrics import COUNTER, GAUGE, HISTOGRAM, Family, Sample
 
 _TOPICS: Final[dict[str, tuple[str, Callable[[TopicMeter], int]]]] = {
     "messagesin": ("Records appended by producers.", lambda meter: meter.messages_in),

@@ -9,69 +9,73 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from headrace.acceptor import Acceptor, PlainServer, bind_all
-from headrace.addresses import reachable
-from headrace.broker.acl_store import AclStore
-from headrace.broker.audit import AuditLog
-from headrace.broker.authentication import Authentication
-from headrace.broker.client_quotas import ClientQuotas, has_quotas
-from headrace.broker.cluster import ClusterView, cluster_secret, prepare
-from headrace.broker.config import BrokerConfig
-from headrace.broker.config_rules import SettingRules
-from headrace.broker.connection import Connection
-from headrace.broker.connections import Connections
-from headrace.broker.controller_client import ControllerClient
-from headrace.broker.controller_election import ControllerElection
-from headrace.broker.coordinator_runtime import CoordinatorHost
-from headrace.broker.descriptors import raise_limit, room_for_logs
-from headrace.broker.dispatch import HANDLERS, Context, enabled, load_handlers
+from headrace.broker.coordinators.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS, Groups
+from headrace.broker.coordinators.internal_topics import InternalTopic, ReplicaWarning
+from headrace.broker.coordinators.producer_ids import ProducerIds
+from headrace.broker.coordinators.runtime import CoordinatorHost
+from headrace.broker.coordinators.transaction_verification import TransactionVerifier
+from headrace.broker.coordinators.transactions import (
+    TRANSACTIONS_TOPIC,
+    TRANSACTIONS_TOPIC_SETTINGS,
+    Transactions,
+)
 from headrace.broker.errors import StartRefused
-from headrace.broker.exited_brokers import ExitedBrokers
-from headrace.broker.fair_queue import FairQueue
-from headrace.broker.fetch_sessions import FetchSessions
-from headrace.broker.group_configs import consumer_timeouts
-from headrace.broker.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS, Groups
-from headrace.broker.housekeeping import Housekeeping, Job
 from headrace.broker.image import ClusterImage, TopicImage
-from headrace.broker.inspections import Inspections, InspectionThreads
-from headrace.broker.internal_topics import InternalTopic, ReplicaWarning
-from headrace.broker.lease import Lease
+from headrace.broker.membership.cluster import ClusterView, cluster_secret, prepare
+from headrace.broker.membership.controller_client import ControllerClient
+from headrace.broker.membership.controller_election import ControllerElection
+from headrace.broker.membership.exited_brokers import ExitedBrokers
+from headrace.broker.membership.lease import Lease
+from headrace.broker.membership.registration import Registration
 from headrace.broker.meters import Meters
-from headrace.broker.peer import LocalLink, Peer, PeerPool, Peers
-from headrace.broker.peer_authentication import PeerCredentials
-from headrace.broker.producer_ids import ProducerIds
-from headrace.broker.registration import Registration
-from headrace.broker.replicas import Replicas
-from headrace.broker.schema_view import SchemaView
-from headrace.broker.schemas import Schemas
-from headrace.broker.scrub import Scrub
+from headrace.broker.network.connections import Connections
+from headrace.broker.network.descriptors import raise_limit, room_for_logs
+from headrace.broker.network.fair_queue import FairQueue
+from headrace.broker.peers.authentication import PeerCredentials
+from headrace.broker.peers.peer import LocalLink, Peer, PeerPool, Peers
+from headrace.broker.quotas.client_quotas import ClientQuotas, has_quotas
+from headrace.broker.records.fetch_sessions import FetchSessions
+from headrace.broker.records.inspections import Inspections, InspectionThreads
+from headrace.broker.replicas.housekeeping import Housekeeping, Job
+from headrace.broker.replicas.replicas import Replicas
+from headrace.broker.replicas.scrub import Scrub
+from headrace.broker.requests.connection import Connection
+from headrace.broker.requests.dispatch import HANDLERS, Context, enabled, load_handlers
+from headrace.broker.schemas.validation import Schemas
+from headrace.broker.schemas.view import SchemaView
+from headrace.broker.security.acl_store import AclStore
+from headrace.broker.security.audit import AuditLog
+from headrace.broker.security.authentication import Authentication
+from headrace.broker.security.tls import BrokerTls
+from headrace.broker.security.token_store import TokenStore
+from headrace.broker.security.zookeeper_security import zookeeper_security
 from headrace.broker.services import BrokerServices
-from headrace.broker.settings import InvalidSetting
+from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.settings.config_rules import SettingRules
+from headrace.broker.settings.group_configs import consumer_timeouts
+from headrace.broker.settings.setting import InvalidSetting
 from headrace.broker.slices import completed, in_slices
-from headrace.broker.tls import BrokerTls
-from headrace.broker.token_store import TokenStore
-from headrace.broker.transaction_verification import TransactionVerifier
-from headrace.broker.transactions import TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS, Transactions
-from headrace.broker.zookeeper_security import zookeeper_security
-from headrace.controller.channel import Link, PeerGone
-from headrace.controller.config_admin import ALL_BROKERS, ConfigAdmin
-from headrace.controller.model import TopicRules
-from headrace.controller.runner import Controller
-from headrace.controller.topic_admin import TopicAdmin, TopicDefaults
 from headrace.coordination.loop_progress import happens_within
 from headrace.coordination.session import NotConnected, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.message import Message
-from headrace.quota.shares import live_brokers_of_node
+from headrace.replication.controller.channel import Link, PeerGone
+from headrace.replication.controller.config_admin import ALL_BROKERS, ConfigAdmin
+from headrace.replication.controller.model import TopicRules
+from headrace.replication.controller.runner import Controller
+from headrace.replication.controller.topic_admin import TopicAdmin, TopicDefaults
 from headrace.security.acl_authorizer import AclAuthorizer
 from headrace.security.acl_index import AclIndex
 from headrace.security.acl_storage import UnreadableAcls
 from headrace.security.authorization import ALLOW_ALL, Authorizer
 from headrace.security.principals import ANONYMOUS
+from headrace.security.quota.shares import live_brokers_of_node
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
-from headrace.tls_server import TlsServer
+from headrace.system.acceptor import Acceptor, PlainServer, bind_all
+from headrace.system.addresses import reachable
+from headrace.system.tls_server import TlsServer
 
 _JOIN_TIMEOUT_S = 60.0
 _MAX_RETRIES = 4  # of a step of the start, each after at most RECONNECTED_MS without a connection

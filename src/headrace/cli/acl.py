@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import click
 
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import Drawable, count, table
-from headrace.cli.session import Command, Session, confirm, options, yes_option
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import Drawable, count, table
+from headrace.cli.support.session import Command, Session, confirm, options, yes_option
 from headrace.security.acls import (
     CONSUMER_OPERATIONS,
     PRODUCER_OPERATIONS,

@@ -15,9 +15,9 @@ import click
 from click.core import ParameterSource
 
 from headrace.cli.bench_cpu import OTHERS, Meter, are_here, limited_by
-from headrace.cli.output import Drawable, bar, count, size, table, together
-from headrace.cli.session import Session, acks_option, options
-from headrace.cli.temporary_cluster import temporary_cluster
+from headrace.cli.support.output import Drawable, bar, count, size, table, together
+from headrace.cli.support.session import Session, acks_option, options
+from headrace.cli.support.temporary_cluster import temporary_cluster
 from headrace.client.admin.admin import Admin
 from headrace.client.cluster.cluster import Cluster
 from headrace.client.errors import ClientError, NoSuchTopic

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.broker.broker_settings import BROKER_SETTINGS
-from headrace.broker.config import ENVIRONMENT_PREFIX, BrokerConfig
-from headrace.broker.settings import InvalidSetting, Scope, Setting, show
-from headrace.cli import completion, process
-from headrace.cli.lazy import Lazy, LazyGroup
+from headrace.broker.settings.broker import BROKER_SETTINGS
+from headrace.broker.settings.config import ENVIRONMENT_PREFIX, BrokerConfig
+from headrace.broker.settings.setting import InvalidSetting, Scope, Setting, show
+from headrace.cli import completion
 from headrace.cli.machine.gateway import GatewayOptions, advertised, http_socket, on_demand
 from headrace.cli.machine.node_settings import broker_count
-from headrace.cli.output import table
-from headrace.cli.profiles import PROFILE
-from headrace.cli.session import (
+from headrace.cli.support import process
+from headrace.cli.support.lazy import Lazy, LazyGroup
+from headrace.cli.support.output import table
+from headrace.cli.support.profiles import PROFILE
+from headrace.cli.support.session import (
     BOOTSTRAP_VARIABLE,
     COMMAND_CONFIG,
     REGISTRY_VARIABLE,
@@ -28,7 +29,7 @@ from headrace.cli.session import (
     json_option,
     pairs,
 )
-from headrace.system_calls import usable_cpus
+from headrace.system.system_calls import usable_cpus
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker

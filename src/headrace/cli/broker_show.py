@@ -8,8 +8,8 @@ import click
 from headrace.cli import completion
 from headrace.cli.cluster import address, locations, state
 from headrace.cli.config import settings_table
-from headrace.cli.output import UNKNOWN, Drawable, count, size, table, together
-from headrace.cli.session import Session, confirm, options, yes_option
+from headrace.cli.support.output import UNKNOWN, Drawable, count, size, table, together
+from headrace.cli.support.session import Session, confirm, options, yes_option
 from headrace.client.admin.topics import Config
 from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
 from headrace.client.cluster.reading import SILENCE_S

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import click
 
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import Drawable, table
-from headrace.cli.session import Command, Session, json_option
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import Drawable, table
+from headrace.cli.support.session import Command, Session, json_option
 from headrace.security.certificate_directory import RENEW_BEFORE, CertificateDirectory
 from headrace.security.certificates import (
     AUTHORITY_DAYS,

@@ -10,9 +10,16 @@ from typing import Any, Final
 import click
 
 from headrace.cli import completion
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import UNKNOWN, Drawable, bar, count, table, together
-from headrace.cli.session import Session, confirm, existing_file, options, partition_option, yes_option
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import UNKNOWN, Drawable, bar, count, table, together
+from headrace.cli.support.session import (
+    Session,
+    confirm,
+    existing_file,
+    options,
+    partition_option,
+    yes_option,
+)
 from headrace.client.cluster.cluster import Election
 from headrace.client.cluster.moves import Move, Reassignment, plan_of, read_plan
 from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from headrace.cli.session import Session, json_option
+from headrace.cli.support.session import Session, json_option
 
 if TYPE_CHECKING:
     from headrace.client.wire.brokers import Brokers
@@ -102,9 +102,9 @@ def named(context: click.Context, parameter: click.Parameter, begun: str) -> lis
 
 def settings(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the settings of a topic, or the dynamic settings of a broker."""
-    from headrace.broker.broker_settings import BROKER_SETTINGS  # noqa: PLC0415  slow to import
-    from headrace.broker.settings import Scope  # noqa: PLC0415
-    from headrace.broker.topic_settings import TOPIC_SETTINGS  # noqa: PLC0415
+    from headrace.broker.settings.broker import BROKER_SETTINGS  # noqa: PLC0415  slow to import
+    from headrace.broker.settings.setting import Scope  # noqa: PLC0415
+    from headrace.broker.settings.topic import TOPIC_SETTINGS  # noqa: PLC0415
 
     if context.params.get("kind") == "broker":
         found = [each for each in BROKER_SETTINGS.by_name.values() if each.scope is not Scope.READ_ONLY]
@@ -116,14 +116,14 @@ def settings(context: click.Context, _parameter: click.Parameter, begun: str) ->
 
 def broker_settings(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return every setting of a broker."""
-    from headrace.broker.broker_settings import BROKER_SETTINGS  # noqa: PLC0415  slow to import
+    from headrace.broker.settings.broker import BROKER_SETTINGS  # noqa: PLC0415  slow to import
 
     return _items(BROKER_SETTINGS.by_name, begun)
 
 
 def subjects(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the subjects of the schema registry."""
-    from headrace.cli.registry import connect  # noqa: PLC0415
+    from headrace.cli.support.registry import connect  # noqa: PLC0415
 
     session = _session(context)
     return _items(_in_time(lambda: connect(session, TIMEOUT_S).subjects()), begun)
@@ -152,8 +152,8 @@ def _from_cluster(context: click.Context, read: Callable[["Brokers"], Sequence[T
 
 def _in_time(read: Callable[[], Sequence[T]]) -> Sequence[T]:
     """Return what `read` returns, or nothing after the timeout; its thread then ends with the process."""
-    from headrace.background import BackgroundThread  # noqa: PLC0415
     from headrace.client.errors import ClientError  # noqa: PLC0415
+    from headrace.system.background import BackgroundThread  # noqa: PLC0415
 
     found: list[T] = []
 

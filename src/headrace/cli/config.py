@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import click
 
 from headrace.cli import completion
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import Drawable, table
-from headrace.cli.session import Session, options, pairs
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import Drawable, table
+from headrace.cli.support.session import Session, options, pairs
 from headrace.client.admin.topics import Config
 
 _kind = click.argument("kind", type=click.Choice(["topic", "broker"]))

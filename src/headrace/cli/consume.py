@@ -10,11 +10,12 @@ from typing import Final, Literal
 
 import click
 
-from headrace.cli import completion, formats
-from headrace.cli.interrupts import STOPPING
-from headrace.cli.record_schemas import Decoding, warn
-from headrace.cli.registry import registry_option
-from headrace.cli.session import INTERRUPTED, Session, options, partition_option, time_ms
+from headrace.cli import completion
+from headrace.cli.support import formats
+from headrace.cli.support.interrupts import STOPPING
+from headrace.cli.support.record_schemas import Decoding, warn
+from headrace.cli.support.registry import registry_option
+from headrace.cli.support.session import INTERRUPTED, Session, options, partition_option, time_ms
 from headrace.client.records.group_reader import GroupReader
 from headrace.client.records.one_by_one import BEGINNING, END, Reader, Record, Start
 

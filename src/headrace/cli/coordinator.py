@@ -4,16 +4,23 @@ from pathlib import Path
 
 import click
 
-from headrace.addresses import is_loopback
-from headrace.broker.settings import parse_properties
-from headrace.cli import process
-from headrace.cli.session import Session, data_option, existing_file, host_option, json_option, port_option
+from headrace.broker.settings.setting import parse_properties
+from headrace.cli.support import process
+from headrace.cli.support.session import (
+    Session,
+    data_option,
+    existing_file,
+    host_option,
+    json_option,
+    port_option,
+)
 from headrace.coordination.credentials import FILE_NAME, ensure_file
 from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.four_letter_words import parse_whitelist
 from headrace.coordination.embedded.server import PORT, TICK_MS, Coordinator
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.tls import TlsSettings
+from headrace.system.addresses import is_loopback
 
 
 @click.command()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli import process
 from headrace.cli.machine.gateway import USUAL_PORT, listening
-from headrace.cli.session import Session, existing_file, host_option, options, pairs, port_option
+from headrace.cli.support import process
+from headrace.cli.support.session import Session, existing_file, host_option, options, pairs, port_option
 
 if TYPE_CHECKING:
     from headrace.client.wire.connection_settings import ConnectionSettings
@@ -69,7 +69,7 @@ def gateway(
     the brokers verify, and may do what its user may do. Otherwise everyone who reaches the port has the
     gateway's own rights; on other addresses than the loopback that needs --allow-unauthenticated.
     """
-    from headrace.http.configuration import load  # noqa: PLC0415  not for --help
+    from headrace.gateway.configuration import load  # noqa: PLC0415  not for --help
 
     given = {} if file is None else load(file)
     given |= pairs(sets, "--set")
@@ -85,7 +85,7 @@ def _connections(clusters: Sequence[str]) -> "dict[str, ConnectionSettings]":
     """Return how to connect to each cluster, by its name; BadSetting says which option is wrong."""
     from headrace.client.errors import BadSetting  # noqa: PLC0415
     from headrace.client.wire.connection_settings import ConnectionSettings  # noqa: PLC0415
-    from headrace.http.clusters import check_name  # noqa: PLC0415
+    from headrace.gateway.clusters import check_name  # noqa: PLC0415
 
     found: dict[str, ConnectionSettings] = {}
     for each in clusters:
@@ -108,9 +108,9 @@ async def _serve(
     given: Mapping[str, str],
     connections: "Mapping[str, ConnectionSettings]",
 ) -> None:
-    from headrace.http.configuration import Configuration  # noqa: PLC0415
-    from headrace.http.serving import STOP_S, serve  # noqa: PLC0415  not for --help
-    from headrace.http.sockets import url_of  # noqa: PLC0415
+    from headrace.gateway.configuration import Configuration  # noqa: PLC0415
+    from headrace.gateway.serving import STOP_S, serve  # noqa: PLC0415  not for --help
+    from headrace.gateway.sockets import url_of  # noqa: PLC0415
 
     configuration = Configuration(given=given)
     settings = {name: configuration.settings(each, host) for name, each in connections.items()}

@@ -9,10 +9,10 @@ from typing import Any, Final
 import click
 
 from headrace.cli import completion
-from headrace.cli.formats import BadInput
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import UNKNOWN, Drawable, count, grouped, table, together
-from headrace.cli.session import (
+from headrace.cli.support.formats import BadInput
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import UNKNOWN, Drawable, count, grouped, table, together
+from headrace.cli.support.session import (
     Session,
     confirm,
     duration_ms,

@@ -6,12 +6,12 @@ from typing import Final
 
 import click
 
-from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.output import bar, count, table
-from headrace.cli.session import Session, json_option
+from headrace.cli.support.lazy import Lazy, LazyGroup
+from headrace.cli.support.output import bar, count, table
+from headrace.cli.support.session import Session, json_option
+from headrace.storage.checks.verify import SegmentReport
+from headrace.storage.checks.verify import verify as verify_log
 from headrace.storage.errors import StorageError
-from headrace.storage.verify import SegmentReport
-from headrace.storage.verify import verify as verify_log
 
 COMMANDS: Final = {
     "dump": Lazy("headrace.cli.log_dump", "dump", "Print what is in the files of a partition."),

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from headrace.cli.session import Session, json_option
+from headrace.cli.support.session import Session, json_option
 from headrace.protocol.errors import KafkaError, ProtocolError
 from headrace.protocol.message import Struct
 from headrace.protocol.records import Record
@@ -175,7 +175,9 @@ def _shown(data: bytes | None, max_bytes: int) -> Any:
 
 
 def _group_record(record: Record) -> Entry:
-    from headrace.group.records import decode_record  # noqa: PLC0415  only with --offsets-decoder
+    from headrace.coordinators.group.records import (  # noqa: PLC0415  only with --offsets-decoder
+        decode_record,
+    )
 
     found = decode_record(record.key, record.value)
     if found is None:
@@ -190,7 +192,7 @@ def _group_record(record: Record) -> Entry:
 
 
 def _transaction_record(record: Record) -> Entry:
-    from headrace.transaction.records import decode_record  # noqa: PLC0415
+    from headrace.coordinators.transaction.records import decode_record  # noqa: PLC0415
 
     found = decode_record(record.key, record.value)
     if found is None:

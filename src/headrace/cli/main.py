@@ -11,9 +11,9 @@ from typing import Final, NoReturn
 import click
 
 from headrace import __version__
-from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.session import INTERRUPTED, PartlyDone, Session, root_options
-from headrace.extras import HTTP, SECURITY, SPARK, SQL, MissingExtra
+from headrace.cli.support.lazy import Lazy, LazyGroup
+from headrace.cli.support.session import INTERRUPTED, PartlyDone, Session, root_options
+from headrace.system.extras import HTTP, SECURITY, SPARK, SQL, MissingExtra
 
 _SECTIONS: Final = {
     "Run": {
@@ -54,8 +54,9 @@ _SECTIONS: Final = {
     },
 }
 _NEEDS: Final = {"certs": SECURITY, "demo": SPARK, "gateway": HTTP, "sql": SQL, "table": SPARK}
+_IN_PACKAGES: Final = {"doctor": "doctor.commands", "pipeline": "pipeline.commands"}
 COMMANDS: Final = {
-    name: Lazy(f"headrace.cli.{name}", name, line, section, _NEEDS.get(name))
+    name: Lazy(f"headrace.cli.{_IN_PACKAGES.get(name, name)}", name, line, section, _NEEDS.get(name))
     for section, lines in _SECTIONS.items()
     for name, line in lines.items()
 }
@@ -118,15 +119,15 @@ def _open_closed_streams() -> None:
 def known_errors() -> tuple[type[Exception], ...]:
     """Return the errors whose message is a sentence for the user; imported only after an error."""
     from headrace.broker.errors import StartRefused  # noqa: PLC0415
-    from headrace.broker.settings import InvalidSetting  # noqa: PLC0415
-    from headrace.cli.process import CommandFailed  # noqa: PLC0415
+    from headrace.broker.settings.setting import InvalidSetting  # noqa: PLC0415
+    from headrace.cli.support.process import CommandFailed  # noqa: PLC0415
     from headrace.client.errors import ClientError  # noqa: PLC0415
     from headrace.coordination.errors import CoordinationError  # noqa: PLC0415
-    from headrace.ports import PortsTaken  # noqa: PLC0415
     from headrace.protocol.errors import KafkaError  # noqa: PLC0415
     from headrace.security.pem import InvalidCertificate  # noqa: PLC0415
     from headrace.spark.errors import SparkError  # noqa: PLC0415
     from headrace.storage.errors import StorageError  # noqa: PLC0415
+    from headrace.system.ports import PortsTaken  # noqa: PLC0415
 
     of_servers = (CoordinationError, InvalidSetting, PortsTaken, StartRefused, StorageError)
     return (ClientError, CommandFailed, InvalidCertificate, KafkaError, OSError, SparkError, *of_servers)

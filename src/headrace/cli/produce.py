@@ -9,11 +9,12 @@ from typing import IO, Final
 
 import click
 
-from headrace.cli import completion, formats
-from headrace.cli.output import count
-from headrace.cli.record_schemas import Encoding, no_subject
-from headrace.cli.registry import registry_option
-from headrace.cli.session import (
+from headrace.cli import completion
+from headrace.cli.support import formats
+from headrace.cli.support.output import count
+from headrace.cli.support.record_schemas import Encoding, no_subject
+from headrace.cli.support.registry import registry_option
+from headrace.cli.support.session import (
     Interrupted,
     PartlyDone,
     Session,

@@ -6,10 +6,17 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import table
-from headrace.cli.profiles import HIDDEN, PROFILE, NoSuchProfile, Profiles, profile_settings, without_secrets
-from headrace.cli.session import (
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import table
+from headrace.cli.support.profiles import (
+    HIDDEN,
+    PROFILE,
+    NoSuchProfile,
+    Profiles,
+    profile_settings,
+    without_secrets,
+)
+from headrace.cli.support.session import (
     Session,
     bootstrap_option,
     command_config_option,

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import Drawable, table
-from headrace.cli.session import Session, confirm, options, yes_option
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import Drawable, table
+from headrace.cli.support.session import Session, confirm, options, yes_option
 from headrace.client.admin.quotas import KEYS, ClientQuota, Entity, shown
 
 if TYPE_CHECKING:

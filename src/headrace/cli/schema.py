@@ -8,11 +8,11 @@ from typing import Any, Final, TypeVar
 import click
 
 from headrace.cli import completion
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import Drawable, count, table
-from headrace.cli.registry import connect, registry_option
-from headrace.cli.session import Session, confirm, yes_option
-from headrace.cli.session import options as cluster_options
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import Drawable, count, table
+from headrace.cli.support.registry import connect, registry_option
+from headrace.cli.support.session import Session, confirm, yes_option
+from headrace.cli.support.session import options as cluster_options
 from headrace.client.errors import ClientError
 from headrace.client.schemas.files import TYPES, compare, pretty, read_schema, reasons
 from headrace.client.schemas.registry import (

@@ -10,10 +10,10 @@ from typing import Final
 
 import click
 
-from headrace.cli.output import bar, count, draw
-from headrace.cli.output import table as drawn
-from headrace.cli.registry import registry_of_records, registry_option
-from headrace.cli.session import INTERRUPTED, Session, options
+from headrace.cli.support.output import bar, count, draw
+from headrace.cli.support.output import table as drawn
+from headrace.cli.support.registry import registry_of_records, registry_option
+from headrace.cli.support.session import INTERRUPTED, Session, options
 
 SHOWN: Final = 1_000  # rows of a table, unless --limit says otherwise
 _REMEMBERED: Final = 1_000  # lines in the history
@@ -76,7 +76,7 @@ def sql(
     if output is not None and output.suffix not in _SUFFIXES:
         raise click.UsageError(f"--output {output}: expected a file that ends in {', '.join(_SUFFIXES)}.")
     try:
-        import headrace.sql.tables  # noqa: F401, PLC0415  slow to import
+        import headrace.tables.sql.tables  # noqa: F401, PLC0415  slow to import
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     run = partial(_run, session, limit=limit, as_csv=as_csv, output=output, decode=decode, on_error=on_error)
@@ -99,8 +99,8 @@ def _run(
     survives: bool = False,
 ) -> None:
     """Print or write the rows of a query; with `survives`, Ctrl-C ends only the query."""
-    from headrace.sql import output as rows_output  # noqa: PLC0415
-    from headrace.sql.tables import Topics, connected  # noqa: PLC0415
+    from headrace.tables.sql import output as rows_output  # noqa: PLC0415
+    from headrace.tables.sql.tables import Topics, connected  # noqa: PLC0415
 
     with connected() as connection, bar("reading", 1.0) as advance:
         topics = Topics(

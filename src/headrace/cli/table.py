@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import Drawable, count, size
-from headrace.cli.output import table as drawn
-from headrace.cli.session import Session, duration_ms, json_option
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import Drawable, count, size
+from headrace.cli.support.output import table as drawn
+from headrace.cli.support.session import Session, duration_ms, json_option
 
 if TYPE_CHECKING:
     from headrace.spark.tables.maintenance import Maintained, Removed, Rewritten, Status

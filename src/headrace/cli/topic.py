@@ -8,10 +8,10 @@ from typing import Final
 import click
 
 from headrace.cli import completion
-from headrace.cli.formats import BadInput
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import Drawable, count, table
-from headrace.cli.session import (
+from headrace.cli.support.formats import BadInput
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import Drawable, count, table
+from headrace.cli.support.session import (
     Session,
     check_internal,
     confirm,

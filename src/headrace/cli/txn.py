@@ -7,9 +7,9 @@ import click
 
 from headrace.cli import completion
 from headrace.cli.group import spans
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import Drawable, count, table, together
-from headrace.cli.session import Session, confirm, duration_ms, options, yes_option
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import Drawable, count, table, together
+from headrace.cli.support.session import Session, confirm, duration_ms, options, yes_option
 from headrace.client.errors import ClientError
 from headrace.client.transactions.transaction import (
     STATES,

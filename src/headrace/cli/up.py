@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from headrace.broker.config import BrokerConfig
-from headrace.cli import process
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.broker import load_settings, set_option
 from headrace.cli.machine.directory import DataDirectory, check_left_out_brokers
 from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
 from headrace.cli.machine.secure import SecureCluster, check_not_secured, client_address
-from headrace.cli.session import Session, data_option, host_option, json_option, pairs, port_option
+from headrace.cli.support import process
+from headrace.cli.support.session import Session, data_option, host_option, json_option, pairs, port_option
 from headrace.coordination.credentials import ensure_file
-from headrace.extras import HTTP, SECURITY, MissingExtra, is_installed, require
-from headrace.ports import reserved
+from headrace.system.extras import HTTP, SECURITY, MissingExtra, is_installed, require
+from headrace.system.ports import reserved
 
 
 @click.command()

@@ -6,9 +6,9 @@ from typing import IO, Final
 
 import click
 
-from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import table
-from headrace.cli.session import Command, Session, confirm, options, yes_option
+from headrace.cli.support.lazy import LazyGroup
+from headrace.cli.support.output import table
+from headrace.cli.support.session import Command, Session, confirm, options, yes_option
 from headrace.client.admin.users import ITERATIONS, MECHANISMS, User
 from headrace.security.private_files import generate_password
 

@@ -7,16 +7,23 @@ from typing import Final
 
 import click
 
-from headrace.addresses import is_loopback, reachable
-from headrace.cli import process
-from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.machine.process import zookeeper_process
 from headrace.cli.machine.supervisor import Supervisor
-from headrace.cli.session import Session, directory, existing_file, host_option, json_option, port_option
+from headrace.cli.support import process
+from headrace.cli.support.lazy import Lazy, LazyGroup
+from headrace.cli.support.session import (
+    Session,
+    directory,
+    existing_file,
+    host_option,
+    json_option,
+    port_option,
+)
 from headrace.coordination.credentials import FILE_NAME, ensure_file
 from headrace.coordination.zookeeper import PORTS_EACH, ServerTls, ZooKeeper, find_jars
-from headrace.extras import CRYPTOGRAPHY, require
-from headrace.ports import reserved
+from headrace.system.addresses import is_loopback, reachable
+from headrace.system.extras import CRYPTOGRAPHY, require
+from headrace.system.ports import reserved
 
 CERTIFICATES: Final = "certs"
 _AUTHORITY: Final = "Headrace development CA"

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from headrace.broker.config import BrokerConfig
-from headrace.broker.settings import InvalidSetting
-from headrace.broker.zookeeper_security import zookeeper_security
+from headrace.broker.security.zookeeper_security import zookeeper_security
+from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.settings.setting import InvalidSetting
 from headrace.cli.broker import load_settings, set_option
-from headrace.cli.session import Session, confirm, existing_file, json_option, pairs, yes_option
+from headrace.cli.support.session import Session, confirm, existing_file, json_option, pairs, yes_option
 from headrace.coordination.acl_migration import reset_acls
 from headrace.coordination.session import ZooKeeperSession
 

@@ -32,7 +32,6 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.states import KazooState
 
-from headrace.background import BackgroundThread
 from headrace.coordination.client_security import (
     OPEN,
     ClientSecurity,
@@ -44,6 +43,7 @@ from headrace.coordination.errors import CoordinationError
 from headrace.coordination.loop_progress import LoopProgress, happens_within, ping_only_with_progress
 from headrace.coordination.multi_read import MultiRead
 from headrace.coordination.znode_acls import acl_of
+from headrace.system.background import BackgroundThread
 
 ANY_VERSION = -1
 CALL_TIMEOUT_S = 10.0

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from headrace.addresses import is_loopback
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
-from headrace.java import NoJava, find_java
+from headrace.system.addresses import is_loopback
+from headrace.system.java import NoJava, find_java
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 # The jars that the server needs: protocol, logging, metrics, and libraries that its classes refer to.
@@ -92,7 +92,7 @@ class ZooKeeper:
         `credentials` is a JAAS file: every client then has to authenticate as one of its users. With `tls`,
         no port accepts connections without TLS. `settings` are further ones of zoo.cfg.
 
-        To use free ports, reserve them first: see `headrace.ports`.
+        To use free ports, reserve them first: see `headrace.system.ports`.
         """
         require_odd(servers)
         jars = find_jars()

@@ -19,7 +19,6 @@ from headrace.pipeline.state import State
 from headrace.pipeline.streaming_plans import check_streaming
 from headrace.pipeline.targets import Delta, Iceberg, Parquet, Topic
 from headrace.pipeline.topics import partitions_of
-from headrace.reader.cluster import Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.merge.events import stored_schema
 from headrace.spark.merge.upsert import Upsert
@@ -27,6 +26,7 @@ from headrace.spark.sink_options import SinkOptions, check_schema
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.schema import check_partitioning, storable
+from headrace.tables.reader.cluster import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -165,7 +165,7 @@ def _check_delta(given: Mapping[str, str], rows: "StructType", upserts: Upsert |
     """Return the state of a Delta table; SparkError if rows of this schema cannot be written to it."""
     deltalake = needed("deltalake", "a Delta table")
     from headrace.spark.merge.delta import rewritable_files  # noqa: PLC0415
-    from headrace.spark.tables.delta_table import check_table, load_table  # noqa: PLC0415
+    from headrace.spark.tables.delta.table import check_table, load_table  # noqa: PLC0415
 
     options = DeltaOptions.of(given)
     schema = rows
@@ -187,7 +187,7 @@ def _check_iceberg(given: Mapping[str, str], rows: "StructType", upserts: Upsert
     """Return the state of an Iceberg table; SparkError if rows of this schema cannot be written to it."""
     catalogs = needed("pyiceberg.catalog", "an Iceberg table")
     from headrace.spark.merge.iceberg import check_rewritable  # noqa: PLC0415
-    from headrace.spark.tables.iceberg_table import check_new, check_table, load_table  # noqa: PLC0415
+    from headrace.spark.tables.iceberg.table import check_new, check_table, load_table  # noqa: PLC0415
 
     options = IcebergOptions.of(given)
     schema = rows

@@ -7,8 +7,8 @@ from typing import Final
 
 from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.offsets import Offsets
 from headrace.spark.position import Position
+from headrace.tables.reader.offsets import Offsets
 
 _OFFSETS_LINE: Final = 2  # after the version and metadata of Spark; one line for each source
 _NONE: Final = "-"

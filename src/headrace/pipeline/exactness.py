@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
-from headrace.reader.registry import exact
-from headrace.reader.registry.json_rows import decode_decimals
-from headrace.reader.registry.reader import Unreadable
-from headrace.reader.registry.shapes import UNFIT, as_json, one_line
+from headrace.tables.registry import exact
+from headrace.tables.registry.json_rows import decode_decimals
+from headrace.tables.registry.reader import Unreadable
+from headrace.tables.registry.shapes import UNFIT, as_json, one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

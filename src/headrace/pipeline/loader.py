@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from headrace.extras import SPARK, MissingExtra, importing
 from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import PipelineError
+from headrace.system.extras import SPARK, MissingExtra, importing
 
 MODULE: Final = "headrace_pipeline_"
 """The prefix of the module names of such files."""

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from headrace.background import BackgroundThread
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.storage.files import replace_text
 from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.spark.errors import SparkError
 from headrace.spark.tables import maintenance
 from headrace.spark.tables.maintenance import KEPT_SNAPSHOTS, LEAST_RETENTION, Maintained
+from headrace.system.background import BackgroundThread
 
 POLL_S: Final = 10.0
 END_S: Final = 60.0  # to finish a step when the pipeline ends; one that is not finished changes nothing

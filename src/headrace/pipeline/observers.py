@@ -12,8 +12,8 @@ from headrace.client.wire.connection_settings import ConnectionSettings, Target
 from headrace.client.wire.security import Security
 from headrace.pipeline.progress import RETENTION_MS, TOPIC, Progress
 from headrace.pipeline.topics import MAX_REPLICAS
-from headrace.reader.cluster import Cluster
 from headrace.spark.offsets import from_json
+from headrace.tables.reader.cluster import Cluster
 
 NO_SETTINGS: Final[Mapping[str, str]] = {}
 

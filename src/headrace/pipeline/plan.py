@@ -14,10 +14,10 @@ from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Parquet
 from headrace.pipeline.topics import NewTopic, missing_topics
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.offsets import Offsets
 from headrace.spark.offsets import from_json
 from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
+from headrace.tables.reader.offsets import Offsets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,12 +33,12 @@ from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.pipeline.targets import Delta, Iceberg, Parquet
 from headrace.pipeline.watchdog import Activity, Watchdog
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.cluster import Cluster
-from headrace.reader.offsets import LATEST
 from headrace.spark.batch import Batch
 from headrace.spark.launcher import JAVA_END_S, is_remote, java_end
 from headrace.spark.merge.merge import merge_batch
 from headrace.spark.sink_options import SinkOptions
+from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.offsets import LATEST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,9 +10,9 @@ from headrace.client.errors import TopicExists
 from headrace.client.wire.security import Security
 from headrace.pipeline.declaration import Pipeline, Source
 from headrace.pipeline.targets import Topic
-from headrace.reader.cluster import Cluster
 from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
+from headrace.tables.reader.cluster import Cluster
 
 MAX_REPLICAS: Final = 3
 

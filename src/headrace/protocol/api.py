@@ -8,16 +8,8 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final
 
-from headrace.protocol import (
-    api_versions,
-    broker_metrics,
-    fetch,
-    metadata,
-    produce,
-    seed_replica,
-    step_down,
-    update_metadata,
-)
+from headrace.protocol import api_versions, fetch, metadata, produce
+from headrace.protocol.between_brokers import broker_metrics, seed_replica, step_down, update_metadata
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message

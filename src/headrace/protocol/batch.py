@@ -22,7 +22,7 @@ import struct
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from headrace.checksum import crc32c
+from headrace.protocol.checksum import crc32c
 from headrace.protocol.compression import Buffer, Compression, compression_of
 from headrace.protocol.errors import CorruptMessage
 from headrace.protocol.ids import LeaderEpoch, Offset, ProducerId

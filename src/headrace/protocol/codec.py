@@ -8,12 +8,12 @@ import struct
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from headrace.protocol.compile_decoder import compile_decoder, compile_sliced_decoder
-from headrace.protocol.compile_encoder import compile_encoder, compile_sliced_encoder
-from headrace.protocol.encode_errors import explain
+from headrace.protocol.compiled.decoder import compile_decoder, compile_sliced_decoder
+from headrace.protocol.compiled.encode_errors import explain
+from headrace.protocol.compiled.encoder import compile_encoder, compile_sliced_encoder
+from headrace.protocol.compiled.structs import StructType
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer, version_range
-from headrace.protocol.structs import StructType
 
 BAD_BYTES: Final = (struct.error, IndexError, ValueError)
 """Raised by reading past the end, invalid UTF-8 and our own checks; `protocol_error` translates them."""

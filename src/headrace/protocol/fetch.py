@@ -12,6 +12,7 @@ import struct
 from struct import Struct
 from typing import Any, Final
 
+from headrace.protocol.compiled.structs import all_defaults
 from headrace.protocol.fields import ZERO_UUID, Buffer
 from headrace.protocol.primitives import Unusual, string_uvarint, uvarint
 from headrace.protocol.schema.fetch import (
@@ -25,7 +26,6 @@ from headrace.protocol.schema.fetch import (
     ReplicaState,
     SnapshotId,
 )
-from headrace.protocol.structs import all_defaults
 
 _FLEXIBLE: Final = range(12, 19)
 _WITH_TOPIC_ID: Final = 13

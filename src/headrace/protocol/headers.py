@@ -8,15 +8,15 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any, Final
 
-from headrace.protocol.broker_metrics import BROKER_METRICS
+from headrace.protocol.between_brokers.broker_metrics import BROKER_METRICS
+from headrace.protocol.between_brokers.seed_replica import SEED_REPLICA
+from headrace.protocol.between_brokers.step_down import STEP_DOWN
+from headrace.protocol.between_brokers.update_metadata import UPDATE_METADATA
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import NEWEST
 from headrace.protocol.primitives import bad_length, skip_tags
 from headrace.protocol.schema.index import APIS, ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
-from headrace.protocol.seed_replica import SEED_REPLICA
-from headrace.protocol.step_down import STEP_DOWN
-from headrace.protocol.update_metadata import UPDATE_METADATA
 
 _new: Any = object.__new__
 _FIXED: Final = Struct(">hhih")  # key, version, correlation id, length of the client id

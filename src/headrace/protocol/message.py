@@ -4,8 +4,8 @@ from collections.abc import Generator
 from typing import Any, ClassVar, Self
 
 from headrace.protocol.codec import Codec
+from headrace.protocol.compiled.structs import Struct
 from headrace.protocol.fields import ALL_DEFAULTS, ZERO_UUID, Buffer, field
-from headrace.protocol.structs import Struct
 
 __all__ = ["ALL_DEFAULTS", "ZERO_UUID", "Buffer", "Message", "Struct", "field"]
 

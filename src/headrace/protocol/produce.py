@@ -13,6 +13,7 @@ from collections.abc import Generator
 from struct import Struct
 from typing import Any, Final
 
+from headrace.protocol.compiled.structs import all_defaults
 from headrace.protocol.fields import ZERO_UUID, Buffer
 from headrace.protocol.primitives import Unusual, string_uvarint, uvarint, uvarint_tail
 from headrace.protocol.schema.produce import (
@@ -23,7 +24,6 @@ from headrace.protocol.schema.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from headrace.protocol.structs import all_defaults
 
 _FLEXIBLE: Final = range(9, 14)
 _WITH_TOPIC_ID: Final = 13

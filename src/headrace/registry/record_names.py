@@ -7,18 +7,18 @@ names one by a path of indexes: (1, 0) is the first message within the second on
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.extras import MissingExtra
 from headrace.registry.formats import InvalidSchema, Reference, Resolve, Schema, SchemaType, parse
-from headrace.registry.formats.avro_types import PRIMITIVES
-from headrace.registry.formats.json_text import load
+from headrace.registry.formats.avro.types import PRIMITIVES
+from headrace.registry.formats.json.text import load
 from headrace.registry.formats.limits import MAX_REFERENCES
 from headrace.registry.library import Library
 from headrace.registry.records import SchemaValue
 from headrace.registry.schema_ids import SchemaRef
 from headrace.registry.state import State
+from headrace.system.extras import MissingExtra
 
 if TYPE_CHECKING:
-    from headrace.registry.formats.protobuf import ProtobufSchema
+    from headrace.registry.formats.protobuf.protobuf import ProtobufSchema
 
 Path = tuple[int, ...]
 
@@ -85,7 +85,9 @@ def record_names(schema: Schema, resolve: Resolve) -> RecordNames:
             root = load(schema.text)
             name = root["title"] if isinstance(root, dict) and isinstance(root.get("title"), str) else None
         case SchemaType.PROTOBUF:
-            from headrace.registry.formats.protobuf import ProtobufSchema  # noqa: PLC0415  slow to import
+            from headrace.registry.formats.protobuf.protobuf import (  # noqa: PLC0415  slow to import
+                ProtobufSchema,
+            )
 
             parsed = parse(schema, resolve)
             assert isinstance(parsed, ProtobufSchema), parsed

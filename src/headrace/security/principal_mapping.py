@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.expressions import compile_expression
 from headrace.security.distinguished_names import subject_name
+from headrace.security.expressions import compile_expression
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.principals import ANONYMOUS, Principal
 

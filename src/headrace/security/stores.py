@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from headrace.extras import CRYPTOGRAPHY, is_installed
 from headrace.security.der import INTEGER, SEQUENCE, Malformed, read
 from headrace.security.distinguished_names import subject_name
 from headrace.security.jks import MAGIC, DamagedJks, Jks, WrongJksPassword, parse_jks
 from headrace.security.pem import CERTIFICATE, PRIVATE_KEY, InvalidTlsSetting, Source, as_file, pem_of
+from headrace.system.extras import CRYPTOGRAPHY, is_installed
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates

@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypeVar
 from headrace.security.ciphers import ANY_SUITE, CipherSuites
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.stores import Keystore, Truststore
-from headrace.tls_alerts import AlertingObject
+from headrace.system.tls_alerts import AlertingObject
 
 VERSIONS: Final = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from headrace.properties import InvalidProperties, parse_properties
+from headrace.client.properties import InvalidProperties, parse_properties
 from headrace.spark.errors import SparkError
 
 

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from headrace.reader.compiled import Bytes, Ints, compiled, copy
+from headrace.tables.reader.compiled import Bytes, Ints, compiled, copy
 
 _SEED: Final = 0x9747B28C  # Kafka's
 _M: Final = 0x5BD1E995

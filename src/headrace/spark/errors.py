@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from headrace.client.errors import ClientError
-from headrace.reader.errors import Loss, OnLoss
+from headrace.tables.reader.errors import Loss, OnLoss
 
 logger = logging.getLogger(__name__)
 

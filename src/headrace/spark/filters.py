@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 )
 
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.offsets import Range
+from headrace.tables.reader.offsets import Range
 
 _COMPARE: Final[Mapping[type[Filter], Callable[[Any, Any], bool]]] = {
     EqualTo: operator.eq,

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError
-from headrace.reader.offsets import Offsets
+from headrace.system.background import BackgroundThread
+from headrace.tables.reader.offsets import Offsets
 
 FLUSH_S: Final = 3.0
 

@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headrace.java import NoJava, find_java
 from headrace.spark.cache import cache_directory, write_program
 from headrace.spark.errors import SparkError
 from headrace.spark.s3a import s3a_settings
+from headrace.system.java import NoJava, find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.offsets import EARLIEST, Offsets
+from headrace.tables.reader.offsets import EARLIEST, Offsets
 
 _MAX: Final = 2**63 - 1  # of an offset or a timestamp
 

@@ -9,9 +9,6 @@ from headrace.client.errors import WrongSetting
 from headrace.client.wire.config_providers import resolve
 from headrace.client.wire.security import Security
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.fetcher import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S
-from headrace.reader.offsets import EARLIEST, LATEST
-from headrace.reader.reading import FetchOptions
 from headrace.spark.durations import parse_duration_s
 from headrace.spark.errors import InvalidOption, on_loss
 from headrace.spark.kafka_settings import OF_SOURCES, PREFIX, check_names, warn_once
@@ -19,6 +16,9 @@ from headrace.spark.offsets import parse, parse_assignment
 from headrace.spark.option_values import FLAG, Options
 from headrace.spark.patterns.pattern import topic_pattern
 from headrace.spark.position import Position
+from headrace.tables.reader.fetcher import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S
+from headrace.tables.reader.offsets import EARLIEST, LATEST
+from headrace.tables.reader.reading import FetchOptions
 
 CLIENT_ID: Final = "headrace-spark"
 DEFAULT_MAX_OFFSETS: Final = 2_000_000  # of a micro-batch: a few seconds' work at full speed

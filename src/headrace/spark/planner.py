@@ -7,14 +7,14 @@ from typing import Final
 
 from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.cluster import Cluster
-from headrace.reader.errors import no_such_topic
-from headrace.reader.offsets import EARLIEST, LATEST, Offsets, Range
-from headrace.reader.topic_ids import show_topic_id
 from headrace.spark.errors import RECREATED, RETENTION, UNRECORDED, InvalidOption, Remedy, lose
 from headrace.spark.options import Bound, SourceOptions
 from headrace.spark.patterns.pattern import topic_pattern
 from headrace.spark.position import Position
+from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.errors import no_such_topic
+from headrace.tables.reader.offsets import EARLIEST, LATEST, Offsets, Range
+from headrace.tables.reader.topic_ids import show_topic_id
 
 LOG_START_MAX_AGE_S: Final = 1.0
 _GROUPS_TIMEOUT_S: Final = 3.0

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headrace.reader.offsets import Offsets
 from headrace.spark.offsets import from_json, to_json
+from headrace.tables.reader.offsets import Offsets
 
 _NOTE: Final = "headrace:"  # a topic's name has no colon
 _TOPIC_IDS: Final = "topicIds"

@@ -24,8 +24,8 @@ from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.produce import ProduceRequest
-from headrace.reader.cluster import Cluster
 from headrace.spark.errors import SparkError
+from headrace.tables.reader.cluster import Cluster
 
 ACKS_ALL: Final = -1
 MOST_IN_FLIGHT: Final = 5  # requests to a broker; more would let a partition's batches swap

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.cluster import NEW_TOPIC_S, Cluster
-from headrace.reader.compiled import Bytes, Ints
 from headrace.spark import encode
 from headrace.spark.errors import SparkError
+from headrace.tables.reader.cluster import NEW_TOPIC_S, Cluster
+from headrace.tables.reader.compiled import Bytes, Ints
 
 METADATA_MAX_AGE_S: Final = 300.0  # as Kafka's producer: metadata.max.age.ms
 _UNCHOSEN: Final = -1

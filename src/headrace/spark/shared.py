@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import Final, NamedTuple
 
 from headrace.client.wire.security import Security
-from headrace.reader.cluster import Cluster
+from headrace.tables.reader.cluster import Cluster
 
 MAX_CLUSTERS: Final = 8
 

@@ -17,11 +17,11 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from headrace.protocol.compression import compress
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.cluster import Cluster
 from headrace.spark.errors import spark_errors
 from headrace.spark.producer import BatchProducer, EncodedBatch, ProducerId, Sequences
 from headrace.spark.shared import shared_cluster
 from headrace.spark.sink_options import SinkOptions
+from headrace.tables.reader.cluster import Cluster
 
 if TYPE_CHECKING:
     import pyarrow as pa

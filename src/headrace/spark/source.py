@@ -33,9 +33,6 @@ from pyspark.sql.types import (
 )
 
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.offsets import Offsets, Range, split
-from headrace.reader.reading import read_ranges
-from headrace.reader.tasks import combine, records_per_task
 from headrace.spark import sink, transactional_sink
 from headrace.spark.errors import InvalidOption, SparkError, spark_errors
 from headrace.spark.filters import Narrowing
@@ -48,6 +45,9 @@ from headrace.spark.position import INITIAL, Position, is_initial
 from headrace.spark.shared import shared_cluster
 from headrace.spark.sink_options import SinkOptions, check_schema
 from headrace.spark.tasks import Task
+from headrace.tables.reader.offsets import Offsets, Range, split
+from headrace.tables.reader.reading import read_ranges
+from headrace.tables.reader.tasks import combine, records_per_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,7 +134,7 @@ def read_task(
     if not isinstance(partition, Task):
         return  # Spark creates its own partition for a query with nothing to read
     # numba and pyarrow are imported only on executors: planning does not need them.
-    from headrace.reader.columns import Columns  # noqa: PLC0415
+    from headrace.tables.reader.columns import Columns  # noqa: PLC0415
 
     freeze_modules()
     with spark_errors():

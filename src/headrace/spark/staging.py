@@ -14,12 +14,12 @@ from headrace.client.errors import TopicExists
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.compression import Compression
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.cluster import Cluster
-from headrace.reader.fetcher import Fetcher
-from headrace.reader.offsets import Range
 from headrace.spark.batch import BatchMessage
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import BatchProducer, EncodedBatch
+from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.fetcher import Fetcher
+from headrace.tables.reader.offsets import Range
 
 MESSAGE_BYTES: Final = 256 * 1024  # of each task; the messages of all tasks are in the driver's memory
 PARTITIONS: Final = 16  # so that tasks that run at the same time seldom share one

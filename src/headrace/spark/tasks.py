@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql.datasource import InputPartition
 
 from headrace.client.wire.connection import Address
-from headrace.reader.offsets import Range
+from headrace.tables.reader.offsets import Range
 
 
 class Task(InputPartition):

@@ -24,10 +24,10 @@ from headrace.protocol.schema.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from headrace.reader.cluster import Cluster
 from headrace.spark.batch import Batch
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import ProducerId
+from headrace.tables.reader.cluster import Cluster
 
 NO_BATCH: Final = -1
 ADD_PARTITIONS_VERSION: Final = 3  # the last one for clients

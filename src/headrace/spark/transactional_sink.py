@@ -15,7 +15,6 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.cluster import Cluster
 from headrace.spark.batch import Batch, batch_of, current_batch
 from headrace.spark.errors import SparkError, spark_errors
 from headrace.spark.producer import BatchProducer
@@ -24,6 +23,7 @@ from headrace.spark.sink import encoded_batches
 from headrace.spark.sink_options import SinkOptions
 from headrace.spark.staging import Stage, StagedRecords, discard, read_staged
 from headrace.spark.transaction import Transaction, last_batch
+from headrace.tables.reader.cluster import Cluster
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,9 @@ from uuid import uuid4
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_offsets
+from headrace.storage.checks.damage import ReadAllowance
+from headrace.storage.checks.losses import Losses, read_losses
 from headrace.storage.config import LogConfig
-from headrace.storage.damage import ReadAllowance
 from headrace.storage.errors import ForeignDirectory, LogOffline, StorageError
 from headrace.storage.files import sync_directory, write_atomically
 from headrace.storage.flushes import FlushSchedule
@@ -29,10 +30,9 @@ from headrace.storage.identity import (
     write_topic_id,
 )
 from headrace.storage.log import Log
-from headrace.storage.losses import Losses, read_losses
 from headrace.storage.new_log import new_log
 from headrace.storage.open_files import OpenFiles, SegmentFile
-from headrace.storage.producers import ProducerSpace
+from headrace.storage.producers.producers import ProducerSpace
 from headrace.storage.recovery import open_log
 from headrace.storage.seed import Seed, SeedPlan, open_seeded, plan_seed
 from headrace.storage.topics import check_topic_name, parse_directory

@@ -13,13 +13,13 @@ from headrace.protocol.batch import BatchHeader
 from headrace.protocol.control_records import ControlRecordType, decode_control_key, decode_end_txn_marker
 from headrace.protocol.records import Record, decode_batch
 from headrace.storage.checkpoints import read_lines, read_offsets
+from headrace.storage.checks.scan import PrivateFile, Scanner
 from headrace.storage.config import LogConfig
 from headrace.storage.epochs import FILE_NAME as LEADER_EPOCHS
 from headrace.storage.errors import CorruptIndex, StorageError
 from headrace.storage.files import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, TXN_INDEX, names_in
 from headrace.storage.index import IndexFile
-from headrace.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
-from headrace.storage.scan import PrivateFile, Scanner
+from headrace.storage.producers.snapshot import CorruptSnapshot, decode_snapshot
 from headrace.storage.segment import Segment
 
 Entry = dict[str, Any]

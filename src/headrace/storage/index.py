@@ -18,7 +18,7 @@ from headrace.storage import page_cache
 from headrace.storage.config import MAX_INT32
 from headrace.storage.errors import CorruptIndex
 from headrace.storage.files import write_all
-from headrace.system_calls import sync_data
+from headrace.system.system_calls import sync_data
 
 _PAGE_ENTRIES = 512  # entries per read, and the most that are collected in memory
 

@@ -17,15 +17,15 @@ from headrace.protocol.batch import (
 )
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
-from headrace.storage.batches import Batch, read_batches, writable
+from headrace.storage.append.batches import Batch, read_batches, writable
+from headrace.storage.append.inspection import PreparedBatch, prepare
+from headrace.storage.append.validation import check_expected_offset
+from headrace.storage.checks.damage import Damage
 from headrace.storage.config import MAX_INT32
-from headrace.storage.damage import Damage
 from headrace.storage.errors import OffsetOutOfRange, RecordListTooLarge
-from headrace.storage.inspection import PreparedBatch, prepare
 from headrace.storage.log_reads import ReadableLog
 from headrace.storage.replay import replay, take_in
 from headrace.storage.segment import Segment
-from headrace.storage.validation import check_expected_offset
 
 NO_APPEND_TIME = -1
 

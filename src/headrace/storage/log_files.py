@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from headrace.storage.checks.damage import Damage
 from headrace.storage.config import NEVER, LogConfig
-from headrace.storage.damage import Damage
 from headrace.storage.errors import LogOffline
 from headrace.storage.files import DELETED, sync_directory
 from headrace.storage.open_files import OpenFiles

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from headrace.protocol.compression import Buffer
-from headrace.storage.damage import first_damage
+from headrace.storage.checks.damage import first_damage
 from headrace.storage.errors import CorruptLog, LogOffline, OffsetOutOfRange
 from headrace.storage.files import base_offset_of
 from headrace.storage.log_files import LogFiles, is_harmless

@@ -13,7 +13,7 @@ from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.identity import write_topic_id
 from headrace.storage.log import Log
 from headrace.storage.open_files import OpenFiles
-from headrace.storage.producers import Producers
+from headrace.storage.producers.producers import Producers
 from headrace.storage.replay import Derived
 from headrace.storage.segment import Segment
 from headrace.storage.segment_list import SegmentList

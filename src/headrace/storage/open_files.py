@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.storage import page_cache
-from headrace.system_calls import sync_data
+from headrace.system.system_calls import sync_data
 
 _EXAMINED: Final = 64  # files that are considered before one is flushed to be closed
 _CLOSED_TOGETHER: Final = 1000  # which takes about a millisecond

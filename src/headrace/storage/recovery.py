@@ -12,9 +12,10 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from headrace.storage.batches import read_end_marker
+from headrace.storage.append.batches import read_end_marker
+from headrace.storage.checks.damage import Damage, ReadAllowance, changed_since, ensure_offsets_fit
+from headrace.storage.compaction.swap import resume_swap
 from headrace.storage.config import LogConfig
-from headrace.storage.damage import Damage, ReadAllowance, changed_since, ensure_offsets_fit
 from headrace.storage.epochs import FILE_NAME as EPOCHS_FILE
 from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.errors import CorruptLog
@@ -31,12 +32,11 @@ from headrace.storage.files import (
 )
 from headrace.storage.log import Log
 from headrace.storage.open_files import OpenFiles
-from headrace.storage.producers import Producers, snapshots_in
+from headrace.storage.producers.producers import Producers, snapshots_in
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
 from headrace.storage.segment_list import FILE_NAME as SEGMENT_LIST
 from headrace.storage.segment_list import SegmentList
-from headrace.storage.swap import resume_swap
 
 _SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex)")
 

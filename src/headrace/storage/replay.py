@@ -7,10 +7,10 @@ which calls it for each batch in the log.
 from typing import NamedTuple
 
 from headrace.protocol.batch import BatchHeader
-from headrace.storage.batches import read_end_marker
+from headrace.storage.append.batches import read_end_marker
 from headrace.storage.epochs import LeaderEpochs
-from headrace.storage.producer_state import EndMarker
-from headrace.storage.producers import Producers
+from headrace.storage.producers.producers import Producers
+from headrace.storage.producers.state import EndMarker
 from headrace.storage.segment import Segment
 from headrace.storage.txn_index import AbortedTxn
 

@@ -28,7 +28,7 @@ from headrace.storage.files import (
 )
 from headrace.storage.identity import Identity, read_identity, write_topic_id
 from headrace.storage.log import Log
-from headrace.storage.producers import snapshots_in
+from headrace.storage.producers.producers import snapshots_in
 from headrace.storage.recovery import open_log
 from headrace.storage.segment import Segment
 

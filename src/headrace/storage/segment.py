@@ -22,6 +22,7 @@ from headrace.protocol.batch import (
 )
 from headrace.protocol.compression import Buffer
 from headrace.storage import page_cache
+from headrace.storage.checks.scan import PrivateFile, Scanner
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import CorruptIndex, CorruptLog
 from headrace.storage.files import (
@@ -37,7 +38,6 @@ from headrace.storage.files import (
 )
 from headrace.storage.index import MaxTimestamp, OffsetIndex, Position, TimeIndex
 from headrace.storage.open_files import OpenFiles, SegmentFile
-from headrace.storage.scan import PrivateFile, Scanner
 from headrace.storage.txn_index import TxnIndex
 
 _FEW_BATCHES = 16  # a scan of so many is faster than an index lookup

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from headrace.checksum import crc32c
+from headrace.protocol.checksum import crc32c
 from headrace.storage.checkpoints import CorruptCheckpoint, read_lines, write_lines
 from headrace.storage.files import LOG, TEMPORARY, file_name, sync_file
 

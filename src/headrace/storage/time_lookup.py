@@ -11,8 +11,8 @@ from typing import NamedTuple
 from headrace.protocol.batch import BatchHeader
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.records import Record, decode_batch
-from headrace.storage.inspection import MAX_INSPECTED_BYTES, MAX_RECORDS
-from headrace.storage.scan import PrivateFile, Scanner
+from headrace.storage.append.inspection import MAX_INSPECTED_BYTES, MAX_RECORDS
+from headrace.storage.checks.scan import PrivateFile, Scanner
 from headrace.storage.segment import Segment
 
 _CHUNK = 64 * 1024

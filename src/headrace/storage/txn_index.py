@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from headrace.storage.errors import CorruptIndex
 from headrace.storage.files import sync_directory
-from headrace.system_calls import sync_data
+from headrace.system.system_calls import sync_data
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0

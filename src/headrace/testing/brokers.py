@@ -19,10 +19,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
-from headrace.background import CANNOT_STOP
 from headrace.coordination.embedded.server import Coordinator
-from headrace.extras import HTTP, SECURITY, importing, require
-from headrace.ports import reserved
+from headrace.system.background import CANNOT_STOP
+from headrace.system.extras import HTTP, SECURITY, importing, require
+from headrace.system.ports import reserved
 from headrace.testing.captured_log import CapturedLog
 from headrace.testing.faults import Faults
 from headrace.testing.loop_thread import LoopThread
@@ -237,7 +237,7 @@ class RunningBrokers:
     def http(self) -> str:
         """The URL of an HTTP gateway with the schema registry, which the first use starts."""
         with importing(HTTP, "the HTTP gateway of the fixture"):
-            from headrace.http.serving import serve_in_thread  # noqa: PLC0415  for tests that need it
+            from headrace.gateway.serving import serve_in_thread  # noqa: PLC0415  for tests that need it
         secured = {} if self._secured is None else self._secured.gateway(self.client.connection)
         gateway = self._stack.enter_context(serve_in_thread(self.bootstrap, **secured))
         return str(gateway.url)

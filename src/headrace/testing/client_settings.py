@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from headrace.client.properties import to_properties
 from headrace.client.wire.connection_settings import ConnectionSettings
-from headrace.properties import to_properties
 from headrace.security.private_files import write_private
 from headrace.security.sasl.exchange import SCRAM_SHA_512
 from headrace.security.sasl.jaas import jaas_quoted

@@ -18,14 +18,14 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypedDict, Unpack
 
-from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, load_handlers
+from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, HangUp, load_handlers
 from headrace.broker.slices import completed
-from headrace.controller.channel import PeerGone
 from headrace.protocol.api import api_schema, request_class
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
 from headrace.protocol.schema.fetch import FetchResponse
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.channel import PeerGone
 from headrace.testing import interception
 from headrace.testing.interception import Intercepted
 from headrace.testing.refusals import OF_A_SESSION, names_topics

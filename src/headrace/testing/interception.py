@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, can_answer
-from headrace.broker.envelopes import forward
+from headrace.broker.requests.dispatch import Context, Encoded, Handler, HangUp, can_answer
+from headrace.broker.requests.envelopes import forward
 from headrace.broker.slices import completed
 from headrace.protocol.api import response_class
 from headrace.protocol.errors import ErrorCode

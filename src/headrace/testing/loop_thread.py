@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from headrace.background import BackgroundThread
-from headrace.event_loop import loop_factory
+from headrace.system.background import BackgroundThread
+from headrace.system.event_loop import loop_factory
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.broker.client_quotas import ClientQuotas
-from headrace.broker.config import BrokerConfig
-from headrace.broker.connections import ClientConnection, Connections
+from headrace.broker.network.connections import ClientConnection, Connections
+from headrace.broker.quotas.client_quotas import ClientQuotas
 from headrace.broker.server import Broker
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.machine.process import ProcessEnded, Service
 from headrace.protocol.message import Message
 from headrace.testing.faults import Faults

@@ -12,8 +12,8 @@ from pathlib import Path
 from signal import Signals
 from typing import IO, Final, Self
 
-from headrace.extras import HTTP, is_installed
-from headrace.ports import reserved
+from headrace.system.extras import HTTP, is_installed
+from headrace.system.ports import reserved
 
 START_TIMEOUT_S: Final = 90.0
 STOP_TIMEOUT_S: Final = 20.0

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from headrace.protocol.api import ApiKey, response_class
+from headrace.protocol.compiled.structs import Struct, StructType, all_defaults, struct_named
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import REQUIRED, ZERO_UUID, Field
-from headrace.protocol.structs import Struct, StructType, all_defaults, struct_named
 
 TopicName = Callable[[bytes], str | None]
 """Returns the name of the topic with an id."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.broker.config import BrokerConfig
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.machine.administrator import ensure_administrator
 from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.gateway import GatewayOptions

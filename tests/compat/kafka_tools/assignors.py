@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from compat.kafka_tools.java import SHORT_LIVED, KafkaJava
-from headrace.group.assignors import Assignment, AssignorMember
+from headrace.coordinators.group.assignors import Assignment, AssignorMember
 
 PROGRAM: Final = Path(__file__).with_name("Assign.java")
 TIMEOUT_S: Final = 120

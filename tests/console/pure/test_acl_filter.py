@@ -1,6 +1,6 @@
 """The filters of the list of ACLs, and what ACLs come to for a principal and a resource."""
 
-from headrace.http.console.acl_filter import ALLOWED, DENIED, NO_ACL, AclForm, effective_operations, read
+from headrace.gateway.console.acl_filter import ALLOWED, DENIED, NO_ACL, AclForm, effective_operations, read
 from headrace.security.acls import (
     AclBinding,
     AclEntry,

@@ -2,7 +2,7 @@
 
 import json
 
-from headrace.http.console.views.api import curl, operations
+from headrace.gateway.console.views.api import curl, operations
 
 DOCUMENT = {
     "paths": {

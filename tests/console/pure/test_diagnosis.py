@@ -1,7 +1,7 @@
 """What is wrong with a topic's partitions, and what to do."""
 
 from headrace.client.cluster.status import PartitionState
-from headrace.http.console.diagnosis import Absences, diagnose
+from headrace.gateway.console.diagnosis import Absences, diagnose
 
 NOW_MS = 1_000_000
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.http.console import formats
+from headrace.gateway.console import formats
 
 
 @pytest.mark.parametrize(

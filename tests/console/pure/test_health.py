@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState
-from headrace.http.console.views.cluster import needing_care, troubles
+from headrace.gateway.console.views.cluster import needing_care, troubles
 
 
 def broker(broker_id: int, state: str) -> Broker:

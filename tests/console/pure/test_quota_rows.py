@@ -1,7 +1,7 @@
 """The rows of the list of quotas."""
 
 from headrace.client.admin.quotas import ClientQuota
-from headrace.http.console.views.quotas import rows_of
+from headrace.gateway.console.views.quotas import rows_of
 
 ALICE = ClientQuota({"user": "alice"}, {"producer_byte_rate": 1e6, "request_percentage": 12.5})
 HER_REPORT = ClientQuota({"user": "alice", "client-id": "report"}, {"consumer_byte_rate": 512.0})

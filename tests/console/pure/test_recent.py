@@ -2,7 +2,7 @@
 
 from fastapi import Request
 
-from headrace.http.console.state import KEPT_S, SWAP, Recent
+from headrace.gateway.console.state import KEPT_S, SWAP, Recent
 
 
 def asked(*headers: str) -> Request:

@@ -6,8 +6,16 @@ import pytest
 
 from headrace.client.errors import NoSuchGroup, Unreachable
 from headrace.client.groups.group import Coordinator, Group, Progress
-from headrace.http.console.sampling import KEPT, TOPICS, WATCHED, LagSampler, Sample, TooManyWatched, sample
-from headrace.http.console.views.groups import history_of
+from headrace.gateway.console.sampling import (
+    KEPT,
+    TOPICS,
+    WATCHED,
+    LagSampler,
+    Sample,
+    TooManyWatched,
+    sample,
+)
+from headrace.gateway.console.views.groups import history_of
 
 
 def group(name: str, **lags: int | None) -> Group:

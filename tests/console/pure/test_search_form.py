@@ -4,7 +4,7 @@ import pytest
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Start
-from headrace.http.console.search_form import SCANNED, read
+from headrace.gateway.console.search_form import SCANNED, read
 
 
 @pytest.mark.parametrize(

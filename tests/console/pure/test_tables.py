@@ -2,7 +2,7 @@
 
 from fastapi import Request
 
-from headrace.http.console.tables import Table, table_of
+from headrace.gateway.console.tables import Table, table_of
 
 ROWS = [(f"topic-{index:03}", index % 7 if index % 10 else None) for index in range(120)]
 

@@ -4,7 +4,7 @@ import pytest
 
 from headrace.client.errors import ClientError
 from headrace.client.transactions.transaction import OPEN_STATES
-from headrace.http.console.transaction_filter import TransactionFilter, read
+from headrace.gateway.console.transaction_filter import TransactionFilter, read
 
 
 def test_open_transactions_are_listed_unless_another_state_is_asked_for() -> None:

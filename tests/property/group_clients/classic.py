@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from enum import Enum, auto
 
-from headrace.group.classic_protocol import Join, Sync
-from headrace.group.decision import Joined, Synced
-from headrace.group.errors import (
+from headrace.coordinators.group.classic_protocol import Join, Sync
+from headrace.coordinators.group.decision import Joined, Synced
+from headrace.coordinators.group.errors import (
     FencedInstance,
     GroupError,
     GroupIdNotFound,

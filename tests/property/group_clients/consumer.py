@@ -3,9 +3,9 @@
 from contextlib import suppress
 from typing import Any
 
-from headrace.group.consumer import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from headrace.group.consumer_protocol import Heartbeat, HeartbeatResult
-from headrace.group.errors import (
+from headrace.coordinators.group.consumer import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from headrace.coordinators.group.consumer_protocol import Heartbeat, HeartbeatResult
+from headrace.coordinators.group.errors import (
     FencedInstance,
     FencedMemberEpoch,
     GroupError,

@@ -17,15 +17,19 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, Protocol
 
-from headrace.group.classic import ClassicGroup
-from headrace.group.classic_protocol import Join, Sync
-from headrace.group.consumer import LEAVE_GROUP_STATIC_MEMBER_EPOCH, ConsumerGroup, ConsumerMember
-from headrace.group.consumer_protocol import Heartbeat, HeartbeatResult
-from headrace.group.coordinator import Commit, GroupCoordinator
-from headrace.group.decision import Decision, Synced
-from headrace.group.errors import GroupError
-from headrace.group.offsets import Committed
-from headrace.group.records import decode_record, encode_record, is_offset_commit
+from headrace.coordinators.group.classic import ClassicGroup
+from headrace.coordinators.group.classic_protocol import Join, Sync
+from headrace.coordinators.group.consumer import (
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
+    ConsumerGroup,
+    ConsumerMember,
+)
+from headrace.coordinators.group.consumer_protocol import Heartbeat, HeartbeatResult
+from headrace.coordinators.group.coordinator import Commit, GroupCoordinator
+from headrace.coordinators.group.decision import Decision, Synced
+from headrace.coordinators.group.errors import GroupError
+from headrace.coordinators.group.offsets import Committed
+from headrace.coordinators.group.records import decode_record, encode_record, is_offset_commit
 from property.group_clients.assigning import Place, decode_places
 from property.group_clients.written import written
 from support.groups import GroupDesk, LogEntry, Waiter, compacted

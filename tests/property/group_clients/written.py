@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from headrace.group.classic import ClassicGroup, State
-from headrace.group.consumer import ConsumerGroup
-from headrace.group.coordinator import GroupCoordinator
+from headrace.coordinators.group.classic import ClassicGroup, State
+from headrace.coordinators.group.consumer import ConsumerGroup
+from headrace.coordinators.group.coordinator import GroupCoordinator
 
 WRITTEN_STATES = (State.EMPTY, State.STABLE)
 

@@ -8,8 +8,8 @@ from typing import Final
 import pyspark
 
 from compat.kafka_tools.java import find_jars
-from headrace.java import find_java
 from headrace.pipeline.storage.hadoop_files import HadoopFiles
+from headrace.system.java import find_java
 from spark.storage_server import StorageServer
 
 POM: Final = Path(__file__).with_name("pom.xml")

@@ -6,18 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from headrace.broker.config import BrokerConfig
-from headrace.broker.groups import OFFSETS_TOPIC, GroupShard
+from headrace.broker.coordinators.groups import OFFSETS_TOPIC, GroupShard
 from headrace.broker.image import TopicImage
-from headrace.broker.lease import Lease
-from headrace.broker.partition import Partition
+from headrace.broker.membership.lease import Lease
+from headrace.broker.replicas.partition import Partition
 from headrace.broker.server import Broker
+from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.znodes import PartitionState
-from headrace.group.classic import ClassicGroup
-from headrace.group.classic_protocol import Join, Sync
-from headrace.group.consumer_protocol import Heartbeat
-from headrace.group.coordinator import Commit
-from headrace.group.decision import Joined
+from headrace.coordinators.group.classic import ClassicGroup
+from headrace.coordinators.group.classic_protocol import Join, Sync
+from headrace.coordinators.group.consumer_protocol import Heartbeat
+from headrace.coordinators.group.coordinator import Commit
+from headrace.coordinators.group.decision import Joined
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
 from support.groups import join_request, sync_request

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from headrace.broker.partition import Partition
+from headrace.broker.replicas.partition import Partition
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig

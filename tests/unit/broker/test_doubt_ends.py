@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.config import BrokerConfig
 from headrace.broker.server import Broker
+from headrace.broker.settings.config import BrokerConfig
+from headrace.protocol.between_brokers.update_metadata import FULL, UpdateMetadataRequest
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.update_metadata import FULL, UpdateMetadataRequest
+from headrace.storage.checks.losses import BOOT
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
-from headrace.storage.losses import BOOT
 
 THIS_LIFE, EARLIER_LIFE = 7, 5  # as the controller knows them
 

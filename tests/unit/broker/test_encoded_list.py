@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from headrace.broker.dispatch import FREED_TOGETHER, Encoded, encoded_list
+from headrace.broker.requests.dispatch import FREED_TOGETHER, Encoded, encoded_list
 from headrace.broker.slices import Steps
 from headrace.protocol.schema.list_transactions import ListTransactionsResponse, TransactionState
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from headrace.broker.coordinator_shard import EXPIRED_TOGETHER, Expirations
+from headrace.broker.coordinators.shard import EXPIRED_TOGETHER, Expirations
 from headrace.broker.slices import Steps
 
 SHARDS, DEADLINES = 50, 200

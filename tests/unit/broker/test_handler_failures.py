@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from headrace.broker.dispatch import HANDLERS, Context, load_handlers
 from headrace.broker.meters import Meters
+from headrace.broker.requests.dispatch import HANDLERS, Context, load_handlers
 from headrace.broker.slices import at_once
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
-from headrace.broker.dispatch import HANDLERS, BrokerKey, Context, call, load_handlers
-from headrace.broker.peer_versions import PeerVersions
+from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.requests.dispatch import HANDLERS, BrokerKey, Context, call, load_handlers
 from headrace.protocol.api_versions import BROKER_SOFTWARE
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.index import ApiKey

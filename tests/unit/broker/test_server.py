@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from headrace.broker import server
-from headrace.broker.config import BrokerConfig
-from headrace.broker.dispatch import load_handlers
 from headrace.broker.errors import StartRefused
 from headrace.broker.image import TopicImage
+from headrace.broker.requests.dispatch import load_handlers
 from headrace.broker.server import Broker
-from headrace.controller.channel import PeerGone
+from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration, Controller
 from headrace.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from headrace.replication.controller.channel import PeerGone
 from headrace.security.listeners import Endpoint
 from headrace.storage.directory import CLEAN_SHUTDOWN
 from headrace.storage.errors import ForeignDirectory

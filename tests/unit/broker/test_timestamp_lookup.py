@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.partition import Partition
+from headrace.broker.replicas.partition import Partition
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import LogOffline

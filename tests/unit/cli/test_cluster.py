@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from headrace.cli import output
 from headrace.cli.cluster import draw_elections, draw_moves, draw_status
+from headrace.cli.support import output
 from headrace.client.cluster.cluster import Election
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.status import SILENT, UP, Broker, PartitionState, cluster_status

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.cli import process
+from headrace.cli.support import process
 
 
 class Node:

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.cli import output
 from headrace.cli.group import (
     assignment,
     draw_group,
@@ -14,6 +13,7 @@ from headrace.cli.group import (
     short_names,
     spans,
 )
+from headrace.cli.support import output
 from headrace.client.groups.group import Assigned, Coordinator, Group, Member, Progress
 
 

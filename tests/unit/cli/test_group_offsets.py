@@ -3,8 +3,8 @@
 import click
 import pytest
 
-from headrace.cli.formats import BadInput
 from headrace.cli.group import parse_topics, read_offsets
+from headrace.cli.support.formats import BadInput
 from headrace.protocol.ids import TopicPartition
 
 

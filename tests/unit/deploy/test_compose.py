@@ -12,10 +12,10 @@ import yaml  # type: ignore[import-untyped]
 from compose_spec import PyCompose
 
 from headrace import __version__
-from headrace.broker.config import BrokerConfig
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.broker import COMMANDS
 from headrace.cli.main import commands
-from headrace.cli.session import Session
+from headrace.cli.support.session import Session
 
 REPOSITORY: Final = Path(__file__).parents[3]
 CONTAINERFILE: Final = (REPOSITORY / "Containerfile").read_text()

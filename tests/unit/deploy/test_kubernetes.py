@@ -8,8 +8,8 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from headrace.cli.pipeline_run import run
-from headrace.cli.session import Session, pairs
+from headrace.cli.pipeline.run import run
+from headrace.cli.support.session import Session, pairs
 from headrace.spark.submission import DRIVER
 
 FILE: Final = Path(__file__).parents[3] / "deploy" / "kubernetes" / "pipeline.yaml"

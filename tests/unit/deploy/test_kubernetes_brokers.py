@@ -13,9 +13,9 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from headrace import __version__
-from headrace.broker.config import BrokerConfig
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.broker import RESERVED
-from headrace.properties import parse_properties
+from headrace.client.properties import parse_properties
 
 REPOSITORY: Final = Path(__file__).parents[3]
 FILE: Final = REPOSITORY / "deploy" / "kubernetes" / "brokers.yaml"

@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from headrace.broker.config import BrokerConfig
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.main import commands
-from headrace.cli.session import Session
-from headrace.properties import parse_properties
+from headrace.cli.support.session import Session
+from headrace.client.properties import parse_properties
 
 DIRECTORY: Final = Path(__file__).parents[3] / "deploy" / "systemd"
 UNITS: Final = sorted(DIRECTORY.glob("*.service"))

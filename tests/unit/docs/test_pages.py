@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from headrace.broker.broker_settings import BROKER_SETTINGS
-from headrace.broker.topic_settings import TOPIC_SETTINGS
+from headrace.broker.settings.broker import BROKER_SETTINGS
+from headrace.broker.settings.topic import TOPIC_SETTINGS
 from headrace.cli.main import commands
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -8,7 +8,16 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from headrace.extras import EXTRAS, HTTP, SECURITY, Extra, MissingExtra, importing, is_installed, require
+from headrace.system.extras import (
+    EXTRAS,
+    HTTP,
+    SECURITY,
+    Extra,
+    MissingExtra,
+    importing,
+    is_installed,
+    require,
+)
 from support.base_install import PROJECT, distributions_of, environment, hidden_packages
 
 ABSENT = Extra("absent", "a package that nobody has", ("nobody.has.this",))
@@ -20,15 +29,14 @@ NOT_IN_BASE = (
     "headrace.cli.demo",
     "headrace.client.serializers.codecs.",  # but those that the command line imports
     "headrace.duckdb",
-    "headrace.http",
+    "headrace.gateway",
     "headrace.pipeline",
     "headrace.polars",
-    "headrace.reader",
     "headrace.registry.formats",
     "headrace.security.certificate_directory",
     "headrace.security.certificates",
     "headrace.spark",
-    "headrace.sql",
+    "headrace.tables",
     "headrace.testing.plugin",
 )
 IMPORT_ALL = f"""
@@ -109,10 +117,10 @@ def test_a_protobuf_schema_without_its_packages_has_no_names_and_the_reason_is_g
     [
         ("arrow", "headrace.arrow"),
         ("polars", "headrace.polars"),
-        ("sql", "headrace.duckdb, headrace.sql.tables, headrace.sql.output"),
+        ("sql", "headrace.duckdb, headrace.tables.sql.tables, headrace.tables.sql.output"),
         ("security", "headrace.cli.certs"),
-        ("http", "headrace.http.app, headrace.http.serving"),
-        ("otel", "headrace.http.serving"),
+        ("http", "headrace.gateway.app, headrace.gateway.serving"),
+        ("otel", "headrace.gateway.serving"),
         ("spark", "headrace.spark.launcher, headrace.pipeline.runner, headrace.cli.demo.command"),
     ],
 )
@@ -128,8 +136,8 @@ def test_duckdb_returns_timestamps_of_topics() -> None:
 
 
 SCHEMA = """
-from headrace.reader.registry.batches import reader_of
-from headrace.reader.registry.reader import ResolvedSchema
+from headrace.tables.registry.batches import reader_of
+from headrace.tables.registry.reader import ResolvedSchema
 from headrace.registry.formats import Schema, SchemaType
 reader_of(ResolvedSchema(Schema(text='"string"', type=SchemaType.AVRO)))
 """

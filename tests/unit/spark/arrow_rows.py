@@ -9,8 +9,8 @@ import pyarrow as pa
 from headrace.protocol.batch import build_batch, read_batch
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, decode_batch
-from headrace.reader.cluster import Cluster
 from headrace.spark.rows import RowEncoder
+from headrace.tables.reader.cluster import Cluster
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it loads its schemas the way of Python 3.8

@@ -9,12 +9,12 @@ from headrace.protocol.batch import read_batch
 from headrace.protocol.compression import Compression
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch
-from headrace.reader import walk
-from headrace.reader.cluster import Cluster
-from headrace.reader.columns import TYPES, Columns
-from headrace.reader.offsets import Range
 from headrace.spark import encode
 from headrace.spark.rows import RowEncoder
+from headrace.tables.reader import walk
+from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.columns import TYPES, Columns
+from headrace.tables.reader.offsets import Range
 
 
 class _Cluster(Cluster):

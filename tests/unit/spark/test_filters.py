@@ -23,8 +23,8 @@ from pyspark.sql.datasource import (
 )
 
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.offsets import Range
 from headrace.spark.filters import Narrowing
+from headrace.tables.reader.offsets import Range
 
 BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 BEGAN_MS: Final = int(BEGAN.timestamp() * 1000)

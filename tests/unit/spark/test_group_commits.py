@@ -4,8 +4,8 @@ import threading
 
 from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.offsets import Offsets
 from headrace.spark.group_commits import GroupCommits
+from headrace.tables.reader.offsets import Offsets
 
 ZERO = TopicPartition("orders", 0)
 

@@ -6,9 +6,9 @@ from typing import Final
 import pytest
 
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.offsets import EARLIEST, LATEST
 from headrace.spark.errors import InvalidOption
 from headrace.spark.options import DEFAULT_MAX_OFFSETS, Bound, Selection, SourceOptions
+from headrace.tables.reader.offsets import EARLIEST, LATEST
 
 SERVERS: Final = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 ORDERS: Final = SERVERS | {"subscribe": "orders"}

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.topic_ids import show_topic_id
 from headrace.spark.errors import InvalidOption
 from headrace.spark.offsets import from_json, parse
 from headrace.spark.options import SourceOptions
 from headrace.spark.position import INITIAL, Position, is_initial
+from headrace.tables.reader.topic_ids import show_topic_id
 
 TOPICS = st.sampled_from(["orders", "clicks", "a.b_c-d"])
 OFFSETS = st.dictionaries(st.builds(TopicPartition, TOPICS, st.integers(0, 40)), st.integers(0, 2**63 - 1))

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from headrace.client.wire.security import PLAINTEXT, Security
-from headrace.reader.cluster import Cluster
 from headrace.spark.shared import MAX_CLUSTERS, ClusterKey, SharedClusters, shared_cluster
+from headrace.tables.reader.cluster import Cluster
 
 ALICE = Security.of(
     {

@@ -2,8 +2,8 @@
 
 from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.offsets import Range
 from headrace.spark.tasks import Task
+from headrace.tables.reader.offsets import Range
 
 
 def test_a_task_knows_the_ids_of_its_topics_only() -> None:

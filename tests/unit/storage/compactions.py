@@ -1,11 +1,6 @@
 """A log to compact, and the steps of its compaction."""
 
-from headrace.storage.cleaner import (
-    Compacted,
-    Plan,
-    plan_compaction,
-    run_compaction,
-)
+from headrace.storage.compaction.cleaner import Compacted, Plan, plan_compaction, run_compaction
 from headrace.storage.log import Log
 from support.logs import put
 from support.records import TIMESTAMP, make_marker

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
-from headrace.storage.cleaner import install, plan_compaction, run_compaction
+from headrace.storage.compaction.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.errors import InvalidTopic, LogOffline
 from support.logs import COMPACTED, pairs_in, put
 from unit.storage.directory_contents import (

@@ -5,8 +5,8 @@ import pytest
 from headrace.protocol.batch import TimestampType, build_batch
 from headrace.protocol.compression import Compression, compress
 from headrace.protocol.errors import ErrorCode
+from headrace.storage.append.inspection import MAX_RECORDS
 from headrace.storage.errors import OffsetOutOfRange
-from headrace.storage.inspection import MAX_RECORDS
 from headrace.storage.log import Log
 from headrace.storage.time_lookup import FoundOffset
 from support.clock import SettableClock

@@ -5,12 +5,12 @@ Behaviour: adds a group's partition of __consumer_offsets to a transaction, befo
 Versions:  v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE.
 """
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.groups import OFFSETS_TOPIC
-from headrace.broker.requirements import on_group, on_transactional_id
-from headrace.broker.transactions import fencing_code
+from headrace.broker.coordinators.groups import OFFSETS_TOPIC
+from headrace.broker.coordinators.transactions import fencing_code
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_group, on_transactional_id
 from headrace.broker.translate import FAILURES
-from headrace.coordinator.decision import Producer
+from headrace.coordinators.decision import Producer
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from headrace.protocol.schema.index import ApiKey

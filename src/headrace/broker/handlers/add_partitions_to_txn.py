@@ -10,14 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.coordinators.transactions import fencing_code
 from headrace.broker.image import TopicImage
-from headrace.broker.requirements import on_cluster, on_topics, on_transactional_ids
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster, on_topics, on_transactional_ids
 from headrace.broker.slices import Steps, Turns, in_slices
 from headrace.broker.slices import each as each_of
-from headrace.broker.transactions import fencing_code
 from headrace.broker.translate import FAILURES, error_code
-from headrace.coordinator.decision import Producer
+from headrace.coordinators.decision import Producer
+from headrace.coordinators.transaction.state import EPOCH_BUMP_VERSION
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.add_partitions_to_txn import (
@@ -32,7 +33,6 @@ from headrace.protocol.schema.add_partitions_to_txn import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import AuthorizationFailed, Operation
 from headrace.storage.topics import INTERNAL_TOPICS
-from headrace.transaction.state import EPOCH_BUMP_VERSION
 
 _FENCED, _BATCHED = 2, 4
 _SLICE = 256  # partitions between two turns of other requests

@@ -9,8 +9,8 @@ Versions:  v1 flexible.
 from collections.abc import Sequence
 from typing import Final
 
-from headrace.broker.client_quotas import config_of
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.quotas.client_quotas import config_of
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.schema.alter_client_quotas import (
@@ -21,9 +21,9 @@ from headrace.protocol.schema.alter_client_quotas import (
     OpData,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.quota.entities import QuotaEntity, check_value, encode_value
-from headrace.quota.errors import InvalidQuota
 from headrace.security.authorization import Operation, Permission, ResourceType
+from headrace.security.quota.entities import QuotaEntity, check_value, encode_value
+from headrace.security.quota.errors import InvalidQuota
 
 _ALTER_CONFIGS: Final = Permission(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
 

@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import config_action, on_configs
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import config_action, on_configs
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
-from headrace.controller.errors import InvalidRequest
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_configs import (
     AlterConfigsRequest,
@@ -23,6 +22,7 @@ from headrace.protocol.schema.alter_configs import (
     AlterConfigsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation
 
 

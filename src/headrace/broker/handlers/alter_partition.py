@@ -7,10 +7,9 @@ Versions:  v3 broker epochs, so that a broker that has restarted since its last 
 import logging
 from collections.abc import Iterator
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
-from headrace.controller.model import Changes, ClusterModel
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.alter_partition import (
@@ -21,6 +20,7 @@ from headrace.protocol.schema.alter_partition import (
     AlterPartitionResponseTopicData,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.model import Changes, ClusterModel
 from headrace.security.authorization import Operation
 
 logger = logging.getLogger(__name__)

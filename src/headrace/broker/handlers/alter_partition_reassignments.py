@@ -5,13 +5,10 @@ Behaviour: each partition gets the new replicas, and loses the old ones when all
 Versions:  v1 the client may forbid a change of the replication factor.
 """
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
-from headrace.controller.errors import InvalidReplicationFactor, NotController
-from headrace.controller.model import Changes, ClusterModel
-from headrace.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.alter_partition_reassignments import (
@@ -22,6 +19,9 @@ from headrace.protocol.schema.alter_partition_reassignments import (
     ReassignableTopicResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.errors import InvalidReplicationFactor, NotController
+from headrace.replication.controller.model import Changes, ClusterModel
+from headrace.replication.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.security.authorization import Operation
 
 

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.broker.dispatch import Context, HangUp, handles
 from headrace.broker.errors import NotLeader
+from headrace.broker.requests.dispatch import Context, HangUp, handles
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_replica_log_dirs import (

@@ -17,8 +17,9 @@ Versions:  v3 flexible, client name and version; v4 as v3; v5 the cluster id and
 import re
 from typing import Final
 
-from headrace.broker.dispatch import Context, Handler, handles
-from headrace.broker.peer_versions import PeerVersions
+from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.requests.dispatch import Context, Handler, handles
+from headrace.coordinators.transaction.state import EPOCH_BUMP_VERSION
 from headrace.protocol.api_versions import BROKER_SOFTWARE, VERSIONS
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.api_versions import (
@@ -29,7 +30,6 @@ from headrace.protocol.schema.api_versions import (
     SupportedFeatureKey,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.transaction.state import EPOCH_BUMP_VERSION
 
 FEATURES: Final = {"group.version": 1, "transaction.version": EPOCH_BUMP_VERSION}
 """The levels of Kafka's features. All brokers of a version have the same, and support no others."""

@@ -6,10 +6,10 @@ Behaviour: returns the metrics of this broker under the names of Kafka's dashboa
 
 import asyncio
 
-from headrace.broker.dispatch import BrokerKey, Context, handles
 from headrace.broker.metrics import families
-from headrace.broker.requirements import on_cluster
-from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
+from headrace.broker.requests.dispatch import BrokerKey, Context, handles
+from headrace.broker.requests.requirements import on_cluster
+from headrace.protocol.between_brokers.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
 from headrace.security.authorization import Operation
 
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.repeats import bounded_repeats
-from headrace.broker.requirements import on_groups, on_topics
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.repeats import bounded_repeats
+from headrace.broker.requests.requirements import on_groups, on_topics
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code, error_message
-from headrace.group.assignors import Assignment as Partitions
-from headrace.group.consumer import ConsumerGroup, ConsumerMember
-from headrace.group.errors import GroupIdNotFound, InvalidGroupId
-from headrace.group.reconcile import NOTHING
+from headrace.coordinators.group.assignors import Assignment as Partitions
+from headrace.coordinators.group.consumer import ConsumerGroup, ConsumerMember
+from headrace.coordinators.group.errors import GroupIdNotFound, InvalidGroupId
+from headrace.coordinators.group.reconcile import NOTHING
 from headrace.protocol.schema.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,

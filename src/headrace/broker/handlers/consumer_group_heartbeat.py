@@ -9,15 +9,15 @@ Versions:  v1 RE2 regular expressions, and member ids that the client generates.
 from collections.abc import Awaitable
 from typing import Final
 
-from headrace.broker.coordinator_replies import respond
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.coordinators.replies import respond
 from headrace.broker.handlers.join_group import client_of
-from headrace.broker.requirements import on_group, on_topics
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_group, on_topics
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
-from headrace.group.consumer import ConsumerGroup
-from headrace.group.consumer_protocol import Heartbeat, HeartbeatResult
-from headrace.group.errors import InvalidGroupRequest, InvalidRegularExpression
+from headrace.coordinators.group.consumer import ConsumerGroup
+from headrace.coordinators.group.consumer_protocol import Heartbeat, HeartbeatResult
+from headrace.coordinators.group.errors import InvalidGroupRequest, InvalidRegularExpression
 from headrace.protocol.schema.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,

@@ -8,7 +8,7 @@ Versions:  v1 prefixed patterns; v2 flexible; v3 resources of type USER.
 
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.schema.create_acls import (

@@ -9,7 +9,7 @@ Versions:  v2 flexible; v3 owners.
 
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.create_delegation_token import (
     CreateDelegationTokenRequest,

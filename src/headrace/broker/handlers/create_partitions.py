@@ -9,12 +9,11 @@ Versions:  v2 flexible; v3 THROTTLING_QUOTA_EXCEEDED.
 from collections import Counter
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.mutation_quotas import MutationQuota
-from headrace.broker.requirements import on_topics
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.mutation_quotas import MutationQuota
+from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
-from headrace.controller.errors import InvalidRequest
 from headrace.protocol.schema.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -22,6 +21,7 @@ from headrace.protocol.schema.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation
 
 _ALTER: Final = on_topics(Operation.ALTER)

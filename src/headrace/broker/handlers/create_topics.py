@@ -11,13 +11,12 @@ import logging
 from collections import Counter
 from typing import Final
 
-from headrace.broker.describe import describe_topic
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.mutation_quotas import MutationQuota
-from headrace.broker.requirements import on_topics
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.mutation_quotas import MutationQuota
+from headrace.broker.requests.requirements import on_topics
+from headrace.broker.settings.describe import describe_topic
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
-from headrace.controller.errors import InvalidReplicaAssignment, InvalidRequest
 from headrace.coordination.znodes import TopicAssignment
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.create_topics import (
@@ -28,6 +27,7 @@ from headrace.protocol.schema.create_topics import (
     CreateTopicsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.errors import InvalidReplicaAssignment, InvalidRequest
 from headrace.security.authorization import Operation, Permission, ResourceType
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ Versions:  v1 prefixed patterns; v2 flexible; v3 resources of type USER.
 
 from typing import Final
 
-from headrace.broker.acl_store import AclStore
-from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.describe_acls import filter_of
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.security.acl_store import AclStore
 from headrace.broker.slices import STEP, Turns
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.protocol.errors import ErrorCode

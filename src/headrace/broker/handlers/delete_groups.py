@@ -7,11 +7,11 @@ Versions:  v2 flexible; v3 error messages.
 import asyncio
 from typing import Any, Final
 
-from headrace.broker.coordinator_shard import outcome
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_groups
+from headrace.broker.coordinators.shard import outcome
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_groups
 from headrace.broker.slices import Turns
-from headrace.group.errors import GroupIdNotFound
+from headrace.coordinators.group.errors import GroupIdNotFound
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.delete_groups import (
     DeletableGroupResult,

@@ -7,8 +7,8 @@ Versions:  v2 flexible.
 from functools import partial
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_topics
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.delete_records import (

@@ -7,12 +7,11 @@ Versions:  v4 flexible; v5 messages, THROTTLING_QUOTA_EXCEEDED; v6 topics by id.
 import logging
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.mutation_quotas import MutationQuota
-from headrace.broker.requirements import on_topics
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.mutation_quotas import MutationQuota
+from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
-from headrace.controller.errors import InvalidRequest
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.delete_topics import (
     DeletableTopicResult,
@@ -21,6 +20,7 @@ from headrace.protocol.schema.delete_topics import (
     DeleteTopicState,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation, Permission, ResourceType
 
 logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ Behaviour: returns the ACLs that a filter selects, from those in force on this b
 Versions:  v1 prefixed patterns; v2 flexible; v3 resources of type USER.
 """
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.schema.delete_acls import DeleteAclsFilter

@@ -5,8 +5,8 @@ Behaviour: returns the quotas of the entities that match all components of the f
 Versions:  v1 flexible.
 """
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import error_code, error_message
 from headrace.protocol.errors import KafkaError
@@ -18,8 +18,8 @@ from headrace.protocol.schema.describe_client_quotas import (
     ValueData,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.quota.filters import Component, QuotaFilter
 from headrace.security.authorization import Operation
+from headrace.security.quota.filters import Component, QuotaFilter
 
 
 @handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, range(2), requires=on_cluster(Operation.DESCRIBE_CONFIGS))

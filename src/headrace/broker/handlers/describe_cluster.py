@@ -7,7 +7,7 @@ Versions:  v1 endpoint type (controllers get MISMATCHED_ENDPOINT_TYPE: they are 
 
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.describe_cluster import (
     DescribeClusterBroker,

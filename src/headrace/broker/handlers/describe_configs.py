@@ -10,7 +10,9 @@ Not yet:   broker loggers.
 
 from collections.abc import Iterable
 
-from headrace.broker.describe import (
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import config_action, on_configs
+from headrace.broker.settings.describe import (
     DescribedSetting,
     describe_all_brokers,
     describe_broker,
@@ -18,12 +20,8 @@ from headrace.broker.describe import (
     describe_group,
     describe_topic,
 )
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import config_action, on_configs
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import error_message
-from headrace.controller.config_admin import ResourceType
-from headrace.controller.errors import InvalidRequest, UnknownTopicOrPartition
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.describe_configs import (
     DescribeConfigsRequest,
@@ -34,6 +32,8 @@ from headrace.protocol.schema.describe_configs import (
     DescribeConfigsSynonym,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.config_admin import ResourceType
+from headrace.replication.controller.errors import InvalidRequest, UnknownTopicOrPartition
 from headrace.security.authorization import Operation
 from headrace.storage.topics import check_topic_name
 

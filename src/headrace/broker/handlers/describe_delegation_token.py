@@ -7,8 +7,8 @@ Versions:  v2 flexible; v3 requesters.
 
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.create_delegation_token import ensure_allowed
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.describe_delegation_token import (

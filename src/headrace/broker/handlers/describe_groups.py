@@ -8,13 +8,13 @@ Versions:  v3 authorized operations; v4 static members; v5 flexible; v6 GROUP_ID
 from functools import partial
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.repeats import bounded_repeats
-from headrace.broker.requirements import on_groups
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.repeats import bounded_repeats
+from headrace.broker.requests.requirements import on_groups
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
-from headrace.group.classic import ClassicGroup, State
-from headrace.group.errors import GroupIdNotFound
+from headrace.coordinators.group.classic import ClassicGroup, State
+from headrace.coordinators.group.errors import GroupIdNotFound
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.describe_groups import (
     DescribedGroup,

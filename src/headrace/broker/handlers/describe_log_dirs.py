@@ -8,9 +8,9 @@ Versions:  v2 flexible; v3 top-level error; v4 total and usable bytes of the dis
 import shutil
 from collections.abc import Iterable
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.partition import Partition
-from headrace.broker.requirements import on_cluster
+from headrace.broker.replicas.partition import Partition
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_log_dirs import (

@@ -6,8 +6,8 @@ Behaviour: returns the active producers of a replica: their epoch, last sequence
 from functools import partial
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_topics
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.schema.describe_producers import (
@@ -19,7 +19,7 @@ from headrace.protocol.schema.describe_producers import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
-from headrace.storage.producer_state import ProducerState as StoredProducerState
+from headrace.storage.producers.state import ProducerState as StoredProducerState
 
 _READ: Final = on_topics(Operation.READ)
 

@@ -6,8 +6,8 @@ Behaviour: returns who coordinates the cluster, in KRaft's terms, for partition 
 Versions:  v1 times of replicas; v2 error messages and nodes, with the endpoints of the client's listener.
 """
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.describe_quorum import (
     DescribeQuorumRequest,

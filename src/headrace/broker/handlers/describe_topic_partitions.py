@@ -6,9 +6,9 @@ Behaviour: returns the requested topics, or all topics, ordered by name, with at
 
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
 from headrace.broker.image import TopicImage
-from headrace.broker.requirements import on_topics
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import STEP, Steps
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.message import ZERO_UUID

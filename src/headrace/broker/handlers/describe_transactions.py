@@ -7,11 +7,12 @@ Behaviour: returns the state, the producer, the start and the partitions of tran
 from collections import defaultdict
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.repeats import bounded_repeats
-from headrace.broker.requirements import on_topics, on_transactional_ids
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.repeats import bounded_repeats
+from headrace.broker.requests.requirements import on_topics, on_transactional_ids
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code
+from headrace.coordinators.transaction.state import Transaction
 from headrace.protocol.schema.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -20,7 +21,6 @@ from headrace.protocol.schema.describe_transactions import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
-from headrace.transaction.state import Transaction
 
 _DESCRIBE: Final = on_transactional_ids(Operation.DESCRIBE)
 _DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)

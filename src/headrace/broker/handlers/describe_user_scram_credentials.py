@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.alter_user_scram_credentials import MECHANISMS
-from headrace.broker.requirements import on_cluster
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import Steps, each
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.describe_user_scram_credentials import (

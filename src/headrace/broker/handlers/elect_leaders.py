@@ -10,12 +10,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import STEP, Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
-from headrace.controller.errors import LeaderNotSteppedDown, NotController
-from headrace.controller.model import Changes, ClusterModel
-from headrace.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.elect_leaders import (
@@ -26,6 +23,9 @@ from headrace.protocol.schema.elect_leaders import (
     TopicPartitions,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.errors import LeaderNotSteppedDown, NotController
+from headrace.replication.controller.model import Changes, ClusterModel
+from headrace.replication.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.security.authorization import (
     CLUSTER_NAME,
     AuthorizationFailed,

@@ -6,18 +6,18 @@ Versions:  v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE; v5 the epo
            transaction (KIP-890), and the response has the producer id and epoch of the next one.
 """
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_transactional_id
-from headrace.broker.transactions import fencing_code
+from headrace.broker.coordinators.transactions import fencing_code
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_transactional_id
 from headrace.broker.translate import FAILURES
 from headrace.coordination.errors import CoordinationError
-from headrace.coordinator.decision import Producer
+from headrace.coordinators.decision import Producer
+from headrace.coordinators.transaction.coordinator import EndTransaction
+from headrace.coordinators.transaction.state import EPOCH_BUMP_VERSION
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.end_txn import EndTxnRequest, EndTxnResponse
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
-from headrace.transaction.coordinator import EndTransaction
-from headrace.transaction.state import EPOCH_BUMP_VERSION
 
 _FENCED, _EPOCH_BUMP = 2, 5
 

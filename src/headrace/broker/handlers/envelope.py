@@ -5,11 +5,11 @@ Behaviour: the request is handled as if the client had sent it here, with its pr
            brokers send it, and ApiVersions does not list it.
 """
 
-from headrace.broker.dispatch import HANDLERS, BrokerKey, Context, call, handles
-from headrace.broker.envelopes import client_address
-from headrace.broker.requirements import on_cluster
+from headrace.broker.quotas.throttling import RequestUsage
+from headrace.broker.requests.dispatch import HANDLERS, BrokerKey, Context, call, handles
+from headrace.broker.requests.envelopes import client_address
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import completed
-from headrace.broker.throttling import RequestUsage
 from headrace.protocol.api import decode_request, encode_response
 from headrace.protocol.errors import ErrorCode, ProtocolError
 from headrace.protocol.headers import decode_request_header, encode_response_header

@@ -5,8 +5,8 @@ Behaviour: the owner, or a renewer, lets a token expire at another time, or dele
 Versions:  v2 flexible.
 """
 
-from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.create_delegation_token import ensure_allowed, token_rules
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.expire_delegation_token import (
     ExpireDelegationTokenRequest,

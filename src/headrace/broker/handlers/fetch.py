@@ -25,17 +25,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from headrace.broker.committed_log import Isolation
-from headrace.broker.dispatch import Context, Encoded, free, handles
 from headrace.broker.errors import TooOldForZstd, UnknownTopicId
-from headrace.broker.fetch_sessions import Exists, Plan, SessionPartition
 from headrace.broker.meters import TopicMeter
-from headrace.broker.partition import Partition, monotonic_ms
-from headrace.broker.purgatory import WaitingFetch
-from headrace.broker.requirements import on_topics
+from headrace.broker.records.fetch_sessions import Exists, Plan, SessionPartition
+from headrace.broker.replicas.committed_log import Isolation
+from headrace.broker.replicas.partition import Partition, monotonic_ms
+from headrace.broker.replicas.purgatory import WaitingFetch
+from headrace.broker.requests.dispatch import Context, Encoded, free, handles
+from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Steps, at_once, each, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.controller.errors import UnknownTopicOrPartition
 from headrace.protocol.batch import read_header
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -48,6 +47,7 @@ from headrace.protocol.schema.fetch import (
     PartitionData,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.errors import UnknownTopicOrPartition
 from headrace.security.authorization import (
     AuthorizationFailed,
     Operation,

@@ -8,22 +8,22 @@ Not yet:   share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
 
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.groups import OFFSETS_TOPIC
+from headrace.broker.coordinators.groups import OFFSETS_TOPIC
+from headrace.broker.coordinators.transactions import TRANSACTIONS_TOPIC
 from headrace.broker.image import Node
-from headrace.broker.repeats import bounded_repeats
-from headrace.broker.requirements import on_groups, on_transactional_ids
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.repeats import bounded_repeats
+from headrace.broker.requests.requirements import on_groups, on_transactional_ids
 from headrace.broker.slices import Turns
-from headrace.broker.transactions import TRANSACTIONS_TOPIC
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
-from headrace.controller.errors import InvalidRequest
-from headrace.coordinator.errors import CoordinatorNotAvailable
+from headrace.coordinators.errors import CoordinatorNotAvailable
 from headrace.protocol.schema.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation
 
 _SEVERAL_KEYS, _SHARE_GROUPS = 4, 6

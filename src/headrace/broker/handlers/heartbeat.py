@@ -4,8 +4,8 @@ Behaviour: extends the session of a classic member; REBALANCE_IN_PROGRESS asks t
 Versions:  v3 static members; v4 flexible.
 """
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_group
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_group
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headrace.protocol.schema.index import ApiKey

@@ -7,11 +7,9 @@ Behaviour: set, delete, append and subtract, for topics, groups, client metrics 
 Versions:  v1 flexible.
 """
 
-from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.alter_configs import alter_each
-from headrace.broker.requirements import on_configs
-from headrace.controller.config_admin import Change, ConfigOperation
-from headrace.controller.errors import InvalidRequest
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_configs
 from headrace.protocol.schema.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -19,6 +17,8 @@ from headrace.protocol.schema.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.config_admin import Change, ConfigOperation
+from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation
 
 

@@ -11,17 +11,17 @@ Versions:  v2 flexible; v3 the producer's current id and epoch; v4 PRODUCER_FENC
 
 from typing import Final
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_topics, on_transactional_ids
-from headrace.broker.transactions import fencing_code
+from headrace.broker.coordinators.transactions import fencing_code
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_topics, on_transactional_ids
 from headrace.broker.translate import FAILURES
 from headrace.coordination.errors import CoordinationError
-from headrace.coordinator.decision import Producer
+from headrace.coordinators.decision import Producer
+from headrace.coordinators.transaction.coordinator import InitProducerId
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from headrace.security.authorization import Operation, Permission, ResourceType
-from headrace.transaction.coordinator import InitProducerId
 
 _FENCED = 4
 _WRITE: Final = on_transactional_ids(Operation.WRITE)

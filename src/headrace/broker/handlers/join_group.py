@@ -11,13 +11,13 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Final
 
-from headrace.broker.coordinator_replies import respond
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_group
+from headrace.broker.coordinators.replies import respond
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_group
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.group.classic_protocol import Join
-from headrace.group.decision import Client, Joined
-from headrace.group.errors import GroupError
+from headrace.coordinators.group.classic_protocol import Join
+from headrace.coordinators.group.decision import Client, Joined
+from headrace.coordinators.group.errors import GroupError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from headrace.security.authorization import ALLOW_ALL, Operation, Permission, ResourceType

@@ -8,13 +8,13 @@ Versions:  v3 several members, static ones among them; v4 flexible; v5 reasons.
 import asyncio
 from collections.abc import Awaitable, Sequence
 
-from headrace.broker.coordinator_replies import respond
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_group
+from headrace.broker.coordinators.replies import respond
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_group
 from headrace.broker.slices import completed
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.group.classic_protocol import Leaving
-from headrace.group.errors import GroupError
+from headrace.coordinators.group.classic_protocol import Leaving
+from headrace.coordinators.group.errors import GroupError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from headrace.security.authorization import Operation

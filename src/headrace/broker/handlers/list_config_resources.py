@@ -8,10 +8,9 @@ Not yet:   broker loggers, which are left out.
 
 from collections.abc import Iterable
 
-from headrace.broker.dispatch import Context, handles
 from headrace.broker.image import ClusterImage
-from headrace.broker.requirements import on_cluster
-from headrace.controller.config_admin import ResourceType
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_config_resources import (
@@ -19,6 +18,7 @@ from headrace.protocol.schema.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from headrace.replication.controller.config_admin import ResourceType
 from headrace.security.authorization import Operation
 
 _FIRST_WITH_TYPES = 1

@@ -7,12 +7,12 @@ Versions:  v3 flexible; v4 filter by state; v5 filter by type.
 
 from typing import Final
 
-from headrace.broker.dispatch import Context, Encoded, encoded_list, handles
-from headrace.broker.requirements import on_groups
+from headrace.broker.requests.dispatch import Context, Encoded, encoded_list, handles
+from headrace.broker.requests.requirements import on_groups
 from headrace.broker.slices import STEP, Steps
-from headrace.coordinator.errors import CoordinatorError
-from headrace.group.classic import ClassicGroup
-from headrace.group.coordinator import Group
+from headrace.coordinators.errors import CoordinatorError
+from headrace.coordinators.group.classic import ClassicGroup
+from headrace.coordinators.group.coordinator import Group
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from headrace.security.authorization import Operation, Permission, ResourceType

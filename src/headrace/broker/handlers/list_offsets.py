@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple
 
-from headrace.broker.committed_log import Isolation
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.partition import Partition
-from headrace.broker.requirements import on_topics
+from headrace.broker.replicas.committed_log import Isolation
+from headrace.broker.replicas.partition import Partition
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.controller.errors import InvalidRequest
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_offsets import (
@@ -29,6 +28,7 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.storage.time_lookup import FoundOffset
 

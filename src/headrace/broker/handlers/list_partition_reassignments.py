@@ -3,10 +3,9 @@
 Behaviour: the reassignments in progress, of the partitions in the request, or of all.
 """
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
-from headrace.controller.model import ClusterModel
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.index import ApiKey
@@ -16,6 +15,7 @@ from headrace.protocol.schema.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from headrace.replication.controller.model import ClusterModel
 from headrace.security.authorization import Operation
 
 

@@ -8,11 +8,12 @@ Versions:  v1 filter by duration; v2 filter by a regular expression, in RE2's sy
 from collections.abc import Callable
 from typing import Final
 
-from headrace.broker.dispatch import Context, Encoded, encoded_list, handles
-from headrace.broker.requirements import on_transactional_ids
+from headrace.broker.requests.dispatch import Context, Encoded, encoded_list, handles
+from headrace.broker.requests.requirements import on_transactional_ids
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, error_code
-from headrace.group.topics import compile_expression
+from headrace.coordinators.group.topics import compile_expression
+from headrace.coordinators.transaction.state import Transaction, TransactionState
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_transactions import (
     ListTransactionsRequest,
@@ -20,7 +21,6 @@ from headrace.protocol.schema.list_transactions import (
 )
 from headrace.protocol.schema.list_transactions import TransactionState as ListedTransaction
 from headrace.security.authorization import Operation
-from headrace.transaction.state import Transaction, TransactionState
 
 _STATES: Final = {state.kafka_name: state for state in TransactionState}
 _OTHERS: Final = frozenset({"Dead", "PrepareEpochFence"})  # Kafka's, in which no transaction is listed

@@ -15,17 +15,19 @@ from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from headrace.broker.controller_client import CREATE_TOPICS_VERSIONS, refused_topics, topics_with_defaults
-from headrace.broker.dispatch import Context, Encoded, HangUp, handles
-from headrace.broker.envelopes import forward
 from headrace.broker.handlers.create_topics import CREATE, require_create
 from headrace.broker.handlers.describe_cluster import authorized_cluster_operations
 from headrace.broker.image import TopicImage
-from headrace.broker.requirements import on_topics
+from headrace.broker.membership.controller_client import (
+    CREATE_TOPICS_VERSIONS,
+    refused_topics,
+    topics_with_defaults,
+)
+from headrace.broker.requests.dispatch import Context, Encoded, HangUp, handles
+from headrace.broker.requests.envelopes import forward
+from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import STEP, Steps, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
-from headrace.controller.channel import UnsupportedByPeer
-from headrace.controller.errors import NotController
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -38,6 +40,8 @@ from headrace.protocol.schema.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from headrace.replication.controller.channel import UnsupportedByPeer
+from headrace.replication.controller.errors import NotController
 from headrace.security.authorization import AuthorizationFailed, Operation, ResourceType
 from headrace.storage.topics import check_topic_name
 

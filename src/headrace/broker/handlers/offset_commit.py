@@ -11,14 +11,14 @@ import asyncio
 from collections.abc import Awaitable, Container, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from headrace.broker.coordinator_replies import respond_after
-from headrace.broker.coordinator_shard import outcome
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_groups, on_topics
+from headrace.broker.coordinators.replies import respond_after
+from headrace.broker.coordinators.shard import outcome
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_groups, on_topics
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
-from headrace.group.coordinator import Commit
-from headrace.group.offsets import Committed
+from headrace.coordinators.group.coordinator import Commit
+from headrace.coordinators.group.offsets import Committed
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.offset_commit import (

@@ -7,9 +7,9 @@ Behaviour: deletes committed offsets of a group, except those of topics that its
 from collections.abc import Awaitable
 from typing import Final
 
-from headrace.broker.coordinator_replies import respond_after
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_group, on_topics
+from headrace.broker.coordinators.replies import respond_after
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_group, on_topics
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode

@@ -12,16 +12,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from headrace.broker.coordinator_replies import respond_after
-from headrace.broker.coordinator_shard import outcome
-from headrace.broker.dispatch import Context, CoordinatorMoved, HangUp, handles
-from headrace.broker.groups import GroupShard
-from headrace.broker.repeats import MAX_REPEATS, bounded_repeats
-from headrace.broker.requirements import on_groups, on_topics
+from headrace.broker.coordinators.groups import GroupShard
+from headrace.broker.coordinators.replies import respond_after
+from headrace.broker.coordinators.shard import outcome
+from headrace.broker.requests.dispatch import Context, CoordinatorMoved, HangUp, handles
+from headrace.broker.requests.repeats import MAX_REPEATS, bounded_repeats
+from headrace.broker.requests.requirements import on_groups, on_topics
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.coordinator.errors import NotCoordinator
-from headrace.group.offsets import Committed
+from headrace.coordinators.errors import NotCoordinator
+from headrace.coordinators.group.offsets import Committed
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.offset_fetch import (

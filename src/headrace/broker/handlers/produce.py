@@ -18,18 +18,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from headrace.broker.dispatch import Context, HangUp, Reply, handles
+from headrace.broker.coordinators.transaction_verification import refusal_of
 from headrace.broker.errors import NotEnoughReplicas, TimedOut
-from headrace.broker.inspections import Outcome
-from headrace.broker.partition import Partition
-from headrace.broker.pending_verification import Verification
-from headrace.broker.purgatory import Commit
-from headrace.broker.requirements import on_topics, on_transactional_ids
+from headrace.broker.records.inspections import Outcome
+from headrace.broker.replicas.partition import Partition
+from headrace.broker.replicas.pending_verification import Verification
+from headrace.broker.replicas.purgatory import Commit
+from headrace.broker.requests.dispatch import Context, HangUp, Reply, handles
+from headrace.broker.requests.requirements import on_topics, on_transactional_ids
 from headrace.broker.slices import STEP, Steps
-from headrace.broker.transaction_verification import refusal_of
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
-from headrace.controller.errors import InvalidRequest
-from headrace.coordinator.decision import Producer
+from headrace.coordinators.decision import Producer
 from headrace.protocol.batch import HEADER_SIZE, read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.fields import Buffer
@@ -43,6 +42,7 @@ from headrace.protocol.schema.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation
 from headrace.storage.errors import InvalidTopic, StorageError
 from headrace.storage.topics import INTERNAL_TOPICS

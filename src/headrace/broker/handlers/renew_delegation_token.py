@@ -4,8 +4,8 @@ Behaviour: the owner, or a renewer, lets a token expire later, up to the end of 
 Versions:  v2 flexible.
 """
 
-from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.create_delegation_token import ensure_allowed, token_rules
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.renew_delegation_token import (

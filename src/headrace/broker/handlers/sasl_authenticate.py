@@ -10,8 +10,8 @@ Versions:  v1 session lifetime; v2 flexible.
 import asyncio
 from collections.abc import Awaitable
 
-from headrace.broker.authentication import refuse
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.security.authentication import refuse
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse

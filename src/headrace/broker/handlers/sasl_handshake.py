@@ -7,7 +7,7 @@ Versions:  v0 is followed by messages of the mechanism without a Kafka request a
            SaslAuthenticate.
 """
 
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse

@@ -5,12 +5,12 @@ Behaviour: links the closed segments below the high watermark into the sender's 
            second to reach its end. An error code makes the sender fetch every record from the leader instead.
 """
 
-from headrace.broker.dispatch import BrokerKey, Context, handles
-from headrace.broker.requirements import on_cluster
-from headrace.broker.seed_source import seed_for
+from headrace.broker.replicas.seed_source import seed_for
+from headrace.broker.requests.dispatch import BrokerKey, Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.protocol.between_brokers.seed_replica import SeedReplicaRequest, SeedReplicaResponse
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.seed_replica import SeedReplicaRequest, SeedReplicaResponse
 from headrace.security.authorization import Operation
 
 

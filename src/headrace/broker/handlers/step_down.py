@@ -6,11 +6,11 @@ Behaviour: the leader rejects writes to these partitions, waits until the next l
            state in which this broker leads.
 """
 
-from headrace.broker import stepping_down
-from headrace.broker.dispatch import BrokerKey, Context, handles
-from headrace.broker.requirements import on_cluster
+from headrace.broker.replicas import stepping_down
+from headrace.broker.requests.dispatch import BrokerKey, Context, handles
+from headrace.broker.requests.requirements import on_cluster
+from headrace.protocol.between_brokers.step_down import AgreedPartition, StepDownRequest, StepDownResponse
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.step_down import AgreedPartition, StepDownRequest, StepDownResponse
 from headrace.security.authorization import Operation
 
 

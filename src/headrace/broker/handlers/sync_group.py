@@ -6,13 +6,13 @@ Versions:  v3 static members; v4 flexible; v5 protocol type and name, which must
 
 from collections.abc import Awaitable
 
-from headrace.broker.coordinator_replies import respond
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_group
+from headrace.broker.coordinators.replies import respond
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_group
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.group.classic_protocol import Sync
-from headrace.group.decision import Synced
-from headrace.group.errors import InconsistentProtocol
+from headrace.coordinators.group.classic_protocol import Sync
+from headrace.coordinators.group.decision import Synced
+from headrace.coordinators.group.errors import InconsistentProtocol
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
 from headrace.security.authorization import Operation

@@ -13,20 +13,20 @@ from collections.abc import Container
 from functools import partial
 from typing import Any, Final
 
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.coordinators.groups import GroupShard
+from headrace.broker.coordinators.transaction_verification import refusal_of
 from headrace.broker.errors import LeadershipInterrupted
-from headrace.broker.groups import GroupShard
 from headrace.broker.handlers.offset_commit import WRITTEN_TOGETHER
-from headrace.broker.pending_verification import Verification
-from headrace.broker.requirements import on_groups, on_topics, on_transactional_ids
+from headrace.broker.replicas.pending_verification import Verification
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_groups, on_topics, on_transactional_ids
 from headrace.broker.slices import Steps, Turns, each, in_slices
-from headrace.broker.transaction_verification import refusal_of
 from headrace.broker.translate import FAILURES, error_code
-from headrace.coordinator.decision import Producer
-from headrace.coordinator.errors import CoordinatorLoading
-from headrace.group.coordinator import Commit, GroupCoordinator
-from headrace.group.decision import Decision
-from headrace.group.offsets import Committed
+from headrace.coordinators.decision import Producer
+from headrace.coordinators.errors import CoordinatorLoading
+from headrace.coordinators.group.coordinator import Commit, GroupCoordinator
+from headrace.coordinators.group.decision import Decision
+from headrace.coordinators.group.offsets import Committed
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.txn_offset_commit import (

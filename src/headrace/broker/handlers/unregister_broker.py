@@ -4,8 +4,8 @@ Behaviour: succeeds if a broker is not running and has no replicas. ZooKeeper re
            with its session, so there is nothing else to remove.
 """
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.requirements import on_cluster
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse

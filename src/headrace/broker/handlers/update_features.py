@@ -6,9 +6,9 @@ Behaviour: succeeds if every feature already has the requested level: the levels
 Versions:  v1 upgrade type, validate only; v2 without results of single features.
 """
 
-from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.api_versions import FEATURES
-from headrace.broker.requirements import on_cluster
+from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey

@@ -5,10 +5,10 @@ Behaviour: this broker leads, follows, creates and deletes replicas as the contr
 Versions:  v9 the whole state in parts.
 """
 
-from headrace.broker.dispatch import BrokerKey, Context, handles
-from headrace.broker.requirements import on_cluster
+from headrace.broker.requests.dispatch import BrokerKey, Context, handles
+from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from headrace.protocol.between_brokers.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from headrace.security.authorization import Operation
 
 

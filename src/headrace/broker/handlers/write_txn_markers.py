@@ -9,12 +9,12 @@ Versions:  v1 flexible; v2 the transaction version, with which a marker of an ea
 import asyncio
 from typing import Any, Final
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.groups import OFFSETS_TOPIC
-from headrace.broker.purgatory import Commit
+from headrace.broker.coordinators.groups import OFFSETS_TOPIC
+from headrace.broker.replicas.purgatory import Commit
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import Steps, Turns, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
-from headrace.coordinator.decision import Producer
+from headrace.coordinators.decision import Producer
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.write_txn_markers import (

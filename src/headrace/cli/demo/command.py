@@ -15,10 +15,10 @@ from headrace.cli.demo.show import Figures, Show
 from headrace.cli.demo.story import BROKERS, PARTITIONS, Crash, Story
 from headrace.cli.demo.trucks import Fleet
 from headrace.cli.demo.verification import Position, alert_errors, read_topic, window_errors
-from headrace.cli.interrupts import ctrl_c_waits
-from headrace.cli.process import CommandFailed
-from headrace.cli.session import Session, json_option
-from headrace.cli.temporary_cluster import temporary_cluster
+from headrace.cli.support.interrupts import ctrl_c_waits
+from headrace.cli.support.process import CommandFailed
+from headrace.cli.support.session import Session, json_option
+from headrace.cli.support.temporary_cluster import temporary_cluster
 from headrace.client.admin.admin import Admin
 from headrace.spark import launcher
 

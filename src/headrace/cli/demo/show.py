@@ -9,8 +9,8 @@ from rich.live import Live
 from rich.text import Text
 
 from headrace.cli.demo.trucks import Fleet
-from headrace.cli.output import lines
-from headrace.cli.pipeline_run import QueryFigures, draw_queries
+from headrace.cli.pipeline.run import QueryFigures, draw_queries
+from headrace.cli.support.output import lines
 
 _LINE_EVERY_S: Final = 3.0  # where stdout is not a terminal
 

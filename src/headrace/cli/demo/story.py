@@ -9,17 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.background import BackgroundThread
 from headrace.cli.demo import trucks
 from headrace.cli.demo.show import Figures, Show
 from headrace.cli.demo.trucks import Fleet
-from headrace.cli.process import CommandFailed
+from headrace.cli.support.process import CommandFailed
 from headrace.client.cluster.cluster import Cluster
 from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
-from headrace.reader.cluster import Cluster as OffsetReader
-from headrace.reader.offsets import LATEST
 from headrace.spark.offsets import from_json
+from headrace.system.background import BackgroundThread
+from headrace.tables.reader.cluster import Cluster as OffsetReader
+from headrace.tables.reader.offsets import LATEST
 
 BROKERS: Final = 3
 PARTITIONS: Final = 6

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from headrace.background import BackgroundThread
 from headrace.pipeline import Delta, Json, Pipeline, Topic
+from headrace.system.background import BackgroundThread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,1 +1,8 @@
-"""A cluster on one machine: `headrace up`."""
+"""A cluster on one machine: the processes of `headrace up` and of a node with several brokers.
+
+`cluster.py` starts and supervises brokers, coordinator and gateway as processes (`process.py`,
+`member.py`); `layout.py` names their directories and ports, `node.py` reads the settings of a machine with
+several brokers, and `secure.py` creates certificates and users for `--secure`.
+
+`cli/up.py` and `cli/broker.py` import this package. Begin with `cluster.py`.
+"""

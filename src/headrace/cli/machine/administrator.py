@@ -4,8 +4,8 @@ import asyncio
 import logging
 from typing import Final
 
-from headrace.broker.config import BrokerConfig
-from headrace.broker.zookeeper_security import zookeeper_security
+from headrace.broker.security.zookeeper_security import zookeeper_security
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.machine.secure import ADMINISTRATOR, SecureCluster
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import Config

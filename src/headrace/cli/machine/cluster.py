@@ -5,17 +5,17 @@ import socket
 from contextlib import ExitStack
 from typing import Final
 
-from headrace.addresses import reachable, written
-from headrace.broker.config import BrokerConfig
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.machine.directory import check_left_out_brokers
 from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
 from headrace.cli.machine.process import Member, Service, zookeeper_process
 from headrace.cli.machine.supervisor import Supervisor
-from headrace.cli.process import Readiness, log_formatter
+from headrace.cli.support.process import Readiness, log_formatter
 from headrace.coordination.credentials import ensure_file
 from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
-from headrace.ports import reserved
+from headrace.system.addresses import reachable, written
+from headrace.system.ports import reserved
 
 LOOPBACK: Final = "127.0.0.1"
 ZOOKEEPER_SERVERS: Final = 3

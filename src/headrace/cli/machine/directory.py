@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from headrace.cli.process import CommandFailed
+from headrace.cli.support.process import CommandFailed
 from headrace.coordination.credentials import FILE_NAME as CREDENTIALS
 
 if TYPE_CHECKING:
-    from headrace.broker.config import BrokerConfig
+    from headrace.broker.settings.config import BrokerConfig
 
 LARGEST_LOG_BYTES: Final = 64 * 1024 * 1024  # at a start; a larger log is renamed and replaces the last one
 _RELEASE_TIMEOUT_S: Final = 5.0  # processes that were killed together with their parent may still be exiting
@@ -123,7 +123,9 @@ async def check_left_out_brokers(directory: DataDirectory, brokers: int, config:
 
 async def _replicas(config: "BrokerConfig") -> dict[int, list[str]]:
     """Return the partitions on each broker, as ZooKeeper has them."""
-    from headrace.broker.zookeeper_security import zookeeper_security  # noqa: PLC0415  most starts do without
+    from headrace.broker.security.zookeeper_security import (  # noqa: PLC0415  most starts do without
+        zookeeper_security,
+    )
     from headrace.coordination.session import ZooKeeperSession  # noqa: PLC0415
     from headrace.coordination.znodes import TOPICS, TopicAssignment, topic_path  # noqa: PLC0415
 

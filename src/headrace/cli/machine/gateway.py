@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from headrace.addresses import reachable, written
-from headrace.broker.config import BrokerConfig
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.machine.process import ProcessEnded, Service
 from headrace.cli.machine.supervisor import Backoff
-from headrace.cli.process import CommandFailed
-from headrace.extras import HTTP, require
-from headrace.http.exposure import ALLOW_PLAINTEXT, ALLOW_UNAUTHENTICATED, Exposed, check_exposure
-from headrace.http.sockets import bound, url_of
-from headrace.properties import InvalidProperties, parse_properties
+from headrace.cli.support.process import CommandFailed
+from headrace.client.properties import InvalidProperties, parse_properties
+from headrace.gateway.exposure import ALLOW_PLAINTEXT, ALLOW_UNAUTHENTICATED, Exposed, check_exposure
+from headrace.gateway.sockets import bound, url_of
+from headrace.system.addresses import reachable, written
+from headrace.system.extras import HTTP, require
 
 USUAL_PORT: Final = 8080
 HOSTS: Final = "http.hosts"

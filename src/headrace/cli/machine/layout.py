@@ -8,12 +8,12 @@ from typing import Final
 
 import click
 
-from headrace.broker.config import BrokerConfig
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.gateway import GatewayOptions, advertised, listening
 from headrace.cli.machine.secure import DECIDED as SECURE_DECIDED
 from headrace.cli.machine.secure import SecureCluster
-from headrace.cli.process import CommandFailed, Readiness
+from headrace.cli.support.process import CommandFailed, Readiness
 
 EMBEDDED: Final = "embedded"
 ENSEMBLE: Final = "ensemble"

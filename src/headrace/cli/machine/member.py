@@ -13,7 +13,7 @@ import os
 import sys
 from typing import Any, Final, NoReturn
 
-from headrace.parent_process import end_with
+from headrace.system.parent_process import end_with
 
 REFUSED: Final = 3  # the exit status of a process that has reported why it cannot run
 UNABLE: Final = 4  # the same, for an error of the system, such as a disk that cannot be read: others may run
@@ -36,9 +36,9 @@ def main() -> NoReturn:
 
 
 def _serve(name: str, service: str, settings: dict[str, Any], *, shares_log: bool) -> int:
-    from headrace.cli import process  # noqa: PLC0415  another program needs none of these
     from headrace.cli.machine import services  # noqa: PLC0415
     from headrace.cli.main import known_errors  # noqa: PLC0415
+    from headrace.cli.support import process  # noqa: PLC0415  another program needs none of these
 
     async def serve() -> None:
         if shares_log:

@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from headrace.broker.config import BrokerConfig
-from headrace.broker.settings import InvalidSetting
+from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.settings.setting import InvalidSetting
 from headrace.cli.machine.gateway import GatewayOptions, advertised, http_socket, on_demand
 from headrace.cli.machine.node_settings import broker_settings, node_configs
 from headrace.cli.machine.process import Service
 from headrace.cli.machine.supervisor import Supervisor
-from headrace.cli.process import CommandFailed, Readiness
+from headrace.cli.support.process import CommandFailed, Readiness
 from headrace.storage.directory import BROKERS
 from headrace.storage.identity import read_identity
 

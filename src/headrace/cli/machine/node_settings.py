@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from headrace.broker.config import AUTO, BrokerConfig
-from headrace.broker.settings import InvalidSetting
+from headrace.broker.settings.config import AUTO, BrokerConfig
+from headrace.broker.settings.setting import InvalidSetting
 from headrace.security.listeners import Endpoint
 from headrace.storage.directory import BROKERS
 

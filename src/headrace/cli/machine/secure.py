@@ -16,16 +16,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headrace.addresses import reachable
 from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.gateway import GatewayOptions
-from headrace.cli.process import CommandFailed
-from headrace.properties import parse_properties, to_properties
+from headrace.cli.support.process import CommandFailed
+from headrace.client.properties import parse_properties, to_properties
 from headrace.security.listeners import Endpoint
 from headrace.security.principal_mapping import SETTING as MAPPING_RULES
 from headrace.security.private_files import generate_password, write_private
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512
 from headrace.security.sasl.jaas import jaas_options
+from headrace.system.addresses import reachable
 
 ADMINISTRATOR: Final = "admin"
 CLIENT_LISTENER: Final = "SASL_SSL"

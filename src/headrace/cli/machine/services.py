@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.cli.machine.member import READY, report
-from headrace.cli.process import exempt_from_collections
+from headrace.cli.support.process import exempt_from_collections
 
 _LONGEST_SETTINGS: Final = 4 * 1024 * 1024  # bytes
 
@@ -33,9 +33,9 @@ def log_warnings_to_parent() -> None:
 
 
 async def broker(**settings: str) -> None:
-    from headrace.broker.config import BrokerConfig  # noqa: PLC0415
     from headrace.broker.server import Broker  # noqa: PLC0415
-    from headrace.broker.settings import InvalidSetting  # noqa: PLC0415
+    from headrace.broker.settings.config import BrokerConfig  # noqa: PLC0415
+    from headrace.broker.settings.setting import InvalidSetting  # noqa: PLC0415
 
     served = Broker(BrokerConfig.of(settings))
     await served.start()
@@ -82,11 +82,11 @@ async def gateway(
     bootstrap: str, listening: int, properties: Mapping[str, str], client_config: str = ""
 ) -> None:
     """Serve HTTP on a socket that the parent holds."""
-    from headrace.cli.process import exit_within  # noqa: PLC0415
+    from headrace.cli.support.process import exit_within  # noqa: PLC0415
     from headrace.client.wire.connection_settings import ConnectionSettings  # noqa: PLC0415
-    from headrace.http.configuration import Configuration  # noqa: PLC0415
-    from headrace.http.serving import STOP_S, serve  # noqa: PLC0415
-    from headrace.http.sockets import url_of  # noqa: PLC0415
+    from headrace.gateway.configuration import Configuration  # noqa: PLC0415
+    from headrace.gateway.serving import STOP_S, serve  # noqa: PLC0415
+    from headrace.gateway.sockets import url_of  # noqa: PLC0415
 
     to = (
         ConnectionSettings.load(client_config).at(bootstrap)

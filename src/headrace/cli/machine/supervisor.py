@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from headrace.cli.machine.process import Member, ProcessEnded
-from headrace.cli.process import CommandFailed
+from headrace.cli.support.process import CommandFailed
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 30.0
 PROVEN_S: Final = 60.0  # a process that has run for this long is restarted without a delay

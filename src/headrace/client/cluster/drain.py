@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from headrace.client.cluster.moves import Move
 from headrace.client.cluster.status import PartitionState
 from headrace.client.errors import ClientError
-from headrace.locations import Locations, node_of
+from headrace.protocol.locations import Locations, node_of
 
 
 def drain(drained: Collection[int], partitions: Sequence[PartitionState], brokers: Locations) -> list[Move]:

@@ -19,8 +19,8 @@ from headrace.client.wire.brokers import CONTROLLER_S, Brokers, NoController
 from headrace.client.wire.connection import Connection, NoAnswer, NotKnown
 from headrace.client.wire.connection_settings import Target
 from headrace.client.wire.requests import BROKER, NO_LEADER, TOPIC, Node, describe_configs_request
-from headrace.locations import Locations
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.locations import Locations
 from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
 from headrace.protocol.schema.describe_topic_partitions import (
     Cursor,

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.client.cluster.moves import Reassignment
-from headrace.locations import Location, Locations, node_of
-from headrace.locations import nodes as node_groups
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.locations import Location, Locations, node_of
+from headrace.protocol.locations import nodes as node_groups
 
 UP, SILENT, DOWN = "up", "silent", "down"
 OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED, HEALTHY = range(4)  # severities, the worst first

@@ -16,7 +16,6 @@ from confluent_kafka import (
     TopicPartition as RdkafkaPartition,
 )
 
-from headrace.background import BackgroundThread
 from headrace.client.consumer.buffer import Record, partition_of
 from headrace.client.consumer.message import Message
 from headrace.client.consumer.moves import with_ends
@@ -24,6 +23,7 @@ from headrace.client.consumer.source import Source
 from headrace.client.errors import BadSetting, ClientError, TransactionAborted, Unreachable
 from headrace.client.librdkafka_errors import translate
 from headrace.protocol.ids import TopicPartition
+from headrace.system.background import BackgroundThread
 
 
 class LastCommit:

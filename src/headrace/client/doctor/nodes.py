@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from headrace.client.cluster.status import ClusterStatus
 from headrace.client.doctor.diagnosis import Area, Finding, some
-from headrace.locations import Locations, nodes
+from headrace.protocol.locations import Locations, nodes
 
 
 def examine_nodes(area: Area, status: ClusterStatus, replicas: Mapping[str, int]) -> Iterator[Finding]:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError
 from headrace.client.load.figures import Task
+from headrace.system.background import BackgroundThread
 
 LOOK_S: Final = 0.1
 GRACE_S: Final = 60.0  # beyond the time of a task, for connections and the last responses

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from headrace.background import BackgroundThread
 from headrace.client.load.figures import Task, values
+from headrace.system.background import BackgroundThread
 
 REPORT_S: Final = 0.25
 TIMEOUT_S: Final = 30.0

@@ -18,7 +18,6 @@ from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError
 
-from headrace.background import BackgroundThread
 from headrace.client.aio import Answer, AsyncFace
 from headrace.client.consumer.aio import AsyncConsumer
 from headrace.client.errors import BadSetting, ClientError, Closed, Unreachable
@@ -28,6 +27,7 @@ from headrace.client.producer.delivery import Counts, Delivered, delivered
 from headrace.client.producer.partitioning import Partitioner
 from headrace.client.producer.producer import Producer
 from headrace.client.settings import Bootstrap, Settings, check_seconds
+from headrace.system.background import BackgroundThread
 
 POLL_S: Final = 0.1
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from headrace.addresses import is_loopback
 from headrace.client.errors import ClientError, WrongSetting
 from headrace.client.schemas.registry import Registry
 from headrace.client.wire.brokers import Brokers
@@ -25,6 +24,7 @@ from headrace.client.wire.connection_settings import ConnectionSettings, registr
 from headrace.client.wire.requests import BROKER, describe_configs_request, nodes_of
 from headrace.client.wire.tls import Tls
 from headrace.protocol.errors import ErrorCode
+from headrace.system.addresses import is_loopback
 
 URL: Final = "schema.registry.url"
 ADVERTISED: Final = "http.advertised.url"

@@ -24,7 +24,7 @@ from headrace.client.serializers.unfit_values import (
     unfit_for_json_schema,
     unfit_for_protobuf,
 )
-from headrace.extras import SERIALIZERS, require
+from headrace.system.extras import SERIALIZERS, require
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema, SchemaRegistryClient

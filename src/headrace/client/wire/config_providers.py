@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from headrace.client.errors import WrongSetting
-from headrace.properties import InvalidProperties, parse_properties
+from headrace.client.properties import InvalidProperties, parse_properties
 
 PROVIDERS: Final = "config.providers"
 GROUP: Final = "headrace.config_providers"

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from headrace.client.errors import BadSetting, Unreachable
+from headrace.client.properties import InvalidProperties, parse_properties
 from headrace.client.wire.connection import ANSWER_S, Address, Connection, NoAnswer
 from headrace.client.wire.librdkafka import librdkafka_settings
 from headrace.client.wire.security import PLAINTEXT, Security
-from headrace.properties import InvalidProperties, parse_properties
 
 BOOTSTRAP_SERVERS: Final = "bootstrap.servers"
 _OF_REGISTRY: Final = ("schema.registry.", "basic.auth.", "config.providers")

@@ -11,8 +11,6 @@ import time
 from pathlib import Path
 from typing import Final, Self
 
-from headrace.acceptor import Acceptor, PlainServer, bind_all
-from headrace.addresses import is_loopback
 from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.commit import GroupCommit
 from headrace.coordination.embedded.connection import Connection
@@ -22,7 +20,9 @@ from headrace.coordination.embedded.service import Service
 from headrace.coordination.errors import CoordinationError
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.tls import ReloadingContext, TlsSettings
-from headrace.tls_server import TlsServer
+from headrace.system.acceptor import Acceptor, PlainServer, bind_all
+from headrace.system.addresses import is_loopback
+from headrace.system.tls_server import TlsServer
 
 PORT: Final = 2181
 TICK_MS: Final = 2000

@@ -9,7 +9,6 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from headrace.checksum import crc32c
 from headrace.coordination.embedded.errors import MalformedRequest
 from headrace.coordination.embedded.jute import Reader, buffer, string
 from headrace.coordination.embedded.node import Node
@@ -17,6 +16,7 @@ from headrace.coordination.embedded.state import Image
 from headrace.coordination.embedded.txnlog import TEMPORARY
 from headrace.coordination.embedded.txns import decode_acl, encode_acl
 from headrace.coordination.errors import CorruptJournal
+from headrace.protocol.checksum import crc32c
 
 MAGIC: Final = b"HRSNAPSH"
 VERSION: Final = 1

@@ -13,12 +13,12 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from headrace.checksum import crc32c
 from headrace.coordination.embedded.errors import MalformedRequest
 from headrace.coordination.embedded.jute import Reader
 from headrace.coordination.embedded.txns import Entry, decode_entry
 from headrace.coordination.errors import CorruptJournal
-from headrace.system_calls import sync_data
+from headrace.protocol.checksum import crc32c
+from headrace.system.system_calls import sync_data
 
 MAGIC: Final = b"HRTXNLOG"
 VERSION: Final = 1

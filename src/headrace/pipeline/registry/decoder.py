@@ -15,14 +15,14 @@ from headrace.client.schemas.registry import Registered, RegistryError
 from headrace.pipeline.decoders import Decoded
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry import Registry
-from headrace.reader.errors import ReadError
-from headrace.reader.registry.batches import ReaderSpec, batch_decoder, reader_of
-from headrace.reader.registry.client import NewerSchema, Schemas, retry_while_unreachable
-from headrace.reader.registry.reader import ResolvedSchema
-from headrace.reader.registry.shapes import arrow_type, columns_of
 from headrace.registry.formats import InvalidSchema, Schema, SchemaType
-from headrace.registry.formats.avro import AvroSchema
+from headrace.registry.formats.avro.avro import AvroSchema
 from headrace.registry.schema_ids import HEADERS
+from headrace.tables.reader.errors import ReadError
+from headrace.tables.registry.batches import ReaderSpec, batch_decoder, reader_of
+from headrace.tables.registry.client import NewerSchema, Schemas, retry_while_unreachable
+from headrace.tables.registry.reader import ResolvedSchema
+from headrace.tables.registry.shapes import arrow_type, columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

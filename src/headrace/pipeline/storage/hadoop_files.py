@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.java import NoJava, find_java
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.storage.versions import File
+from headrace.system.java import NoJava, find_java
 
 SCHEMES: Final = ("hdfs", "viewfs")
 _JVM_OPTIONS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from headrace.background import BackgroundThread
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.storage.store import Store, Stored
+from headrace.system.background import BackgroundThread
 
 LEASE_S: Final = 30.0
 _RENEWALS: Final = 3  # per lease

@@ -5,9 +5,9 @@ The module of a format is imported with its first schema: each needs a library, 
 
 from collections.abc import Callable, Sequence
 
-from headrace.extras import HTTP, importing
 from headrace.registry.formats.limits import MAX_REFERENCES, MAX_TEXT_BYTES, MAX_TOTAL_BYTES
 from headrace.registry.formats.schema import InvalidSchema, Parsed, Reference, Resolve, Schema, SchemaType
+from headrace.system.extras import HTTP, importing
 
 
 def parse(schema: Schema, resolve: Resolve) -> Parsed:
@@ -30,15 +30,15 @@ def _parser(type_: SchemaType) -> Callable[[Schema, Sequence[tuple[str, Schema]]
     with importing(HTTP, f"a schema in {type_}"):
         match type_:
             case SchemaType.AVRO:
-                from headrace.registry.formats import avro  # noqa: PLC0415
+                from headrace.registry.formats.avro import avro  # noqa: PLC0415
 
                 return avro.parse
             case SchemaType.JSON:
-                from headrace.registry.formats import json_schema  # noqa: PLC0415
+                from headrace.registry.formats.json import schema as json_schema  # noqa: PLC0415
 
                 return json_schema.parse
             case SchemaType.PROTOBUF:
-                from headrace.registry.formats import protobuf  # noqa: PLC0415
+                from headrace.registry.formats.protobuf import protobuf  # noqa: PLC0415
 
                 return protobuf.parse
 

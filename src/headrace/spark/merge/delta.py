@@ -19,10 +19,10 @@ from headrace.spark.batch import Batch
 from headrace.spark.merge.bounds import Bounds, bounds_of, known
 from headrace.spark.merge.events import column
 from headrace.spark.merge.table import Table, TableFile, TableVersion
-from headrace.spark.tables.delta import DeltaSink
-from headrace.spark.tables.delta_compaction import FEATURES
-from headrace.spark.tables.delta_log import MARK
-from headrace.spark.tables.delta_table import WHAT, DeltaFile, files_of, filesystem, has_any, open_table
+from headrace.spark.tables.delta.compaction import FEATURES
+from headrace.spark.tables.delta.log import MARK
+from headrace.spark.tables.delta.sink import DeltaSink
+from headrace.spark.tables.delta.table import WHAT, DeltaFile, files_of, filesystem, has_any, open_table
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.schema import UnfitTable

@@ -19,12 +19,12 @@ from headrace.spark.batch import Batch
 from headrace.spark.merge.bounds import Bounds, bounds_of, known
 from headrace.spark.merge.events import column
 from headrace.spark.merge.table import Table, TableFile, TableVersion
-from headrace.spark.tables.iceberg import IcebergSink
-from headrace.spark.tables.iceberg_files import data_location, described
-from headrace.spark.tables.iceberg_partitions import PartitionField
-from headrace.spark.tables.iceberg_schema import spark_schema
-from headrace.spark.tables.iceberg_spec import fields_of
-from headrace.spark.tables.iceberg_table import (
+from headrace.spark.tables.iceberg.files import data_location, described
+from headrace.spark.tables.iceberg.partitions import PartitionField
+from headrace.spark.tables.iceberg.schema import spark_schema
+from headrace.spark.tables.iceberg.sink import IcebergSink
+from headrace.spark.tables.iceberg.spec import fields_of
+from headrace.spark.tables.iceberg.table import (
     BATCH_ID,
     BATCH_OF,
     QUERY_ID,

@@ -6,7 +6,7 @@ RE2 matches in linear time; what RE2 does not support is matched by backtracking
 from functools import cache
 from typing import Any
 
-from headrace.expressions import InvalidExpression, compile_expression
+from headrace.security.expressions import InvalidExpression, compile_expression
 from headrace.spark.errors import InvalidOption
 from headrace.spark.patterns.matcher import TooManySteps, matches
 from headrace.spark.patterns.nodes import re2_text

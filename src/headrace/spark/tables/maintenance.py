@@ -100,7 +100,7 @@ def check_retention(older_than: dt.timedelta) -> None:
 
 def delta(given: Mapping[str, str]) -> Maintained:
     """Return a Delta table by the options of its format."""
-    from headrace.spark.tables.delta_maintenance import DeltaMaintenance  # noqa: PLC0415  slow to import
+    from headrace.spark.tables.delta.maintenance import DeltaMaintenance  # noqa: PLC0415  slow to import
     from headrace.spark.tables.options import DeltaOptions  # noqa: PLC0415
 
     return DeltaMaintenance(DeltaOptions.of(given))
@@ -108,7 +108,7 @@ def delta(given: Mapping[str, str]) -> Maintained:
 
 def iceberg(given: Mapping[str, str]) -> Maintained:
     """Return an Iceberg table by the options of its format."""
-    from headrace.spark.tables.iceberg_maintenance import IcebergMaintenance  # noqa: PLC0415  slow to import
+    from headrace.spark.tables.iceberg.maintenance import IcebergMaintenance  # noqa: PLC0415  slow to import
     from headrace.spark.tables.options import IcebergOptions  # noqa: PLC0415
 
     return IcebergMaintenance(IcebergOptions.of(given))

@@ -38,7 +38,7 @@ class DeltaSource(_TableSource):
 
     def _sink(self, schema: StructType, *, overwrite: bool) -> Sink:
         needed("pyarrow", 'format("headrace-delta")')
-        from headrace.spark.tables.delta import DeltaSink  # noqa: PLC0415
+        from headrace.spark.tables.delta.sink import DeltaSink  # noqa: PLC0415
 
         return DeltaSink(DeltaOptions.of(self.options), schema, overwrite=overwrite)
 
@@ -50,6 +50,6 @@ class IcebergSource(_TableSource):
 
     def _sink(self, schema: StructType, *, overwrite: bool) -> Sink:
         needed("pyarrow", 'format("headrace-iceberg")')
-        from headrace.spark.tables.iceberg import IcebergSink  # noqa: PLC0415
+        from headrace.spark.tables.iceberg.sink import IcebergSink  # noqa: PLC0415
 
         return IcebergSink(IcebergOptions.of(self.options), schema, overwrite=overwrite)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.config import BrokerConfig
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.layout import EMBEDDED, Layout
 

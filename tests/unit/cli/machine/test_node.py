@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.config import BrokerConfig
+from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.machine.node import check_directories
 from headrace.cli.machine.node_settings import node_configs
-from headrace.cli.process import CommandFailed
+from headrace.cli.support.process import CommandFailed
 from headrace.storage.identity import Identity, claim
 
 

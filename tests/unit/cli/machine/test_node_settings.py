@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.config import BrokerConfig
-from headrace.broker.settings import InvalidSetting
+from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.settings.setting import InvalidSetting
 from headrace.cli.machine.node_settings import broker_count, node_configs
 
 

@@ -8,7 +8,7 @@ from headrace.client.cluster.drain import drain
 from headrace.client.cluster.moves import Move
 from headrace.client.cluster.status import PartitionState
 from headrace.client.errors import ClientError
-from headrace.locations import Location
+from headrace.protocol.locations import Location
 
 
 def partition(index: int, *replicas: int, leader: int | None = 0, topic: str = "orders") -> PartitionState:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli import pipeline_driver
+from headrace.cli.pipeline import driver as pipeline_driver
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.pack.archive import Entry, write_archive
 from headrace.pipeline.pack.distributions import closure, installed_files, package_files

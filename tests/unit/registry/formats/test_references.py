@@ -7,7 +7,7 @@ import pytest
 
 from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType, parse
 from headrace.registry.formats.limits import MAX_DEPTH, MAX_REFERENCES, MAX_TEXT_BYTES
-from headrace.registry.formats.protobuf import ProtobufSchema
+from headrace.registry.formats.protobuf.protobuf import ProtobufSchema
 from unit.registry.formats.given import avro, json_schema, kinds, no_references
 
 

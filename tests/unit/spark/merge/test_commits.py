@@ -16,7 +16,7 @@ from headrace.spark.merge.bounds import Bounds
 from headrace.spark.merge.delta import DeltaMergeTable
 from headrace.spark.merge.iceberg import IcebergMergeTable
 from headrace.spark.merge.table import Table, TableVersion
-from headrace.spark.tables.iceberg_table import load_table
+from headrace.spark.tables.iceberg.table import load_table
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 from headrace.spark.tables.schema import UnfitTable
 

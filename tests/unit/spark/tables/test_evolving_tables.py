@@ -13,12 +13,14 @@ from pyiceberg.table import Table
 from pyspark.sql.types import StructType, VariantVal
 
 from headrace.spark.batch import Batch
-from headrace.spark.tables import delta_table, iceberg_compaction, iceberg_table
 from headrace.spark.tables.arrow import arrow_schema, as_schema
-from headrace.spark.tables.delta import DeltaSink
-from headrace.spark.tables.delta_compaction import compact
+from headrace.spark.tables.delta import table as delta_table
+from headrace.spark.tables.delta.compaction import compact
+from headrace.spark.tables.delta.sink import DeltaSink
 from headrace.spark.tables.evolution import Rules
-from headrace.spark.tables.iceberg import IcebergSink
+from headrace.spark.tables.iceberg import compaction as iceberg_compaction
+from headrace.spark.tables.iceberg import table as iceberg_table
+from headrace.spark.tables.iceberg.sink import IcebergSink
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 from headrace.spark.tables.schema import UnfitTable
 

@@ -16,10 +16,10 @@ from pyspark.sql.types import StructType
 
 from headrace.spark.batch import Batch
 from headrace.spark.tables.clustering import NotClustered, order
-from headrace.spark.tables.delta import DeltaSink
-from headrace.spark.tables.delta_maintenance import DeltaMaintenance
-from headrace.spark.tables.iceberg import IcebergSink
-from headrace.spark.tables.iceberg_maintenance import IcebergMaintenance
+from headrace.spark.tables.delta.maintenance import DeltaMaintenance
+from headrace.spark.tables.delta.sink import DeltaSink
+from headrace.spark.tables.iceberg.maintenance import IcebergMaintenance
+from headrace.spark.tables.iceberg.sink import IcebergSink
 from headrace.spark.tables.maintenance import NotMaintained
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 
@@ -180,7 +180,7 @@ def test_vacuum_refuses_if_paths_are_written_differently(
 ) -> None:
     lake = Lake("iceberg", tmp_path)
     lake.make_old()
-    monkeypatch.setattr("headrace.spark.tables.iceberg_maintenance._listed", lambda *_: {})
+    monkeypatch.setattr("headrace.spark.tables.iceberg.maintenance._listed", lambda *_: {})
     with pytest.raises(NotMaintained, match="is not among those in"):
         lake.maintenance.vacuum(WEEK, dry_run=False)
     assert lake.ids() == list(range(10))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
-from headrace.registry.formats.avro_types import AvroType
+from headrace.registry.formats.avro.types import AvroType
 
 DEEP_BYTES: Final = 1000  # of a value of a recursive schema, which may be nested that deeply
 DECIMAL_BYTES: Final = 10_000  # of a decimal, whose conversion takes time by the square of its length

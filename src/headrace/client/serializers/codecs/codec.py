@@ -17,12 +17,12 @@ from headrace.client.serializers.codecs.errors import BadValue, dotted
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, store_json, write_json
 from headrace.client.serializers.codecs.protobuf import ProtobufCodec
 from headrace.registry.formats import Parsed
-from headrace.registry.formats.avro import AvroSchema
-from headrace.registry.formats.json_keywords import draft_of
-from headrace.registry.formats.json_resources import ResolutionScope
-from headrace.registry.formats.json_schema import JsonSchema
+from headrace.registry.formats.avro.avro import AvroSchema
+from headrace.registry.formats.json.keywords import draft_of
+from headrace.registry.formats.json.resources import ResolutionScope
+from headrace.registry.formats.json.schema import JsonSchema
 from headrace.registry.formats.limits import MAX_EXPANSION
-from headrace.registry.formats.protobuf import ProtobufSchema
+from headrace.registry.formats.protobuf.protobuf import ProtobufSchema
 
 _FASTAVRO_ERRORS: Final = (
     ArithmeticError,

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from headrace.client.serializers.codecs.errors import BadValue
-from headrace.registry.formats.protobuf import ProtobufSchema
+from headrace.registry.formats.protobuf.protobuf import ProtobufSchema
 from headrace.registry.schema_ids import NoSchemaId, read_message_path, write_message_path
 
 _LONGS = frozenset({FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64})

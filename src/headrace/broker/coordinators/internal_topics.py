@@ -1,0 +1,115 @@
+"""Topics that coordinators keep their records in: created when they are first needed."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from headrace.broker.errors import RefusedByController
+from headrace.broker.image import ClusterImage
+from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.translate import FAILURES
+from headrace.coordinators.errors import CoordinatorNotAvailable
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.locations import nodes
+from headrace.replication.controller.runner import Controller
+from headrace.storage.topics import INTERNAL_TOPICS
+
+_REPLICAS: Final = 3  # unless a setting says otherwise or there are fewer nodes
+_CONFIGS: Final = {"cleanup.policy": "compact", "compression.type": "producer"}
+
+logger = logging.getLogger(__name__)
+
+
+class InternalTopicSettings(NamedTuple):
+    """The names of the settings with which an internal topic is created."""
+
+    partitions: str
+    replicas: str
+    segment_bytes: str
+    min_isr: str | None = None
+
+
+class ReplicaWarning:
+    """Warns that internal topics have few replicas: once for each number, not for each topic or request."""
+
+    def __init__(self) -> None:
+        self._warned: set[int] = set()
+
+    def warn(self, replicas: int) -> None:
+        if replicas not in self._warned:
+            self._warned.add(replicas)
+            logger.warning(
+                "internal topics (%s) are created with %d of %d replicas, because there are no more nodes; "
+                "they get the others when brokers join",
+                ", ".join(sorted(INTERNAL_TOPICS)),
+                replicas,
+                _REPLICAS,
+            )
+
+
+class CreateTopic(Protocol):
+    def __call__(
+        self, name: str, *, partitions: int, replicas: int, configs: Mapping[str, str]
+    ) -> Awaitable[None]: ...
+
+
+class InternalTopic:
+    """One such topic. `config` returns the settings that are in force now."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: InternalTopicSettings,
+        *,
+        config: Callable[[], BrokerConfig],
+        image: ClusterImage,
+        create_topic: CreateTopic,
+        few_replicas: ReplicaWarning,
+    ) -> None:
+        self.name = name
+        self._settings = settings
+        self._config = config
+        self._image = image
+        self._create_topic = create_topic
+        self._few_replicas = few_replicas
+
+    async def ensure(self) -> None:
+        """Create the topic unless it exists; raise CoordinatorNotAvailable if that is not possible now."""
+        if self.name in self._image.topics:
+            return
+        config = self._config()
+        replicas = config.integer(self._settings.replicas)
+        if self._settings.replicas not in config.given:
+            replicas = min(_REPLICAS, len(nodes(self._image.locations)))
+            if replicas < _REPLICAS:
+                self._few_replicas.warn(replicas)
+        try:
+            await self._create_topic(
+                self.name,
+                partitions=config.integer(self._settings.partitions),
+                replicas=replicas,
+                configs=self._topic_configs(config),
+            )
+        except RefusedByController as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise CoordinatorNotAvailable(f"{self.name} cannot be created: {error}") from error
+            logger.debug("another broker has created %s", self.name)
+
+    def _topic_configs(self, config: BrokerConfig) -> Mapping[str, str]:
+        configs = {**_CONFIGS, "segment.bytes": str(config.integer(self._settings.segment_bytes))}
+        if self._settings.min_isr is not None:
+            configs["min.insync.replicas"] = str(config.integer(self._settings.min_isr))
+            configs["unclean.leader.election.enable"] = "false"
+        return configs
+
+    async def raise_replicas(self, controller: Controller) -> None:
+        """Add the replicas that the topic could not have when it was created: brokers have joined.
+
+        Another replica on the same node would not survive its failure, and would have to move later.
+        """
+        if self._settings.replicas not in self._config().given:
+            try:
+                count = min(_REPLICAS, len(nodes(controller.model.locations)))
+                await controller.raise_replicas(self.name, count)
+            except FAILURES as error:
+                logger.warning("%s did not get more replicas: %s", self.name, error)

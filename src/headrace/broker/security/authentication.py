@@ -1,0 +1,191 @@
+"""Authentication by SASL: the mechanisms of each listener, from the settings and the users in ZooKeeper."""
+
+import hmac
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, Protocol
+
+from headrace.broker.image import ClusterImage
+from headrace.broker.meters import Meters
+from headrace.broker.security.token_keys import SETTING as JWKS_URL
+from headrace.broker.security.token_keys import TokenKeys
+from headrace.broker.security.token_store import TokenStore
+from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.settings.setting import InvalidSetting, show
+from headrace.security.listeners import Listener
+from headrace.security.sasl.exchange import (
+    OAUTHBEARER,
+    PLAIN,
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+    AuthenticationFailed,
+)
+from headrace.security.sasl.jaas import jaas_options
+from headrace.security.sasl.oauthbearer import OAuthBearerExchange
+from headrace.security.sasl.plain import PlainExchange, passwords
+from headrace.security.sasl.scram import (
+    ALGORITHMS,
+    FakeChallenge,
+    ScramCredential,
+    ScramExchange,
+    TokenAccount,
+)
+from headrace.security.sasl.scram_shapes import ScramShapes
+from headrace.security.sasl.session import Mechanism, SaslSession
+from headrace.security.sasl.tokens import TokenRules, TokenValidator
+from headrace.system.extras import SECURITY, is_installed
+
+logger = logging.getLogger(__name__)
+
+SUPPORTED: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
+
+
+class Authentication:
+    """Creates the SASL session of every connection to a listener that requires one."""
+
+    def __init__(self, config: BrokerConfig, image: ClusterImage, now_ms: Callable[[], int]) -> None:
+        self._image = image
+        self._now_ms = now_ms
+        self._shapes = {mechanism: ScramShapes() for mechanism in ALGORITHMS}
+        self.secret = secrets.token_bytes(32)  # until the cluster's is known
+        self._token_keys: dict[str, TokenKeys] = {}  # by URL
+        self.tokens: TokenStore | None = None  # delegation tokens, once they are read
+        self._mechanisms: dict[str, dict[str, Mechanism]] = {}
+        self.use_config(config)
+
+    def use_config(self, config: BrokerConfig) -> None:
+        """Apply changed settings to the next connections; InvalidSetting if they are contradictory."""
+        self._mechanisms = self.mechanisms(config)
+
+    def mechanisms(self, config: BrokerConfig) -> dict[str, dict[str, Mechanism]]:
+        """Return the mechanisms of each listener by its name; InvalidSetting if there is a contradiction."""
+        return {
+            endpoint.name: self._of_listener(config, endpoint.name)
+            for endpoint in config.listeners
+            if endpoint.security_protocol.uses_sasl
+        }
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether a listener has users whose names must not be guessed."""
+        return any(each.keys() & ALGORITHMS.keys() for each in self._mechanisms.values())
+
+    def session(self, listener: Listener) -> SaslSession | None:
+        """Return the session of a new connection; None if the listener does not use SASL."""
+        if not listener.security_protocol.uses_sasl:
+            return None
+        return SaslSession(self._mechanisms[listener.name], self._now_ms)
+
+    def _of_listener(self, config: BrokerConfig, listener: str) -> dict[str, Mechanism]:
+        enabled = config.of_listener(listener, "sasl.enabled.mechanisms")
+        assert isinstance(enabled, tuple), enabled
+        found = {name: self._mechanism(config, listener, name) for name in enabled}
+        if not found:
+            raise InvalidSetting(
+                f"sasl.enabled.mechanisms: listener {listener} needs one of {', '.join(SUPPORTED)}"
+            )
+        return found
+
+    def _mechanism(self, config: BrokerConfig, listener: str, name: str) -> Mechanism:
+        if name not in SUPPORTED:
+            raise InvalidSetting(
+                f"sasl.enabled.mechanisms: {name} is not supported, only {', '.join(SUPPORTED)}"
+            )
+        limit_ms = config.of_listener(listener, "connections.max.reauth.ms", mechanism=name)
+        assert isinstance(limit_ms, int), limit_ms
+        if name == OAUTHBEARER:
+            validate = self._token_validator(config, listener)
+            return Mechanism(lambda: OAuthBearerExchange(validate), limit_ms)
+        if name == PLAIN:
+            known = plain_users(config, listener)
+            return Mechanism(lambda: PlainExchange(known.get), limit_ms)
+        begin = partial(
+            ScramExchange,
+            name,
+            partial(self._credential, name),
+            fake_challenge=partial(self._fake_challenge, name),
+            token_of=partial(self._token, name),
+        )
+        return Mechanism(begin, limit_ms)
+
+    def _token_validator(self, config: BrokerConfig, listener: str) -> TokenValidator:
+        def text(setting: str) -> str | None:
+            value = config.of_listener(listener, f"sasl.oauthbearer.{setting}", mechanism=OAUTHBEARER)
+            return show(value) or None
+
+        url = text("jwks.endpoint.url")
+        if url is None:
+            raise InvalidSetting(f"{JWKS_URL} is missing: OAUTHBEARER needs the keys that sign tokens")
+        if not is_installed(SECURITY):
+            raise InvalidSetting(f"{JWKS_URL}={url} needs {SECURITY.brings}: {SECURITY.command}")
+        keys = self._token_keys.get(url)
+        if keys is None:
+            keys = self._token_keys[url] = TokenKeys(url, int(text("jwks.endpoint.refresh.ms") or 0) / 1000)
+        rules = TokenRules(
+            audiences=tuple(filter(None, (text("expected.audience") or "").split(","))),
+            issuer=text("expected.issuer"),
+            scopes=tuple((text("scope") or "").split()),
+            scope_claim=text("scope.claim.name") or "scope",
+            subject_claim=text("sub.claim.name") or "sub",
+            clock_skew_s=float(text("clock.skew.seconds") or 0),
+        )
+        return TokenValidator(rules, lambda: keys.keys, keys.want, self._now_ms)
+
+    async def refresh(self) -> None:
+        """Load keys of tokens that are due."""
+        for keys in list(self._token_keys.values()):
+            await keys.refresh()
+
+    def _token(self, mechanism: str, token_id: str) -> TokenAccount | None:
+        return None if self.tokens is None else self.tokens.account(mechanism, token_id)
+
+    def _credential(self, mechanism: str, user: str) -> ScramCredential | None:
+        return _decoded(self._image.users.get(user, {}).get(mechanism))
+
+    def user_changed(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        """Note that the configs of a user have changed: challenges of unknown users resemble the others'."""
+        for mechanism, shapes in self._shapes.items():
+            before, after = _decoded(old.get(mechanism)), _decoded(new.get(mechanism))
+            shapes.replace([] if before is None else [before], [] if after is None else [after])
+
+    def _fake_challenge(self, mechanism: str, user: str) -> FakeChallenge:
+        key = hmac.digest(self.secret, f"{mechanism} {user}".encode(), "sha256")
+        shape = self._shapes[mechanism].choose(key)
+        return FakeChallenge(shape.salt(key), shape.iterations)
+
+
+def _decoded(text: str | None) -> ScramCredential | None:
+    """Return a stored credential; None if there is none, or if it is malformed: nobody can use it then."""
+    try:
+        return None if text is None else ScramCredential.decode(text)
+    except ValueError:
+        return None
+
+
+class Refusing(Protocol):
+    """What `refuse` needs of a broker."""
+
+    config: BrokerConfig
+    meters: Meters
+
+
+def refuse(error: AuthenticationFailed, broker: Refusing, address: str) -> float:
+    """Count and log a failed authentication; return how many seconds later the client may know of it."""
+    broker.meters.failed_authentications += 1
+    # A name that nobody has confirmed must not write lines of its own into the log.
+    logger.warning("user %.100r from %s failed to authenticate: %s", error.user, address, error)
+    return broker.config.integer("connection.failed.authentication.delay.ms") / 1000
+
+
+def plain_users(config: BrokerConfig, listener: str) -> Mapping[str, str]:
+    """Return the passwords of a listener's users for PLAIN, from its sasl.jaas.config."""
+    jaas = config.of_listener(listener, "sasl.jaas.config", mechanism=PLAIN)
+    found = passwords(jaas_options(str(jaas or "")))
+    if not found:
+        raise InvalidSetting(
+            f"listener.name.{listener.lower()}.plain.sasl.jaas.config: PLAIN needs users, as in "
+            'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="...";'
+        )
+    return found

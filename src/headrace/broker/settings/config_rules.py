@@ -1,0 +1,101 @@
+"""Which configs the resources of a cluster have, and which of their values are valid."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from headrace.broker.settings.broker import BROKER_SETTINGS
+from headrace.broker.settings.client_metrics import CLIENT_METRICS_CONFIGS, INTERVAL_MS, check_patterns
+from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.settings.group_configs import GROUP_CONFIGS, check_group_values
+from headrace.broker.settings.setting import InvalidSetting, Kind, Scope, Settings, show
+from headrace.broker.settings.topic import TOPIC_SETTINGS
+from headrace.protocol.errors import KafkaError
+from headrace.replication.controller.config_admin import ALL_BROKERS, ResourceType
+from headrace.replication.controller.errors import InvalidConfig, InvalidRequest
+
+_PER_LISTENER = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
+
+_SETTINGS: Mapping[ResourceType, Settings] = {
+    ResourceType.TOPIC: TOPIC_SETTINGS,
+    ResourceType.BROKER: BROKER_SETTINGS,
+    ResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
+    ResourceType.GROUP: GROUP_CONFIGS,
+}
+
+
+class SettingRules:
+    """The rules by the tables of settings and the current config of this broker."""
+
+    def __init__(
+        self, config: Callable[[], BrokerConfig], check_security: Callable[[BrokerConfig], Awaitable[None]]
+    ) -> None:
+        """`check_security` raises InvalidSetting if the listeners of this broker cannot use a config."""
+        self._config = config
+        self._check_security = check_security
+
+    def is_known(self, type_: ResourceType, config: str) -> bool:
+        return _SETTINGS[type_].get(config) is not None
+
+    def list_default(self, type_: ResourceType, config: str) -> str | None:
+        setting = _SETTINGS[type_].get(config)
+        return None if setting is None or setting.kind is not Kind.LIST else show(setting.default) or ""
+
+    async def check(self, type_: ResourceType, name: str, values: Mapping[str, str]) -> None:
+        """Raise InvalidConfig or InvalidRequest, as Kafka does, if a resource cannot have `values`."""
+        match type_:
+            case ResourceType.TOPIC:
+                self.check_topic(values)
+            case ResourceType.BROKER:
+                await self._check_broker(name, values)
+            case ResourceType.CLIENT_METRICS:
+                _check_client_metrics(values)
+            case ResourceType.GROUP:
+                with _refused_as(InvalidConfig):
+                    check_group_values(values, self._config().values)
+
+    def check_topic(self, values: Mapping[str, str]) -> None:
+        with _refused_as(InvalidConfig):
+            TOPIC_SETTINGS.parse(values)
+            self._config().check_topic(values)
+
+    async def _check_broker(self, name: str, values: Mapping[str, str]) -> None:
+        for each in values:
+            setting = BROKER_SETTINGS.get(each)
+            if setting is None:
+                continue
+            if setting.scope is Scope.READ_ONLY:
+                raise InvalidRequest(f"{each} cannot be changed while the broker runs")
+            if setting.scope is Scope.PER_BROKER and name == ALL_BROKERS:
+                raise InvalidRequest(f"{each} can only be changed for one broker: name its id")
+            if each.startswith(_PER_LISTENER):
+                raise InvalidRequest(
+                    f"{each} can only be changed for one listener: listener.name.NAME.{each}"
+                )
+        config = self._config()
+        with _refused_as(InvalidRequest):
+            if name == ALL_BROKERS:
+                config.with_dynamic(values, {})  # another broker may not override any of them
+                changed = config.with_dynamic(values, config.for_this)
+            else:
+                changed = config.with_dynamic(config.for_all, values)
+            await self._check_security(changed)
+
+
+def _check_client_metrics(values: Mapping[str, str]) -> None:
+    for each in values:
+        if each not in CLIENT_METRICS_CONFIGS.by_name:
+            raise InvalidRequest(f"client metrics have no config {each[:100]!r}")
+    with _refused_as(InvalidConfig):
+        interval_ms = CLIENT_METRICS_CONFIGS.parse(values).get("interval.ms", INTERVAL_MS[0])
+        check_patterns(values)
+    if interval_ms not in INTERVAL_MS:
+        raise InvalidRequest(f"interval.ms={interval_ms}: expected {INTERVAL_MS[0]} to {INTERVAL_MS[-1]}")
+
+
+@contextmanager
+def _refused_as(error: type[KafkaError]) -> Iterator[None]:
+    """Raise `error` instead of InvalidSetting."""
+    try:
+        yield
+    except InvalidSetting as reason:
+        raise error(str(reason)) from reason

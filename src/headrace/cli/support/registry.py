@@ -1,0 +1,103 @@
+"""The schema registry of a command: by --registry, the settings, the cluster, or the usual address."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from headrace.cli.support.session import REGISTRY, REGISTRY_VARIABLE, Session
+
+if TYPE_CHECKING:
+    from headrace.client.schemas.location import RegistryLocation
+    from headrace.client.schemas.records import RecordSchemas
+    from headrace.client.schemas.registry import Registry
+
+ADVICE: Final = "start `headrace up`, or give the address of a registry with --registry"
+ANSWER_S: Final = 15.0  # for a schema of a record; the gateway of `headrace up` may have to start first
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _store(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    context.ensure_object(Session).registry_option = value
+
+
+registry_option = click.option(
+    "--registry",
+    "-r",
+    metavar="URL",
+    expose_value=False,
+    callback=_store,
+    help="The address of the schema registry. Default: HEADRACE_REGISTRY, schema.registry.url of the profile "
+    f"or of --command-config, what the brokers say, or {REGISTRY} if it is of the same cluster.",
+)
+
+
+def connect(session: Session, timeout_s: float | None = None) -> "Registry":
+    """Return the registry for `headrace schema`, wherever it is; the last guess is this machine."""
+    from headrace.client.schemas.location import discovered  # noqa: PLC0415
+
+    return _client(_given(session) or discovered(session.connection), timeout_s)
+
+
+def schemas_of_records(session: Session) -> "RecordSchemas | None":
+    """Return the schemas for records of the cluster; None if it has no registry, or one without schemas."""
+    from headrace.client.schemas.records import RecordSchemas  # noqa: PLC0415
+
+    registry = registry_of_records(session)
+    return None if registry is None else RecordSchemas(registry)
+
+
+def registry_of_records(session: Session) -> "Registry | None":
+    """Return the registry for records of the cluster; None if it has none, or one without schemas.
+
+    A registry that the user names is used in any case. The usual address on this machine counts only if the
+    gateway there is of the same cluster.
+    """
+    from headrace.client.errors import ClientError  # noqa: PLC0415
+    from headrace.client.schemas.location import (  # noqa: PLC0415
+        advertised,
+        at_gateway,
+        is_on_this_machine,
+        serves,
+    )
+
+    location = _given(session)
+    if location is not None:
+        return _client(location, ANSWER_S)
+    try:
+        found = advertised(session.connection)
+        if not found.has_schemas:
+            return None
+        if found.url:
+            return _client(at_gateway(found.url, session.connection), ANSWER_S)
+        if not is_on_this_machine(session.connection):
+            return None
+        location = at_gateway(REGISTRY, session.connection)
+        return _client(location, ANSWER_S) if serves(location, found.cluster_id, ANSWER_S) else None
+    except ClientError:
+        # There is no gateway, or the cluster does not answer, which the command itself reports.
+        return None
+
+
+def _given(session: Session) -> "RegistryLocation | None":
+    """Return the registry that an option, the environment or a file names; None if there is none."""
+    from headrace.client.schemas.location import URL, located  # noqa: PLC0415  not for --help
+
+    variable = os.environ.get(REGISTRY_VARIABLE) or None
+    url = session.registry_option or session.preferred(variable, session.client_settings.get(URL))
+    in_file = url == session.client_settings.get(URL)  # it may contain a reference
+    return located(session.client_settings, session.connection, None if in_file else url)
+
+
+def _client(location: "RegistryLocation", timeout_s: float | None) -> "Registry":
+    from headrace.client.schemas.registry import TIMEOUT_S, Registry  # noqa: PLC0415
+
+    return Registry(
+        location.url,
+        timeout_s=timeout_s or TIMEOUT_S,
+        advice=ADVICE,
+        user_info=location.user_info,
+        context=location.context(),
+    )

@@ -1,0 +1,117 @@
+"""Upgrade of a classic group with members to a consumer group, and downgrade back."""
+
+from collections.abc import Sequence
+
+from headrace.coordinators.group.assignors import Assignment
+from headrace.coordinators.group.classic import CONSUMER, ClassicGroup, ClassicMember, State
+from headrace.coordinators.group.classic_members import read_subscription, write_assignment
+from headrace.coordinators.group.consumer import (
+    ClassicMetadata,
+    ConsumerGroup,
+    ConsumerMember,
+    current_record,
+    epoch_record,
+    member_record,
+    target_epoch_record,
+    target_record,
+)
+from headrace.coordinators.group.errors import GroupIdNotFound, InconsistentProtocol
+from headrace.coordinators.group.records import GroupRecord
+from headrace.coordinators.group.topics import Topics
+from headrace.protocol.consumer_protocol import decode_assignment
+from headrace.protocol.errors import ProtocolError
+
+
+def upgrade(group: ClassicGroup, topics: Topics) -> list[GroupRecord]:
+    """Return the records that upgrade a classic group; every member keeps its assignment.
+
+    The group epoch, the target's epoch and all member epochs are the generation, at least 1. Members that
+    were joining or syncing rejoin first and reconcile then.
+    """
+    group_id, epoch = group.group_id, max(group.generation, 1)
+    members = [_upgraded(group, member, topics, epoch) for member in group.members.values()]
+    return [
+        *(member_record(group_id, member) for member in members),
+        epoch_record(group_id, epoch, _digest(members, topics)),
+        *(target_record(group_id, member.member_id, member.assigned) for member in members),
+        target_epoch_record(group_id, epoch),
+        *(current_record(group_id, member) for member in members),
+    ]
+
+
+def _digest(members: Sequence[ConsumerMember], topics: Topics) -> int:
+    """Return the hash of the subscribed topics; 0 if a partition is unassigned, to force a new target."""
+    subscribed = {name for member in members for name in member.topics if name in topics.by_name}
+    partitions = {
+        (topics.by_name[name].topic_id, number)
+        for name in subscribed
+        for number in range(topics.by_name[name].partitions)
+    }
+    assigned = {owned for member in members for owned in member.owns()}
+    return topics.digest(subscribed) if partitions <= assigned else 0
+
+
+def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch: int) -> ConsumerMember:
+    try:
+        subscription = read_subscription(member.protocols)
+        assigned = _read_assigned(member.assignment, topics)
+    except (ProtocolError, InconsistentProtocol) as error:
+        raise GroupIdNotFound(
+            f"group {group.group_id!r} is a classic group and cannot be upgraded: {error}"
+        ) from error
+    return ConsumerMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topics=frozenset(subscription.topics),
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        classic=ClassicMetadata(member.session_timeout_ms, tuple(member.protocols)),
+        epoch=epoch,
+        previous_epoch=epoch,
+        assigned=assigned,
+    )
+
+
+def _read_assigned(assignment: bytes, topics: Topics) -> Assignment:
+    if not assignment:
+        return {}
+    message = decode_assignment(assignment)
+    if message.user_data:
+        raise InconsistentProtocol("the assignment has user data, which the upgrade would lose")
+    return {
+        topics.by_name[each.topic].topic_id: frozenset(each.partitions)
+        for each in message.assigned_partitions
+        if each.topic in topics.by_name and each.partitions
+    }
+
+
+def downgrade(group: ConsumerGroup, topics: Topics, now_ms: int) -> list[GroupRecord]:
+    """Return the records that downgrade a consumer group whose members all use the classic protocol.
+
+    The classic group is stable, its generation is the group epoch, and its assignment is the target.
+    """
+    classic = ClassicGroup(group.group_id, State.STABLE, group.epoch)
+    for member in group.members.values():
+        assert member.classic is not None, f"{member.member_id} does not use the classic protocol"
+        classic.add(
+            ClassicMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                session_timeout_ms=member.classic.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                protocols=member.classic.protocols,
+            ),
+            CONSUMER,
+        )
+    classic.protocol_name = classic.choose_protocol()
+    assignments = {
+        member_id: write_assignment(
+            group.target.get(member_id, {}), topics, like=member.metadata(classic.protocol_name)
+        )
+        for member_id, member in classic.members.items()
+    }
+    return [*group.tombstones(), classic.record(assignments, now_ms)]

@@ -1,0 +1,76 @@
+"""Committed offsets, by group, topic and partition."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from headrace.coordinators.group.records import GroupRecord, OffsetCommitKey, OffsetCommitValue
+
+
+class Committed(NamedTuple):
+    """A committed offset."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_ms: int
+    expires_ms: int = -1  # -1: by offsets.retention.minutes; only clients before 2.1 set it
+
+
+class Offsets:
+    """The committed offsets of all groups of one coordinator. Only records change them."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[tuple[str, int], Committed]] = {}
+
+    def of(self, group_id: str) -> Mapping[tuple[str, int], Committed]:
+        """Return all offsets of a group, by topic and partition."""
+        return self._groups.get(group_id, {})
+
+    def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
+        group = self._groups.get(group_id)
+        return None if group is None else group.get((topic, partition))
+
+    def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+        partition = (key.topic, key.partition)
+        if value is not None:
+            self._groups.setdefault(key.group, {})[partition] = Committed(
+                value.offset,
+                value.leader_epoch,
+                value.metadata,
+                value.commit_timestamp,
+                value.expire_timestamp,
+            )
+            return
+        group = self._groups.get(key.group)
+        if group is not None:
+            group.pop(partition, None)
+            if not group:
+                del self._groups[key.group]
+
+    def tombstones(self, group_id: str) -> list[GroupRecord]:
+        """Return the tombstones of all offsets of a group."""
+        return [offset_tombstone(group_id, topic, partition) for topic, partition in self.of(group_id)]
+
+    def of_topic(self, name: str) -> Iterator[tuple[str, str, int]]:
+        """Yield group, topic and partition of every offset of a topic."""
+        for group_id, offsets in self._groups.items():
+            for topic, partition in offsets:
+                if topic == name:
+                    yield group_id, topic, partition
+
+
+def offset_record(group_id: str, topic: str, partition: int, committed: Committed) -> GroupRecord:
+    return GroupRecord(
+        OffsetCommitKey(group=group_id, topic=topic, partition=partition),
+        OffsetCommitValue(
+            offset=committed.offset,
+            leader_epoch=committed.leader_epoch,
+            metadata=committed.metadata,
+            commit_timestamp=committed.committed_ms,
+            expire_timestamp=committed.expires_ms,
+        ),
+    )
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
+    return GroupRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)

@@ -1,0 +1,420 @@
+"""The transaction coordinator: the transactional ids of one partition of `__transaction_state`.
+
+    InitProducerId        EMPTY             a new producer epoch fences earlier instances of the producer
+    AddPartitionsToTxn    ONGOING           a partition is added before its leader accepts the first record
+    EndTxn, a timeout     PREPARE_…         the outcome is decided once this record is committed
+    WriteTxnMarkers       COMPLETE_…        every partition has its marker
+
+Whoever drives the coordinator sends the markers of the transactions that `take_prepared` returns, once
+everything in the log is committed, and calls `complete` when all partitions have them.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from headrace.coordinators.deadlines import Deadlines
+from headrace.coordinators.decision import Decision, Producer
+from headrace.coordinators.machine import NO_PRODUCER
+from headrace.coordinators.transaction.errors import (
+    ConcurrentTransactions,
+    InvalidProducerIdMapping,
+    InvalidTransactionalId,
+    InvalidTransactionState,
+    InvalidTransactionTimeout,
+    KeepPreparedUnsupported,
+    ProducerFenced,
+    ProducerIdRequired,
+    TransactionalIdNotFound,
+    TwoPhaseCommitDisabled,
+)
+from headrace.coordinators.transaction.limits import TransactionLimits
+from headrace.coordinators.transaction.records import TransactionRecord, decode_record, encode_record
+from headrace.coordinators.transaction.state import (
+    EPOCH_BUMP_VERSION,
+    LAST_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMEOUT_MS,
+    Transaction,
+    TransactionState,
+)
+from headrace.protocol.ids import TopicPartition
+
+TransactionDecision = Decision[TransactionRecord]
+_SHOWN_CHARS = 100  # of a transactional id in a message; it may have 32 KiB
+
+
+class InitProducerId(NamedTuple):
+    """An InitProducerId request with a transactional id."""
+
+    transactional_id: str
+    timeout_ms: int
+    expected: Producer | None = None  # the producer that the client has, if it has one
+    two_phase_commit: bool = False
+    keep_prepared: bool = False
+
+
+class EndTransaction(NamedTuple):
+    """An EndTxn request. Before v5 it has transaction version 0."""
+
+    transactional_id: str
+    producer: Producer
+    commit: bool
+    client_version: int
+
+
+class TransactionCoordinator:
+    """Transactional ids, their transactions and their timeouts."""
+
+    def __init__(self, limits: TransactionLimits) -> None:
+        self.limits = limits
+        self.transactions: dict[str, Transaction] = {}
+        self.deadlines: Deadlines[str] = Deadlines()  # of ongoing transactions
+        self.counts = dict.fromkeys(TransactionState, 0)  # of transactional ids, by state
+        self.timed_out = 0
+        self._prepared: dict[str, None] = {}  # in the order of their decisions
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def init_producer_id(
+        self, request: InitProducerId, now_ms: int, new_producer_id: int | None = None
+    ) -> TransactionDecision:
+        """Give the producer an epoch that fences earlier instances; abort its ongoing transaction first.
+
+        The answer is the `Producer`. Raise ProducerIdRequired if `new_producer_id` is needed and missing.
+        """
+        self._check_init(request)
+        timeout_ms = NO_TIMEOUT_MS if request.two_phase_commit else request.timeout_ms
+        found = self.transactions.get(request.transactional_id)
+        if found is None:
+            found = Transaction(
+                transactional_id=request.transactional_id,
+                producer_id=_required(new_producer_id),
+                producer_epoch=NO_PRODUCER_EPOCH,
+                timeout_ms=timeout_ms,
+            )
+        _check_not_prepared(found)
+        expected = request.expected
+        if expected is not None and not _may_continue(found, expected):
+            raise _fenced(found, expected)
+        if found.state is TransactionState.ONGOING:
+            decision = self._prepare(found, now_ms, commit=False, new_producer_id=new_producer_id)
+            decision.answer = ConcurrentTransactions(
+                f"{_shown(found)} is being aborted: retry (CONCURRENT_TRANSACTIONS)"
+            )
+            return decision
+        if found.is_epoch_exhausted and (expected is None or expected.epoch == found.producer_epoch):
+            producer = Producer(_required(new_producer_id), 0)
+            last_epoch = NO_PRODUCER_EPOCH if expected is None else found.producer_epoch
+        else:
+            producer, last_epoch = _next_epoch(found, expected)
+        next_ = found.initialized(
+            producer, last_producer_epoch=last_epoch, timeout_ms=timeout_ms, now_ms=now_ms
+        )
+        return _decision(next_, now_ms, producer)
+
+    def _check_init(self, request: InitProducerId) -> None:
+        if not request.transactional_id:
+            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
+        if request.two_phase_commit and not self.limits.two_phase_commit:
+            raise TwoPhaseCommitDisabled(
+                "transaction.two.phase.commit.enable is false (TRANSACTIONAL_ID_AUTHORIZATION_FAILED)"
+            )
+        if request.keep_prepared:
+            raise KeepPreparedUnsupported("keepPreparedTxn is not supported (UNSUPPORTED_VERSION)")
+        if not request.two_phase_commit and not 0 < request.timeout_ms <= self.limits.max_timeout_ms:
+            raise InvalidTransactionTimeout(
+                f"transaction timeout {request.timeout_ms} ms is not between 1 and "
+                f"transaction.max.timeout.ms={self.limits.max_timeout_ms} (INVALID_TRANSACTION_TIMEOUT)"
+            )
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: frozenset[TopicPartition],
+        client_version: int,
+        now_ms: int,
+    ) -> TransactionDecision:
+        """Add partitions to the ongoing transaction, or begin one with them."""
+        found = self._of_producer(transactional_id, producer)
+        if found.state is TransactionState.ONGOING and partitions <= found.partitions:
+            return Decision(now_ms)
+        return _decision(found.with_partitions(partitions, client_version, now_ms), now_ms)
+
+    def ongoing_partitions(
+        self, transactional_id: str, producer: Producer, now_ms: int
+    ) -> TransactionDecision:
+        """Return, as the answer, the partitions of the ongoing transaction; none if there is none.
+
+        The set is never changed, so that the caller may compare many partitions with it in slices.
+        """
+        found = self._of_producer(transactional_id, producer)
+        return Decision(
+            now_ms, answer=found.partitions if found.state is TransactionState.ONGOING else frozenset()
+        )
+
+    def end(
+        self, request: EndTransaction, now_ms: int, new_producer_id: int | None = None
+    ) -> TransactionDecision:
+        """EndTxn: decide the outcome. The answer is the `Producer` with which the client continues.
+
+        Raise ProducerIdRequired if `new_producer_id` is needed and missing.
+        """
+        if not request.transactional_id:
+            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
+        found = self.transactions.get(request.transactional_id)
+        if found is None:
+            raise _unknown(request.transactional_id)
+        _check_not_prepared(found)
+        if request.client_version < EPOCH_BUMP_VERSION:
+            return self._end_without_bump(found, request, now_ms)
+        is_retry = _is_retried_end(found, request.producer)
+        if found.producer_id != request.producer.producer_id and not is_retry:
+            raise _other_producer(found, request.producer)
+        if found.producer_epoch != request.producer.epoch and not is_retry:
+            raise _fenced(found, request.producer)
+        if found.state is TransactionState.ONGOING:
+            return self._prepare(found, now_ms, commit=request.commit, new_producer_id=new_producer_id)
+        if is_retry and _outcome(found.state) is request.commit:
+            return Decision(now_ms, answer=found.producer)
+        if is_retry or request.commit:
+            raise _wrong_state(found, request.commit)
+        # No partition was added: the producer cannot know that, so that it may abort.
+        return self._prepare(found, now_ms, commit=False, new_producer_id=new_producer_id)
+
+    def _end_without_bump(
+        self, found: Transaction, request: EndTransaction, now_ms: int
+    ) -> TransactionDecision:
+        if found.producer_id != request.producer.producer_id:
+            raise _other_producer(found, request.producer)
+        if found.producer_epoch != request.producer.epoch:
+            raise _fenced(found, request.producer)
+        if found.state is TransactionState.ONGOING:
+            next_ = found.prepared(
+                commit=request.commit, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
+            )
+            return _decision(next_, now_ms, found.producer)
+        if _outcome(found.state) is request.commit:
+            return Decision(now_ms, answer=found.producer)  # the response was lost
+        raise _wrong_state(found, request.commit)
+
+    def _prepare(
+        self, found: Transaction, now_ms: int, *, commit: bool, new_producer_id: int | None
+    ) -> TransactionDecision:
+        """Decide the outcome and bump the epoch: requests sent before cannot affect a later transaction."""
+        next_producer_id = _required(new_producer_id) if found.is_epoch_exhausted else NO_PRODUCER_ID
+        next_ = found.prepared(
+            commit=commit,
+            client_version=EPOCH_BUMP_VERSION,
+            next_producer_id=next_producer_id,
+            now_ms=now_ms,
+        )
+        return _decision(next_, now_ms, next_.next_producer)
+
+    def complete(self, prepared: Transaction, now_ms: int) -> TransactionDecision:
+        """Complete a transaction whose markers are written, unless it is complete already."""
+        if self.transactions.get(prepared.transactional_id) != prepared:
+            return Decision(now_ms)
+        return _decision(prepared.completed(now_ms), now_ms)
+
+    def describe(self, transactional_id: str) -> Transaction:
+        """Return the state of a transactional id, or raise TransactionalIdNotFound."""
+        if not transactional_id:
+            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
+        found = self.transactions.get(transactional_id)
+        if found is None:
+            raise TransactionalIdNotFound(
+                f"transactional id {transactional_id[:_SHOWN_CHARS]!r} does not exist "
+                "(TRANSACTIONAL_ID_NOT_FOUND)"
+            )
+        return found
+
+    def _of_producer(self, transactional_id: str, producer: Producer) -> Transaction:
+        """Return the state of a transactional id if `producer` may change it."""
+        if not transactional_id:
+            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
+        found = self.transactions.get(transactional_id)
+        if found is None:
+            raise _unknown(transactional_id)
+        # Before the producer is checked: it may have the producer id that it gets with completion already.
+        _check_not_prepared(found)
+        if found.producer_id != producer.producer_id:
+            raise _other_producer(found, producer)
+        if found.producer_epoch != producer.epoch:
+            raise _fenced(found, producer)
+        return found
+
+    # -- markers -------------------------------------------------------------------------------
+
+    def take_prepared(self) -> list[Transaction]:
+        """Return the transactions that were prepared since the last call: their markers are to be sent."""
+        if not self._prepared:
+            return []
+        names, self._prepared = self._prepared, {}
+        found = (self.transactions.get(name) for name in names)
+        return [each for each in found if each is not None and each.state.is_prepared]
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def expire(self, now_ms: int) -> Iterator[TransactionDecision]:
+        """Abort the transactions that have exceeded their timeout. Apply each decision before the next."""
+        for name in self.deadlines.due(now_ms):
+            found = self.transactions.get(name)
+            if found is not None and found.state is TransactionState.ONGOING:
+                yield self._time_out(found, now_ms)
+
+    def _time_out(self, found: Transaction, now_ms: int) -> TransactionDecision:
+        """Abort an ongoing transaction and fence its producer.
+
+        There is no new producer id at hand if the epochs are exhausted. The last epoch, which no producer
+        has, fences as well, and the next InitProducerId gets a new producer id.
+        """
+        self.timed_out += 1
+        next_ = found.prepared(
+            commit=False,
+            client_version=EPOCH_BUMP_VERSION,
+            next_producer_id=NO_PRODUCER_ID,
+            now_ms=now_ms,
+        )
+        return _decision(next_, now_ms)
+
+    def expire_ids(self, names: Iterable[str], now_ms: int) -> TransactionDecision:
+        """Delete those of the transactional ids that were not used for transactional.id.expiration.ms."""
+        before_ms = now_ms - self.limits.id_expiration_ms
+        decision: TransactionDecision = Decision(now_ms)
+        for name in names:
+            found = self.transactions.get(name)
+            is_idle = found is not None and not (
+                found.state.is_prepared or found.state is TransactionState.ONGOING
+            )
+            if found is not None and is_idle and found.last_update_ms <= before_ms:
+                decision.records.append(TransactionRecord(name, None))
+        return decision
+
+    def start(self, now_ms: int) -> None:
+        """Do nothing: `apply` has set the deadlines."""
+        del now_ms
+
+    def stop(self, now_ms: int) -> TransactionDecision:
+        """Return a decision without replies: no request waits for another one."""
+        return Decision(now_ms)
+
+    # -- records -------------------------------------------------------------------------------
+
+    encode = staticmethod(encode_record)
+    decode = staticmethod(decode_record)
+
+    def is_replaced_by_later(self, key: bytes) -> bool:
+        """Return True: every record has the whole state of its transactional id."""
+        del key
+        return True
+
+    def apply(self, record: TransactionRecord, producer_id: int = NO_PRODUCER) -> None:
+        """Change the state as `record` says; nothing else changes durable state."""
+        assert producer_id == NO_PRODUCER, "the coordinator's own records are not transactional"
+        name, transaction = record
+        previous = self.transactions.pop(name, None)
+        if previous is not None:
+            self.counts[previous.state] -= 1
+        if transaction is None:
+            self.deadlines.clear(name)
+            return
+        self.transactions[name] = transaction
+        self.counts[transaction.state] += 1
+        if transaction.state.is_prepared:
+            self._prepared[name] = None
+        if transaction.state is TransactionState.ONGOING and transaction.has_timeout:
+            self.deadlines.set(name, transaction.start_ms + transaction.timeout_ms)
+        else:
+            self.deadlines.clear(name)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Ignore the marker: no record of this topic is part of a transaction."""
+
+
+def _decision(next_: Transaction, now_ms: int, answer: object = None) -> TransactionDecision:
+    return Decision(now_ms, records=[TransactionRecord(next_.transactional_id, next_)], answer=answer)
+
+
+def _required(new_producer_id: int | None) -> int:
+    if new_producer_id is None:
+        raise ProducerIdRequired("a new producer id is needed")
+    return new_producer_id
+
+
+def _may_continue(found: Transaction, expected: Producer) -> bool:
+    """Return whether the client that has the producer `expected` may be the latest instance."""
+    return (
+        found.producer_epoch == NO_PRODUCER_EPOCH
+        or expected.producer_id == found.producer_id
+        or (expected.producer_id == found.previous_producer_id and expected.epoch >= LAST_EPOCH - 1)
+    )
+
+
+def _next_epoch(found: Transaction, expected: Producer | None) -> tuple[Producer, int]:
+    """Return the producer with its next epoch, and the epoch with which the client may retry."""
+    bumped = Producer(found.producer_id, found.producer_epoch + 1)
+    if expected is None:
+        return bumped, NO_PRODUCER_EPOCH
+    if found.producer_epoch in {NO_PRODUCER_EPOCH, expected.epoch}:
+        return bumped, found.producer_epoch
+    if expected.epoch == found.last_producer_epoch:
+        return found.producer, found.last_producer_epoch  # a retry: the response was lost
+    raise _fenced(found, expected)
+
+
+def _is_retried_end(found: Transaction, producer: Producer) -> bool:
+    """Return whether `producer` is the one of the completed transaction, before its epoch was bumped."""
+    if found.state is TransactionState.ONGOING or found.state is TransactionState.EMPTY:
+        return False
+    if producer.producer_id == found.producer_id and producer.epoch + 1 == found.producer_epoch:
+        return True
+    has_rotated = found.producer_epoch == 0 and producer.epoch == LAST_EPOCH - 1
+    return has_rotated and producer.producer_id == found.previous_producer_id
+
+
+def _outcome(state: TransactionState) -> bool | None:
+    """Return whether a complete transaction was committed; None if it is not complete."""
+    if state is TransactionState.COMPLETE_COMMIT:
+        return True
+    return False if state is TransactionState.COMPLETE_ABORT else None
+
+
+def _check_not_prepared(found: Transaction) -> None:
+    if found.state.is_prepared:
+        raise ConcurrentTransactions(
+            f"the markers of {_shown(found)} are being written: retry (CONCURRENT_TRANSACTIONS)"
+        )
+
+
+def _shown(found: Transaction) -> str:
+    return f"transaction {found.transactional_id[:_SHOWN_CHARS]!r}"
+
+
+def _unknown(transactional_id: str) -> InvalidProducerIdMapping:
+    return InvalidProducerIdMapping(
+        f"transactional id {transactional_id[:_SHOWN_CHARS]!r} has no producer id "
+        "(INVALID_PRODUCER_ID_MAPPING)"
+    )
+
+
+def _other_producer(found: Transaction, got: Producer) -> InvalidProducerIdMapping:
+    return InvalidProducerIdMapping(
+        f"{_shown(found)} has producer id {found.producer_id}, not {got.producer_id} "
+        "(INVALID_PRODUCER_ID_MAPPING)"
+    )
+
+
+def _fenced(found: Transaction, got: Producer) -> ProducerFenced:
+    return ProducerFenced(
+        f"{_shown(found)}: producer {got.producer_id} with epoch {got.epoch} is fenced, current are "
+        f"{found.producer_id} and {found.producer_epoch} (PRODUCER_FENCED)"
+    )
+
+
+def _wrong_state(found: Transaction, commit: bool) -> InvalidTransactionState:
+    return InvalidTransactionState(
+        f"{_shown(found)} cannot be {'committed' if commit else 'aborted'}: its state is "
+        f"{found.state.kafka_name} (INVALID_TXN_STATE)"
+    )

@@ -1,0 +1,248 @@
+"""The cluster: the state of its brokers and partitions, elections, and reassignments."""
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from headrace.client.cluster.cluster import Cluster, Election
+from headrace.client.cluster.moves import Move, Reassignment
+from headrace.client.cluster.status import Broker, PartitionState
+from headrace.client.cluster.throttle import ReplicationThrottle, read_rates, remove_throttle
+from headrace.client.errors import ClientError
+from headrace.gateway.problems import answers
+from headrace.gateway.reach import ReachDep
+from headrace.gateway.rest.bodies import PARTITIONS, Body, BrokerId, Index, Name, NodeName
+from headrace.protocol.ids import TopicPartition
+
+router = APIRouter(tags=["cluster"], responses=answers(400, 404, 503))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """The number of partitions, and of those that are not as they should be."""
+
+    total: int
+    offline: int
+    leaderless: int
+    under_replicated: int
+    under_min_isr: int
+    not_preferred: int
+    reassigning: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Care:
+    """The partitions that are not as they should be; one may be in several lists."""
+
+    offline: tuple[PartitionState, ...]
+    leaderless: tuple[PartitionState, ...]
+    under_replicated: tuple[PartitionState, ...]
+    under_min_isr: tuple[PartitionState, ...]
+    not_preferred: tuple[PartitionState, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterAnswer:
+    """The state of a cluster."""
+
+    cluster_id: str | None
+    controller: int | None
+    healthy: bool
+    brokers: tuple[Broker, ...]
+    topics: int
+    partitions: Counts
+    needing_care: Care
+    reassignments: tuple[Reassignment, ...]
+
+
+@router.get("/cluster", summary="Get the state of the cluster")
+def cluster(reach: ReachDep) -> ClusterAnswer:
+    """Return brokers, the controller, and the partitions that are offline, leaderless or under-replicated.
+
+    A broker is `up`, `silent` (it is registered and does not answer) or `down`.
+    """
+    with reach.cluster() as client:
+        status = client.status()
+    care = {each.name: getattr(status, each.name) for each in fields(Care)}
+    return ClusterAnswer(
+        cluster_id=status.cluster_id,
+        controller=status.controller,
+        healthy=status.is_healthy,
+        brokers=status.brokers,
+        topics=status.topics,
+        partitions=Counts(
+            total=status.partitions,
+            reassigning=len(status.reassignments),
+            **{name: len(partitions) for name, partitions in care.items()},
+        ),
+        needing_care=Care(**care),
+        reassignments=status.reassignments,
+    )
+
+
+# -- elections ---------------------------------------------------------------------------------
+
+
+class SelectionBody(Body):
+    """Partitions of a topic, all partitions of a topic, or all topics if there is no topic."""
+
+    topic: Name | None = None
+    partitions: Annotated[list[Index], Field(default_factory=list, max_length=PARTITIONS)]
+
+    def topic_partitions(self, client: Cluster) -> list[TopicPartition] | None:
+        """Return the selected partitions, or None for all; raise ClientError if one does not exist."""
+        if self.topic is None:
+            if self.partitions:
+                raise ClientError("partitions without a topic: name the topic, too")
+            return None
+        indexes = [each.partition for each in client.partitions_of(self.topic)]
+        for index in self.partitions:
+            if index not in indexes:
+                raise ClientError(f"{self.topic} has no partition {index}, only 0 to {max(indexes)}")
+        return [TopicPartition(self.topic, index) for index in dict.fromkeys(self.partitions or indexes)]
+
+
+class ElectBody(SelectionBody):
+    """The partitions to elect leaders for; without a topic, all that need an election."""
+
+    kind: Annotated[
+        Literal["preferred", "unclean"],
+        Field(description="`unclean` elects any replica that is alive: acknowledged records may be lost."),
+    ] = "preferred"
+
+
+@router.post("/elect", summary="Elect leaders")
+def elect(body: ElectBody, reach: ReachDep) -> list[Election]:
+    """Elect the preferred replicas, or with `unclean` any live replica of a partition without a leader."""
+    with reach.cluster() as client:
+        return client.elect(body.topic_partitions(client), unclean=body.kind == "unclean")
+
+
+# -- reassignments -----------------------------------------------------------------------------
+
+
+class MoveBody(Body):
+    """The new replicas of a partition, the preferred leader first."""
+
+    topic: Name
+    partition: Index
+    replicas: Annotated[list[Index], Field(min_length=1, max_length=1000, examples=[[1, 2, 3]])]
+
+
+class ReassignBody(Body):
+    """Partitions and their new replicas."""
+
+    moves: Annotated[list[MoveBody], Field(min_length=1, max_length=PARTITIONS)]
+    dry_run: bool = False
+    throttle: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            lt=2**63,
+            description="Copy at most so many bytes per second on a broker, until the throttle is removed.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A partition with its replicas before and after the reassignment."""
+
+    topic: str
+    partition: int
+    before: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+@router.get("/reassignments", summary="List reassignments")
+def reassignments(reach: ReachDep) -> list[Reassignment]:
+    """Return the reassignments in progress, with all replicas that each partition has meanwhile."""
+    with reach.cluster() as client:
+        return client.reassignments()
+
+
+@router.post("/reassignments", summary="Reassign partitions")
+def reassign(body: ReassignBody, reach: ReachDep) -> list[Moved]:
+    """Start to reassign partitions, or none if one cannot be. With `dry_run` nothing is reassigned."""
+    moves = [
+        Move(topic=each.topic, partition=each.partition, replicas=tuple(each.replicas)) for each in body.moves
+    ]
+    if len({move.topic_partition for move in moves}) != len(moves):
+        raise ClientError("a partition is named twice")
+    with reach.cluster() as client:
+        if body.throttle is None or body.dry_run:
+            return _moved(client, moves, dry_run=body.dry_run)
+        throttle = ReplicationThrottle(reach.brokers, moves, client.check(moves), body.throttle)
+        throttle.set()
+        try:
+            return _moved(client, moves, dry_run=False)
+        except ClientError:
+            throttle.lift()
+            raise
+
+
+class CancelBody(SelectionBody):
+    """The reassignments to cancel; without a topic, all."""
+
+
+@router.post("/reassignments/cancel", summary="Cancel reassignments")
+def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
+    """Cancel reassignments, and return those that were in progress."""
+    with reach.cluster() as client:
+        selected = body.topic_partitions(client)
+        if selected is not None and not body.partitions:
+            in_progress = {each.topic_partition for each in client.reassignments()}
+            selected = [each for each in selected if each in in_progress]
+        return client.cancel(selected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttle:
+    """The throttle of a broker."""
+
+    broker: int
+    bytes_per_s: int
+
+
+@router.get("/reassignments/throttle", summary="Get the replication throttle")
+def get_throttle(reach: ReachDep) -> list[Throttle]:
+    """Return the brokers that throttle the copying of replicas, and to how many bytes per second."""
+    rates = read_rates(reach.brokers, reach.brokers.nodes())
+    return [Throttle(broker=broker, bytes_per_s=rate) for broker, rate in rates.items()]
+
+
+@router.delete("/reassignments/throttle", summary="Remove the replication throttle", status_code=204)
+def delete_throttle(reach: ReachDep) -> None:
+    """Unset the rates of all brokers, and the throttled replicas of all topics, whoever has set them."""
+    remove_throttle(reach.brokers)
+
+
+@router.post("/brokers/{broker_id}/drain", summary="Move all replicas off a broker")
+def drain(broker_id: BrokerId, reach: ReachDep, *, dry_run: bool = True) -> list[Moved]:
+    """Return the new replicas, on other racks and nodes if there are any; `dry_run` reassigns nothing."""
+    with reach.cluster() as client:
+        moves = client.plan_drain([broker_id])
+        return _moved(client, moves, dry_run=dry_run) if moves else []
+
+
+@router.post("/nodes/{node}/drain", summary="Move all replicas off the brokers of a node")
+def drain_node(node: NodeName, reach: ReachDep, *, dry_run: bool = True) -> list[Moved]:
+    """Return the new replicas, on other nodes. With `dry_run` nothing is reassigned."""
+    with reach.cluster() as client:
+        moves = client.plan_drain(client.brokers_of_node(node))
+        return _moved(client, moves, dry_run=dry_run) if moves else []
+
+
+def _moved(client: Cluster, moves: list[Move], *, dry_run: bool) -> list[Moved]:
+    before = client.check(moves) if dry_run else client.reassign(moves)
+    return [
+        Moved(
+            topic=each.topic,
+            partition=each.partition,
+            before=before[each.topic_partition],
+            replicas=each.replicas,
+        )
+        for each in moves
+    ]

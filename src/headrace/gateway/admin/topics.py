@@ -1,0 +1,204 @@
+"""Topics: list, create, describe, change and delete."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+
+from headrace.client.admin.topics import Config, Partition, Topic
+from headrace.client.cluster.log_dirs import read_log_dirs, sizes
+from headrace.client.cluster.topic_overview import TopicOverview, read_topics, total
+from headrace.gateway.admin.brokers import ConfigsBody
+from headrace.gateway.problems import answers, creating_topic
+from headrace.gateway.reach import Reach, ReachDep
+from headrace.gateway.rest.bodies import (
+    INT32,
+    PARTITIONS,
+    SETTINGS,
+    Body,
+    Index,
+    Name,
+    Offset,
+    TopicName,
+    Value,
+    example,
+    settings,
+)
+from headrace.protocol.ids import TopicPartition
+
+router = APIRouter(tags=["topics"], responses=answers(400, 404, 503))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionAnswer(Partition):
+    """A partition; offsets and bytes are null while its leader does not answer."""
+
+    records: int | None
+    size_bytes: int | None  # of the leader's replica
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicAnswer:
+    """A topic with its partitions and its own settings.
+
+    Records and bytes of the topic are null while those of a partition are not known.
+    """
+
+    name: str
+    topic_id: str
+    internal: bool
+    replicas: int
+    records: int | None
+    size_bytes: int | None
+    disk_bytes: int | None
+    under_replicated: int
+    partitions: tuple[PartitionAnswer, ...]
+    configs: dict[str, str]
+
+
+@router.get("/topics", summary="List topics")
+def topics(
+    reach: ReachDep,
+    *,
+    internal: Annotated[bool, Query(description="Include internal topics.")] = True,
+    partitions: Annotated[
+        bool, Query(description="Also return leader, replicas and next offset of each partition.")
+    ] = False,
+) -> list[TopicOverview]:
+    """Return all topics by name, with partitions, records, bytes and retention.
+
+    `records` counts offsets: a compacted topic has fewer records.
+    """
+    found = read_topics(reach.brokers).complete(reach.brokers, by_partition=partitions)
+    return [each for each in found if internal or not each.internal]
+
+
+class TopicBody(Body):
+    """A topic to create. The brokers' defaults apply to what is left out."""
+
+    model_config = example(name="orders", partitions=3, configs={"retention.ms": 86400000})
+
+    name: Annotated[Name, Field(examples=["orders"])]
+    partitions: Annotated[int | None, Field(strict=True, ge=1, le=PARTITIONS)] = None
+    replicas: Annotated[int | None, Field(strict=True, ge=1, le=1000)] = None
+    configs: Annotated[dict[Name, Value], Field(default_factory=dict, max_length=SETTINGS)]
+
+
+@router.post("/topics", status_code=201, responses=answers(409), summary="Create a topic")
+def create_topic(body: TopicBody, reach: ReachDep) -> TopicAnswer:
+    """Create a topic, and return it as `GET /topics/{name}` does."""
+    with creating_topic():
+        made = reach.admin.create_topic(
+            body.name, partitions=body.partitions, replicas=body.replicas, configs=settings(body.configs)
+        )
+    return topic_answer(reach, made)
+
+
+@router.get("/topics/{name}", summary="Get a topic")
+def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
+    """Return the topic's own settings, and leader, replicas, ISR, offsets and bytes of its partitions.
+
+    `next_offset` is the offset that the partition's next record gets.
+    """
+    return topic_answer(reach, reach.topics.in_full(name))
+
+
+@router.delete("/topics/{name}", status_code=204, summary="Delete a topic")
+def delete_topic(name: TopicName, reach: ReachDep) -> Response:
+    """Delete the topic and all its records."""
+    reach.admin.delete_topic(name)
+    return Response(status_code=204)
+
+
+@router.get("/topics/{name}/configs", summary="List the settings of a topic")
+def topic_configs(name: TopicName, reach: ReachDep) -> list[Config]:
+    """Return every setting with its value and source."""
+    return reach.topics.configs(name)
+
+
+@router.patch("/topics/{name}", summary="Change settings of a topic")
+@router.patch("/topics/{name}/configs", summary="Change settings of a topic")
+@router.put("/topics/{name}/configs", summary="Change settings of a topic")
+def alter_topic_configs(name: TopicName, body: ConfigsBody, reach: ReachDep) -> list[Config]:
+    """Change these settings, or none if one is invalid, and return all of them; others stay as they are."""
+    body.check()
+    reach.admin.alter_topic_configs(name, sets=settings(body.set), unsets=body.unset)
+    return reach.topics.configs(name)
+
+
+class PartitionsBody(Body):
+    """The new number of partitions."""
+
+    total: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS, examples=[12])]
+
+
+@router.post("/topics/{name}/partitions", summary="Add partitions")
+def add_partitions(name: TopicName, body: PartitionsBody, reach: ReachDep) -> TopicAnswer:
+    """Raise the number of partitions, which cannot be lowered again; keys then go to other partitions."""
+    reach.admin.add_partitions(name, body.total)
+    return topic_answer(reach, reach.topics.in_full(name))
+
+
+class RecordsBody(Body):
+    """The new log start offset of each partition; -1 is its end, so that no record is left."""
+
+    before: Annotated[
+        dict[
+            Annotated[int, Field(ge=0, le=INT32)], Offset | Annotated[int, Field(strict=True, ge=-1, le=-1)]
+        ],
+        Field(min_length=1, max_length=PARTITIONS, examples=[{"0": 1000}]),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOffset:
+    """The log start offset of a partition."""
+
+    partition: Index
+    start_offset: int
+
+
+@router.delete("/topics/{name}/records", summary="Delete old records")
+def delete_topic_records(name: TopicName, body: RecordsBody, reach: ReachDep) -> list[StartOffset]:
+    """Delete the records before an offset of each partition; disk space is freed segment by segment."""
+    offsets = reach.topics.delete_records(name, body.before)
+    return [StartOffset(partition=index, start_offset=offset) for index, offset in sorted(offsets.items())]
+
+
+def topic_answer(reach: Reach, found: Topic) -> TopicAnswer:
+    """Return a topic with the sizes of its replicas."""
+    indexes = [each.index for each in found.partitions]
+    replica_bytes = sizes(read_log_dirs(reach.brokers, reach.brokers.nodes(), {found.name: indexes}))
+    partitions = tuple(
+        PartitionAnswer(
+            **asdict(each),
+            records=_length(each.start_offset, each.next_offset),
+            size_bytes=None
+            if each.leader is None
+            else replica_bytes.get((each.leader, TopicPartition(found.name, each.index))),
+        )
+        for each in found.partitions
+    )
+    return TopicAnswer(
+        name=found.name,
+        topic_id=found.topic_id,
+        internal=found.internal,
+        replicas=found.replicas,
+        records=total(each.records for each in partitions),
+        size_bytes=total(each.size_bytes for each in partitions),
+        disk_bytes=total(
+            replica_bytes.get((broker, TopicPartition(found.name, each.index)))
+            for each in partitions
+            for broker in each.replicas
+        ),
+        under_replicated=sum(
+            each.leader is None or len(each.in_sync) < len(each.replicas) for each in partitions
+        ),
+        partitions=partitions,
+        configs=dict(found.configs),
+    )
+
+
+def _length(start: int | None, end: int | None) -> int | None:
+    return None if start is None or end is None else end - start

@@ -1,0 +1,64 @@
+"""Everything that acts for one user: clients of the cluster, and what requests of this user share.
+
+Without authentication there is one such object, which has the gateway's own connection.
+"""
+
+from headrace.client.wire.security import Security
+from headrace.gateway.admin.tail import ClusterCheck
+from headrace.gateway.console.state import Console
+from headrace.gateway.metrics.counters import Counters
+from headrace.gateway.metrics.rates import Rates
+from headrace.gateway.pipelines import Pipelines
+from headrace.gateway.reach import Reach
+from headrace.gateway.registry.registry import Registry
+from headrace.gateway.registry.rights import SubjectRights
+from headrace.gateway.rest.hub import Hub, SharedLimits
+from headrace.gateway.settings import GatewaySettings
+
+
+class Clients:
+    """The clients of one user. None of them connects to a broker before it is used."""
+
+    def __init__(self, reach: Reach, registry: Registry, limits: SharedLimits, rights: SubjectRights) -> None:
+        self.reach = reach
+        self.registry = registry
+        self.rights = rights
+        self.hub = Hub(reach, registry, limits, rights)
+        self.cluster_check = ClusterCheck(reach)
+        self.console = Console(reach)
+        self.pipelines = Pipelines(reach.connection)
+        self.counters = Counters(reach, self.pipelines)
+        reach.at_close(self.counters.close)
+        self.rates = Rates(self.counters)
+        reach.at_close(self.rates.close)
+
+    def end_streams(self) -> None:
+        """End tails and waiting reads soon."""
+        self.hub.end_streams()
+
+    def close(self) -> None:
+        """Close all connections; it waits for consumers to leave their groups, so it is for a thread."""
+        self.reach.close()
+
+
+class ClientsFactory:
+    """Makes the clients of users, or of everyone; they share one registry and one set of limits."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._settings = settings
+        self._limits = SharedLimits()
+        self.own = Reach(settings)
+        self.registry = Registry(self.own)
+
+    def for_everyone(self) -> Clients:
+        """Return clients with the gateway's own connection, for a gateway without authentication."""
+        return Clients(self.own, self.registry, self._limits, SubjectRights(self.registry))
+
+    def for_user(self, security: Security) -> Clients:
+        """Return clients that connect to brokers with a user's credentials."""
+        reach = Reach(self._settings, security)
+        return Clients(reach, self.registry, self._limits, SubjectRights(self.registry, reach.brokers))
+
+    def close(self) -> None:
+        self.own.close()
+        self._limits.close()

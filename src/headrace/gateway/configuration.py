@@ -1,0 +1,167 @@
+"""The settings of a gateway by their names in a properties file.
+
+ssl.keystore.location=/etc/headrace/gateway.pem
+ssl.keystore.type=PEM
+http.hosts=kafka.example
+http.session.idle.ms=900000
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from headrace.client.errors import BadSetting, WrongSetting
+from headrace.client.properties import InvalidProperties, parse_properties
+from headrace.client.wire.connection_settings import ConnectionSettings
+from headrace.gateway.exposure import (
+    ALLOW_PLAINTEXT,
+    ALLOW_UNAUTHENTICATED,
+    Exposed,
+    authenticates,
+    check_exposure,
+)
+from headrace.gateway.settings import GatewaySettings
+from headrace.gateway.users.connecting import PASSWORD_MECHANISMS
+from headrace.security.pem import InvalidTlsSetting
+from headrace.security.principal_mapping import SETTING as MAPPING_RULES
+from headrace.security.principal_mapping import PrincipalMapper
+from headrace.security.tls import TlsSettings
+
+HOSTS: Final = "http.hosts"
+TRUSTED_PROXIES: Final = "http.trusted.proxies"
+MECHANISM: Final = "http.sasl.mechanism"
+SESSION_IDLE: Final = "http.session.idle.ms"
+SESSION_MAX: Final = "http.session.max.ms"
+_TLS: Final = frozenset(
+    {
+        "ssl.cipher.suites",
+        "ssl.client.auth",
+        "ssl.enabled.protocols",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+SETTINGS: Final = _TLS | {
+    HOSTS,
+    TRUSTED_PROXIES,
+    MECHANISM,
+    SESSION_IDLE,
+    SESSION_MAX,
+    ALLOW_UNAUTHENTICATED,
+    ALLOW_PLAINTEXT,
+    MAPPING_RULES,
+}
+_BOOLEANS: Final = {"true": True, "false": False}
+_SHORTEST_MS: Final = 1000
+
+
+def load(path: Path) -> dict[str, str]:
+    """Return the settings in a file; BadSetting names the file and what is wrong with it."""
+    try:
+        return parse_properties(path.read_text("utf-8"), str(path))
+    except (OSError, UnicodeDecodeError, InvalidProperties) as error:
+        raise BadSetting(f"{path} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What a gateway's own properties say."""
+
+    given: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.given) - SETTINGS)
+        if unknown:
+            raise BadSetting(
+                f"a gateway has no setting {unknown[0]}: it has {', '.join(sorted(SETTINGS - _TLS))}, and "
+                "Kafka's ssl.* of a listener; how it connects to brokers is in --command-config"
+            )
+
+    def settings(self, connection: ConnectionSettings, host: str) -> GatewaySettings:
+        """Return all settings of a gateway that listens on `host`; BadSetting if it must not start."""
+        allow = self._flag(ALLOW_UNAUTHENTICATED)
+        tls = self._tls()
+        protocol = connection.security.protocol
+        try:
+            check_exposure(
+                host,
+                protocol,
+                tls=tls is not None,
+                allow_unauthenticated=allow,
+                allow_plaintext=self._flag(ALLOW_PLAINTEXT),
+            )
+        except Exposed as error:
+            raise BadSetting(str(error)) from error
+        return GatewaySettings(
+            bootstrap=connection.bootstrap,
+            security=connection.security,
+            authentication=authenticates(protocol, allow_unauthenticated=allow),
+            password_mechanism=self._mechanism(),
+            tls=tls,
+            principal_mapping_rules=self._rules(),
+            session_idle_s=self._milliseconds(SESSION_IDLE, 30 * 60_000) / 1000,
+            session_absolute_s=self._milliseconds(SESSION_MAX, 12 * 3_600_000) / 1000,
+            hosts=self._list(HOSTS),
+            trusted_proxies=self._proxies(),
+        )
+
+    def _list(self, name: str) -> tuple[str, ...]:
+        return tuple(each.strip() for each in self.given.get(name, "").split(",") if each.strip())
+
+    def _proxies(self) -> tuple[str, ...]:
+        """Return the addresses and networks of proxies, each as uvicorn compares them."""
+        try:
+            networks = [ipaddress.ip_network(each) for each in self._list(TRUSTED_PROXIES)]
+        except ValueError as error:
+            raise WrongSetting(
+                TRUSTED_PROXIES, f"has an entry that is no address and no network: {error}"
+            ) from error
+        return tuple(str(each.network_address) if each.num_addresses == 1 else str(each) for each in networks)
+
+    def _tls(self) -> TlsSettings | None:
+        """Return the settings of HTTPS; None if there is no certificate."""
+        given = {name: self.given[name] for name in _TLS if self.given.get(name)}
+        if not given:
+            return None
+        try:
+            settings = TlsSettings.of(given)
+            settings.server_context()  # files that cannot be used are an error now
+        except InvalidTlsSetting as error:
+            raise WrongSetting(error.setting, error.why) from error
+        return settings
+
+    def _rules(self) -> str:
+        rules = self.given.get(MAPPING_RULES, "DEFAULT")
+        try:
+            PrincipalMapper(rules)
+        except InvalidTlsSetting as error:
+            raise WrongSetting(error.setting, error.why) from error
+        return rules
+
+    def _mechanism(self) -> str | None:
+        mechanism = self.given.get(MECHANISM, "").strip().upper()
+        if mechanism and mechanism not in PASSWORD_MECHANISMS:
+            raise WrongSetting(MECHANISM, f"is {mechanism}: choose one of {', '.join(PASSWORD_MECHANISMS)}")
+        return mechanism or None
+
+    def _flag(self, name: str) -> bool:
+        value = self.given.get(name, "false").strip().lower()
+        if value not in _BOOLEANS:
+            raise WrongSetting(name, f"is {value!r}: choose true or false")
+        return _BOOLEANS[value]
+
+    def _milliseconds(self, name: str, default: int) -> int:
+        value = self.given.get(name, str(default)).strip()
+        if not value.isdigit() or int(value) < _SHORTEST_MS:
+            raise WrongSetting(name, f"is {value!r}: expected at least {_SHORTEST_MS} ms")
+        return int(value)

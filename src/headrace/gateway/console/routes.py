@@ -1,0 +1,54 @@
+"""All pages of the console under /ui, and the JSON that only its scripts need."""
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from headrace.gateway.console import assets
+from headrace.gateway.console.pages import PageRoute
+from headrace.gateway.console.views import (
+    acls,
+    api,
+    cluster,
+    groups,
+    login,
+    messages,
+    moves,
+    pipelines,
+    quotas,
+    schemas,
+    topic,
+    topics,
+    transactions,
+    users,
+)
+from headrace.gateway.problems import Problem
+
+router = APIRouter()
+_PAGES = (
+    cluster,
+    moves,
+    topics,
+    topic,
+    messages,
+    groups,
+    transactions,
+    schemas,
+    pipelines,
+    users,
+    acls,
+    quotas,
+    api,
+)
+for _view in (assets, login, *_PAGES):
+    router.include_router(_view.router)
+
+_not_found = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@_not_found.get("/ui/{path:path}")
+async def not_found(path: str) -> Response:
+    """Answer every other path with a page."""
+    raise Problem(404, f"there is no page {path} here")
+
+
+router.include_router(_not_found)

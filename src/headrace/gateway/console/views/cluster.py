@@ -1,0 +1,162 @@
+"""The overview: brokers, controller, partitions with problems, and throughput; and one broker."""
+
+import time
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from headrace.client.admin.documented import DocumentedConfig
+from headrace.client.cluster.log_dirs import read_log_dirs
+from headrace.client.cluster.status import DOWN, SILENT, UP, ClusterStatus, PartitionState
+from headrace.gateway.admin import brokers
+from headrace.gateway.console.formats import plural
+from headrace.gateway.console.pages import PageRoute, page
+from headrace.gateway.console.tables import Table, table_of
+from headrace.gateway.current import clients_of, root_of
+from headrace.gateway.reach import Reach, ReachDep
+from headrace.gateway.rest.bodies import BrokerId
+from headrace.protocol.ids import TopicPartition
+
+DISK_S: Final = 15.0  # for which sizes are kept: with many partitions they take long to read
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A problem of the cluster, and its severity."""
+
+    tone: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """A partition and its problems."""
+
+    partition: PartitionState
+    tags: Sequence[tuple[str, str]]
+
+    @property
+    def rank(self) -> tuple[int, bool, TopicPartition]:
+        """The sort key by which the worst is the first; of what is equally bad, internal topics are last."""
+        return self.partition.severity, is_internal(self.partition.topic), self.partition.topic_partition
+
+
+@router.get("/ui")
+async def bare(request: Request) -> Response:
+    return RedirectResponse(f"{root_of(request.scope)}/ui/")
+
+
+@router.get("/ui/")
+def cluster(request: Request, reach: ReachDep) -> Response:
+    with reach.cluster() as found:
+        status = found.status()
+    up = {each.id for each in status.brokers if each.state == UP}
+    registered = {each.id for each in status.brokers if each.state != DOWN}
+    every = {each.id for each in status.brokers}
+    clients_of(request).console.absences.note(every, registered, time.time_ns() // 1_000_000)
+    care = table_of(
+        request,
+        needing_care(status),
+        {"worst": lambda each: each.rank},
+        text=lambda each: each.partition.topic,
+        sort="worst",
+        prefix="care-",
+        size=25,
+    )
+    return page(
+        request,
+        "cluster.html",
+        title="Cluster",
+        status=status,
+        up=len(up),
+        has_nodes=any(each.node for each in status.brokers),
+        troubles=list(troubles(status)),
+        care=care,
+        disk=clients_of(request).console.disk.aged(DISK_S, lambda: _disk(reach, up)),
+    )
+
+
+def troubles(status: ClusterStatus) -> Iterator[Trouble]:
+    """Yield the problems of the cluster, the worst first."""
+    unled = len(status.offline) + len(status.leaderless)
+    if unled:
+        yield Trouble("bad", f"{plural(unled, 'partition')} without a leader")
+    for state, tone in ((DOWN, "bad"), (SILENT, "warn")):
+        for each in status.brokers:
+            if each.state == state:
+                yield Trouble(tone, f"broker {each.id} is {state}")
+    if status.controller is None:
+        yield Trouble("bad", "no broker is the controller")
+    if status.under_min_isr:
+        yield Trouble("bad", f"{plural(len(status.under_min_isr), 'partition')} below min.insync.replicas")
+    if status.under_replicated:
+        yield Trouble("warn", f"{plural(len(status.under_replicated), 'partition')} under-replicated")
+    if status.sharing_node:
+        yield Trouble(
+            "warn", f"{plural(len(status.sharing_node), 'partition')} with replicas that share a node"
+        )
+
+
+def is_internal(topic: str) -> bool:
+    """Return whether the name of a topic begins with `_`, as those of brokers and of the gateway do."""
+    return topic.startswith("_")
+
+
+def needing_care(status: ClusterStatus) -> list[Care]:
+    """Return every partition with a problem, once, with all its problems, the worst first."""
+    lists = (
+        ("bad", "offline", status.offline),
+        ("bad", "no leader", status.leaderless),
+        ("bad", "below min ISR", status.under_min_isr),
+        ("warn", "under-replicated", status.under_replicated),
+    )
+    found: dict[tuple[str, int], tuple[PartitionState, list[tuple[str, str]]]] = {}
+    for tone, name, partitions in lists:
+        for each in partitions:
+            found.setdefault(each.topic_partition, (each, []))[1].append((tone, name))
+    return sorted((Care(*each) for each in found.values()), key=lambda each: each.rank)
+
+
+def _disk(reach: Reach, up: Container[int]) -> dict[int, int]:
+    """Return the bytes on each broker's disks, of brokers that are up."""
+    found = read_log_dirs(reach.brokers, [each for each in reach.brokers.nodes() if each.id in up])
+    return {broker: sum(each.size_bytes for each in directories) for broker, directories in found.items()}
+
+
+# -- one broker ------------------------------------------------------------------------------------
+
+
+@router.get("/ui/brokers/{broker_id}")
+def broker(request: Request, broker_id: BrokerId, reach: ReachDep) -> Response:
+    found = brokers.broker(broker_id, reach)
+    answers = found.broker.state == UP  # a broker that does not answer has no settings to show
+    return page(
+        request,
+        "broker.html",
+        title=f"Broker {broker_id}",
+        broker=found.broker,
+        directories=found.log_dirs,
+        configs=settings_table(request, reach.documented.of_broker(broker_id)) if answers else None,
+        only_set="set" in request.query_params,
+        owner="broker",
+        change=f"/api/v1/brokers/{broker_id}/configs",
+        of=f"broker {broker_id}",
+    )
+
+
+def settings_table(request: Request, configs: Sequence[DocumentedConfig]) -> Table[DocumentedConfig]:
+    """Return the settings; with `set` in the address, only those that are not the default."""
+    only_set = "set" in request.query_params
+    return table_of(
+        request,
+        [each for each in configs if not only_set or not each.is_default],
+        {"name": lambda each: each.name, "source": lambda each: each.source},
+        text=lambda each: f"{each.name} {each.value}",
+        sort="name",
+        size=100,
+    )

@@ -1,0 +1,226 @@
+"""A topic's messages: the newest, or the result of a search. A script shows live ones."""
+
+import json
+from functools import partial
+from threading import Event
+from typing import Any, Final, Literal
+from urllib.parse import urlencode
+
+from anyio import to_thread
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from headrace.client.errors import ClientError, NoSuchTopic
+from headrace.client.records.following import written
+from headrace.client.records.scanning import Scan
+from headrace.gateway.admin import topics
+from headrace.gateway.admin.display import message_of
+from headrace.gateway.admin.download import has_parquet
+from headrace.gateway.admin.one_message import MessageOffset, NoMessage, PartitionIndex, record_at
+from headrace.gateway.admin.search import Search
+from headrace.gateway.admin.topics import TopicAnswer
+from headrace.gateway.console import search_form
+from headrace.gateway.console.formats import hex_dump
+from headrace.gateway.console.pages import PageRoute, page
+from headrace.gateway.console.search_form import LIMITS, SCANNED, SearchForm
+from headrace.gateway.console.tables import path_of
+from headrace.gateway.console.views.topic import topic_page
+from headrace.gateway.problems import printable
+from headrace.gateway.reach import ReachDep
+from headrace.gateway.rest.bodies import TopicName
+from headrace.gateway.rest.hub import Hub, HubDep
+from headrace.gateway.rest.schemas import schema_id_of
+
+VALUE_BYTES: Final = 32 * 1024  # of a message on the page
+DOWNLOADED: Final = 10_000  # most messages in a download
+DOWNLOADED_BYTES: Final = 1024 * 1024  # of a key or a value in a download
+PREVIEW: Final = 240  # characters of a message in the list
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@router.get("/ui/topics/{name}")
+async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubDep) -> Response:
+    """An error of the search is shown above the list, not instead of the page.
+
+    A script runs a search with a filter, and shows its progress; without scripts it is part of the page.
+    """
+    topic = await to_thread.run_sync(topics.topic, name, reach)
+    found: Scan[bytes] | None = None
+    rows: list[dict[str, Any]] = []
+    form, problem, stream = SearchForm(), "", ""
+    search: Search | None = None
+    try:
+        form = search_form.read(request.query_params)
+        search = _search(form)
+        if form.filters and "plain" not in request.query_params:
+            stream = _address(topic, form, "messages/stream", scan=SCANNED, max_value_bytes=VALUE_BYTES)
+        else:
+            found, rows = await hub.search(request, partial(_found, search, hub, topic.name))
+    except NoSuchTopic:
+        raise
+    except ClientError as error:
+        problem = str(error)
+    render = partial(
+        topic_page,
+        request,
+        reach,
+        "Messages",
+        topic,
+        form=form,
+        rows=rows,
+        found=found,
+        problem=problem,
+        stream=stream,
+        plain=f"{path_of(request)}?{urlencode({**request.query_params, 'plain': '1'})}",
+        search=search,
+        limits=LIMITS,
+        scanned=SCANNED,
+        more=_more(request, found),
+        json=_address(topic, form, "messages") if not problem else "",
+        downloads=_downloads(topic, form) if not problem else {},
+        most=DOWNLOADED,
+        has_parquet=has_parquet(),
+    )
+    return await to_thread.run_sync(render)
+
+
+def _parameters(form: SearchForm) -> dict[str, Any]:
+    """Return the parameters of the same search in the admin API."""
+    start = form.start()
+    given = {
+        "partition": form.partition,
+        "offset": None if form.after else start.offset,
+        "time": None if form.after else start.time_ms,
+        "last": start.last,
+        "key": form.key or None,
+        "text": form.text or None,
+        "filter": form.filter or None,
+        "limit": form.limit,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _search(form: SearchForm) -> Search:
+    """Return the search of the admin API with the fields of the form."""
+    return Search(**_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES)
+
+
+def _found(
+    search: Search, hub: Hub, topic: str, cancelled: Event
+) -> tuple[Scan[bytes], list[dict[str, Any]]]:
+    """Run a search, in a thread: there may be megabytes of JSON to parse."""
+    found = search.run(hub, topic, cancelled)
+    return found, [_row(json.loads(each)) for each in found.found]
+
+
+def _more(request: Request, found: Scan[bytes] | None) -> str:
+    """Return the address where the search continues, if it was cut short."""
+    if found is None or found.stopped_by == "end":
+        return ""
+    fields = {**request.query_params, "after": written(found.next_offsets)}
+    return f"{path_of(request)}?{urlencode(fields)}"
+
+
+def _address(topic: TopicAnswer, form: SearchForm, path: str, **more: Any) -> str:
+    """Return the address of the same search in the API."""
+    given = _parameters(form) | ({"from": form.after} if form.after else {}) | more
+    return f"/api/v1/topics/{topic.name}/{path}?{urlencode(given)}"
+
+
+def _downloads(topic: TopicAnswer, form: SearchForm) -> dict[str, str]:
+    """Return the addresses of downloads of what the search finds, by format."""
+    bounds = {"most": DOWNLOADED, "max_value_bytes": DOWNLOADED_BYTES, "scan": SCANNED}
+    return {
+        each: _address(topic, form, "messages/download", format=each, **bounds)
+        for each in ("json", "csv", "parquet")
+    }
+
+
+# -- one message -----------------------------------------------------------------------------------
+
+VIEWS: Final = {"decoded": "Decoded", "text": "Text", "hex": "Hex"}
+
+
+@router.get("/ui/topics/{name}/messages/{partition}/{offset}")
+async def one_message(
+    request: Request,
+    name: TopicName,
+    partition: PartitionIndex,
+    offset: MessageOffset,
+    hub: HubDep,
+    *,
+    view: Literal["decoded", "text", "hex"] = "decoded",
+) -> Response:
+    """One message, decoded, as text or as a hex dump.
+
+    Compaction and the markers of transactions leave offsets without a message: their page leads on.
+    """
+    try:
+        record = await record_at(request, hub, name, partition, offset)
+    except NoMessage as missing:
+        return page(
+            request,
+            "no_message.html",
+            title=f"{name}-{partition} at {offset}",
+            answer=404,
+            topic=name,
+            partition=partition,
+            offset=offset,
+            view=view,
+            message=str(missing),
+            next_offset=missing.next_offset,
+        )
+    message = await to_thread.run_sync(message_of, record, VALUE_BYTES, hub.schemas.show)
+    shown: dict[str, str | None] = {
+        part: _viewed(data, message[part], view)
+        for part, data in (("key", record.key), ("value", record.value))
+    }
+    render = partial(
+        page,
+        request,
+        "message.html",
+        title=f"{name}-{partition} at {offset}",
+        topic=name,
+        message=_row(message),
+        shown=shown,
+        undecoded={
+            part: schema_id_of(data) if data and message[f"{part}_schema_id"] is None else None
+            for part, data in (("key", record.key), ("value", record.value))
+        },
+        view=view,
+        views=VIEWS,
+        cut=max(message["key_size"], message["value_size"]) > VALUE_BYTES,
+        most=VALUE_BYTES,
+    )
+    return await to_thread.run_sync(render)
+
+
+def _viewed(data: bytes | None, decoded: object, view: str) -> str | None:
+    if data is None:
+        return None
+    if view == "hex":
+        return hex_dump(data[:VALUE_BYTES])
+    return data[:VALUE_BYTES].decode("utf-8", "replace") if view == "text" else _full(decoded)
+
+
+def _row(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with its key and value both as one line and in full."""
+    return {
+        **message,
+        "key_line": _line(message["key"]),
+        "value_line": _line(message["value"]),
+        "key_full": _full(message["key"]),
+        "value_full": _full(message["value"]),
+        "headers": [{"name": each["name"], "value": _full(each["value"])} for each in message["headers"]],
+    }
+
+
+def _line(value: object) -> str | None:
+    text = value if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False)
+    return None if text is None else printable(" ".join(text[: PREVIEW * 4].split())[:PREVIEW])
+
+
+def _full(value: object) -> str | None:
+    text = value if isinstance(value, str | None) else json.dumps(value, indent=2, ensure_ascii=False)
+    return None if text is None else printable(text)

@@ -1,0 +1,198 @@
+"""Transactions: the list, one transaction with its partitions, and hanging transactions.
+
+Brokers apply the filters of the list, which shows open transactions unless it is asked for others: a cluster
+may have 100,000 transactional ids, and few of them have an open transaction. Epoch, duration and timeout take
+another request, and are read for the rows of a page.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response
+
+from headrace.client.errors import ClientError, Unreachable
+from headrace.client.transactions.admin import Summaries
+from headrace.client.transactions.transaction import (
+    STATES,
+    Transaction,
+    TransactionSummary,
+)
+from headrace.gateway.admin.transactions import ID
+from headrace.gateway.console import transaction_filter
+from headrace.gateway.console.pages import PageRoute, page
+from headrace.gateway.console.tables import table_of
+from headrace.gateway.console.transaction_filter import DURATIONS_MS, TransactionFilter
+from headrace.gateway.current import clients_of
+from headrace.gateway.reach import Reach, ReachDep
+
+FEW: Final = 200  # transactions, up to which all are described for the list, so that it can sort by duration
+MISSING_SHOWN: Final = 3  # reasons why transactions are missing
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+# -- the list --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionRow:
+    """A row of the list; what is not in the summary is None until the transaction is described."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    coordinator: int
+    producer_epoch: int | None = None
+    duration_ms: int | None = None
+    timeout_ms: int | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the transaction is open for longer than its timeout."""
+        return self.duration_ms is not None and self.duration_ms > (self.timeout_ms or 0)
+
+
+_SUMMARY_COLUMNS = {
+    "id": lambda each: each.transactional_id,
+    "state": lambda each: each.state,
+    "producer": lambda each: each.producer_id,
+    "coordinator": lambda each: each.coordinator,
+}
+_COLUMNS = _SUMMARY_COLUMNS | {
+    "epoch": lambda each: each.producer_epoch,
+    "duration": lambda each: each.duration_ms,
+    "timeout": lambda each: each.timeout_ms,
+}
+
+
+@router.get("/ui/transactions")
+def transactions(request: Request, reach: ReachDep) -> Response:
+    """Few transactions are all described; of many, those on the page."""
+    form, problem, found = transaction_filter.read(request.query_params), "", Summaries()
+    try:
+        found = clients_of(request).console.transactions.get(request, lambda: _list(reach, form), key=form)
+    except Unreachable:
+        raise
+    except ClientError as error:
+        problem = str(error)
+    few = len(found) <= FEW
+    rows: Sequence[TransactionSummary | TransactionRow] = _described(reach, found) if few else found
+    table = table_of(
+        request,
+        rows,
+        _COLUMNS if few else _SUMMARY_COLUMNS,
+        text=lambda each: f"{each.transactional_id} {each.producer_id}",
+        sort="id",
+    )
+    if not few:
+        table = table.with_rows(_described(reach, table.rows))
+    return page(
+        request,
+        "transactions.html",
+        title="Transactions",
+        tab="Transactions",
+        table=table,
+        few=few,
+        form=form,
+        problem=problem,
+        missing=found.missing[:MISSING_SHOWN],
+        states=STATES,
+        durations=DURATIONS_MS,
+    )
+
+
+def _list(reach: Reach, form: TransactionFilter) -> Summaries:
+    return reach.transactions.list_transactions(
+        form.states, form.producer_ids(), form.older_ms, form.pattern or None
+    )
+
+
+def _described(reach: Reach, found: Sequence[TransactionSummary | TransactionRow]) -> list[TransactionRow]:
+    """Return rows with all columns; a transaction that cannot be described keeps what the list has."""
+    described = reach.transactions.describe_known(each.transactional_id for each in found)
+    return [_row(each, described.get(each.transactional_id)) for each in found]
+
+
+def _row(listed: TransactionSummary | TransactionRow, described: Transaction | None) -> TransactionRow:
+    if described is None:
+        return TransactionRow(
+            transactional_id=listed.transactional_id,
+            state=listed.state,
+            producer_id=listed.producer_id,
+            coordinator=listed.coordinator,
+        )
+    return TransactionRow(
+        transactional_id=described.transactional_id,
+        state=described.state,
+        producer_id=described.producer_id,
+        coordinator=described.coordinator.id,
+        producer_epoch=described.producer_epoch,
+        duration_ms=described.duration_ms,
+        timeout_ms=described.timeout_ms,
+    )
+
+
+# -- one transaction -------------------------------------------------------------------------------
+
+
+@router.get("/ui/transactions/{transactional_id:path}")
+def transaction(
+    request: Request,
+    transactional_id: Annotated[str, Path(min_length=1, max_length=ID)],
+    reach: ReachDep,
+) -> Response:
+    found = reach.transactions.describe([transactional_id])[0]
+    table = table_of(
+        request,
+        list(found.partitions),
+        {"place": lambda each: each},
+        text=lambda each: each.topic,
+        sort="place",
+    )
+    return page(
+        request,
+        "transaction.html",
+        title=transactional_id,
+        transaction=found,
+        table=table,
+        ends=reach.transactions.ends(table.rows),
+    )
+
+
+# -- hanging transactions --------------------------------------------------------------------------
+
+
+_HANGING_COLUMNS = {
+    "place": lambda each: (each.topic_partition, each.start_offset),
+    "duration": lambda each: each.duration_ms,
+}
+_OPEN_FOR_MS: Final = (0, *DURATIONS_MS)
+
+
+@router.get("/ui/hanging-transactions")
+def hanging(request: Request, reach: ReachDep) -> Response:
+    older = request.query_params.get("older", "")
+    older_ms = int(older) if older in map(str, _OPEN_FOR_MS) else None
+    found = clients_of(request).console.hanging.get(
+        request, lambda: reach.transactions.find_hanging(min_duration_ms=older_ms), key=older_ms
+    )
+    table = table_of(
+        request,
+        found,
+        _HANGING_COLUMNS,
+        text=lambda each: f"{each.topic} {each.transactional_id or ''}",
+        sort="place",
+    )
+    return page(
+        request,
+        "hanging_transactions.html",
+        title="Hanging transactions",
+        tab="Hanging",
+        table=table,
+        ends=reach.transactions.ends({each.topic_partition for each in table.rows}),
+        older_ms=older_ms,
+        durations=_OPEN_FOR_MS,
+        missing=found.missing[:MISSING_SHOWN],
+        unexamined=len(found.missing),
+    )

@@ -1,0 +1,168 @@
+"""Metrics of partitions, groups and requests, under the names of kafka_exporter and Kafka's JMX exporter.
+
+No broker counts these: they are derived from metadata, groups and brokers' own metrics. Pure.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Final
+
+from prometheus_client.core import Metric, SummaryMetricFamily
+
+from headrace.client.cluster.log_dirs import LogDir
+from headrace.client.cluster.status import PartitionState
+from headrace.client.groups.group import Group
+from headrace.gateway.metrics.counters import Counted
+from headrace.gateway.metrics.exposition import SUM, gauge
+from headrace.protocol.between_brokers.broker_metrics import Sample
+from headrace.protocol.schema.metadata import MetadataResponse
+
+_PARTITION: Final = ("topic", "partition")
+_GROUP_PARTITION: Final = ("consumergroup", "topic", "partition")
+_PARTITION_GAUGES: Final[dict[str, tuple[str, Callable[[PartitionState], float]]]] = {
+    "leader": ("Id of the leader, or -1.", lambda each: -1 if each.leader is None else each.leader),
+    "replicas": ("Replicas of the partition.", lambda each: len(each.replicas)),
+    "in_sync_replica": ("Replicas in the ISR.", lambda each: len(each.in_sync)),
+    "leader_is_preferred": (
+        "Whether the preferred replica leads the partition.",
+        lambda each: each.leader is not None and each.leader == each.replicas[0],
+    ),
+    "under_replicated_partition": ("Whether a replica is out of sync.", lambda each: bool(each.lacks)),
+}
+
+
+def of_requests(counted: Counted) -> Metric:
+    """Return the number of requests and their total time in milliseconds, by broker and API."""
+    values: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for broker, sample in _samples(counted, "headrace_request_duration_seconds"):
+        values[str(broker), sample.labels[0]][sample.labels[1]] = sample.value
+    summary = SummaryMetricFamily(
+        "kafka_network_requestmetrics_totaltimems",
+        "Requests, and milliseconds from their arrival to their response.",
+        labels=("broker", "request"),
+    )
+    for labels, by_bound in values.items():
+        summary.add_metric(labels, int(by_bound.get("+Inf", 0)), by_bound.get(SUM, 0) * 1000)
+    return summary
+
+
+def of_disks(log_dirs: Mapping[int, Iterable[LogDir]]) -> Iterator[Metric]:
+    """Return the size and the free space of the disks that log directories are on."""
+    for name, help_, value in (
+        ("total", "Size of the disk of a log directory.", attrgetter("total_bytes")),
+        ("usable", "Free space on the disk of a log directory.", attrgetter("usable_bytes")),
+    ):
+        samples = [
+            ((str(broker), each.path), value(each))
+            for broker, directories in sorted(log_dirs.items())
+            for each in directories
+            if value(each) is not None
+        ]
+        yield gauge(f"headrace_log_dir_{name}_bytes", help_, ("broker", "log_dir"), samples)
+
+
+def of_brokers(
+    metadata: MetadataResponse, partitions: Iterable[PartitionState], counted: Counted
+) -> Iterator[Metric]:
+    """Return which brokers are registered, where, and which of them answer."""
+    yield gauge("kafka_brokers", "Brokers that are alive.", (), [((), len(metadata.brokers))])
+    addresses = [((str(each.node_id), f"{each.host}:{each.port}"), 1) for each in metadata.brokers]
+    yield gauge("kafka_broker_info", "Address of a broker.", ("id", "address"), addresses)
+    known = [((str(each),), each in counted) for each in known_brokers(metadata, partitions)]
+    yield gauge("headrace_broker_up", "Whether the broker has answered.", ("broker",), known)
+
+
+def known_brokers(metadata: MetadataResponse, partitions: Iterable[PartitionState]) -> list[int]:
+    """Return the ids of brokers that are alive, and of dead ones that still have replicas."""
+    alive = {each.node_id for each in metadata.brokers}
+    return sorted(alive | {replica for each in partitions for replica in each.replicas})
+
+
+def of_partitions(partitions: list[PartitionState], counted: Counted) -> Iterator[Metric]:
+    """Return leaders, replicas and offsets of every partition."""
+    counts = Counter(each.topic for each in partitions)
+    samples = [((topic,), count) for topic, count in counts.items()]
+    yield gauge("kafka_topic_partitions", "Partitions of a topic.", ("topic",), samples)
+    for name, (help_, value) in _PARTITION_GAUGES.items():
+        values = [((each.topic, str(each.partition)), value(each)) for each in partitions]
+        yield gauge(f"kafka_topic_partition_{name}", help_, _PARTITION, values)
+    for name, help_, source in (
+        ("current_offset", "Log end offset of the leader.", "kafka_log_log_logendoffset"),
+        ("oldest_offset", "Log start offset of the leader.", "kafka_log_log_logstartoffset"),
+    ):
+        offsets = _offsets(counted, source)
+        led = ((each, offsets.get((each.leader, each.topic, str(each.partition)))) for each in partitions)
+        known = [((each.topic, str(each.partition)), offset) for each, offset in led if offset is not None]
+        yield gauge(f"kafka_topic_partition_{name}", help_, _PARTITION, known)
+
+
+def of_followers(partitions: Iterable[PartitionState], counted: Counted) -> Metric:
+    """Return for each broker the most records that one of its replicas is behind its leader.
+
+    Brokers are read at the same time but answer one after the other, so followers can seem to be behind by
+    what was written in between, or ahead, which counts as 0.
+    """
+    ends = _offsets(counted, "kafka_log_log_logendoffset")
+    lags = {broker: 0.0 for broker, answer in counted.items() if answer.families}  # Apache Kafka has none
+    for each in partitions:
+        leader_end = ends.get((each.leader, each.topic, str(each.partition)))
+        for broker in each.replicas:
+            end = ends.get((broker, each.topic, str(each.partition)))
+            if leader_end is not None and end is not None:
+                lags[broker] = max(lags[broker], leader_end - end)
+    return gauge(
+        "kafka_server_replicafetchermanager_maxlag",
+        "Most records that a replica on the broker is behind its leader.",
+        ("broker", "clientId"),
+        [((str(broker), "Replica"), lag) for broker, lag in sorted(lags.items())],
+    )
+
+
+def of_groups(groups: Iterable[Group], counted: Counted) -> Iterator[Metric]:
+    """Return members, offsets and lag of every group, and the number of groups of each coordinator."""
+    members = [((each.name,), len(each.members)) for each in groups]
+    yield gauge("kafka_consumergroup_members", "Members of a group.", ("consumergroup",), members)
+    for name, help_, value in (
+        ("current_offset", "Committed offset of a group", attrgetter("committed")),
+        ("lag", "Records after the committed offset of a group", attrgetter("lag")),
+    ):
+        samples: list[tuple[tuple[str, str, str], int]] = []
+        sums: dict[tuple[str, str], int] = defaultdict(int)
+        unknown: set[tuple[str, str]] = set()  # such as the lag of a partition without a leader
+        for group in groups:
+            for each in group.partitions:
+                if (known := value(each)) is not None:
+                    samples.append(((group.name, each.topic, str(each.partition)), known))
+                    sums[group.name, each.topic] += known
+                elif each.committed is not None:
+                    unknown.add((group.name, each.topic))
+        yield gauge(f"kafka_consumergroup_{name}", f"{help_}.", _GROUP_PARTITION, samples)
+        of_topic = f"{help_}, all partitions of a topic together."
+        whole = [(labels, total) for labels, total in sums.items() if labels not in unknown]
+        yield gauge(f"kafka_consumergroup_{name}_sum", of_topic, ("consumergroup", "topic"), whole)
+    coordinated = dict.fromkeys(counted, 0)
+    for group in groups:
+        if group.coordinator.id in coordinated:
+            coordinated[group.coordinator.id] += 1
+    yield gauge(
+        "kafka_coordinator_group_groupmetadatamanager_numgroups",
+        "Groups that the broker coordinates.",
+        ("broker",),
+        [((str(broker),), count) for broker, count in sorted(coordinated.items())],
+    )
+
+
+def _offsets(counted: Counted, name: str) -> dict[tuple[int | None, str, str], float]:
+    """Return what brokers have counted of each partition, by broker, topic and partition."""
+    return {
+        (broker, sample.labels[0], sample.labels[1]): sample.value
+        for broker, sample in _samples(counted, name)
+    }
+
+
+def _samples(counted: Counted, name: str) -> Iterator[tuple[int, Sample]]:
+    for broker, answer in counted.items():
+        for family in answer.families:
+            if family.name == name:
+                yield from ((broker, sample) for sample in family.samples)

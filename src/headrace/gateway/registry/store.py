@@ -1,0 +1,211 @@
+"""The registry's state, read from the schemas topic and changed by appends to it.
+
+Reading fetches from the leader until the high watermark is reached: then every acknowledged record is known,
+after one round trip. An append carries the offset that it expects, which is where reading ended, and the
+leader refuses it if another record has taken that offset. So a decision is only written while it is still
+valid, any gateway may write, and no gateway has to be elected.
+
+An append without a response may have happened. It can be repeated as it is, since only one of the two can get
+the offset; the record at that offset then shows whose it is.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from headrace.client.errors import Retriable, Unreachable
+from headrace.client.wire.connection import NoAnswer
+from headrace.client.wire.retry import MAX_BACKOFF_S, Backoff, retry
+from headrace.gateway.problems import Problem
+from headrace.gateway.reach import Reach
+from headrace.gateway.registry.topic import AppendResult, Fetched, Leader, LogReplaced, SchemasTopic
+from headrace.protocol.records import Record as KafkaRecord
+from headrace.protocol.records import encode_batch
+from headrace.registry.library import Library
+from headrace.registry.record_json import BadRecord, decode, encode_key, encode_value
+from headrace.registry.records import Record, RecordKey
+from headrace.registry.state import State
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_S: Final = 25.0  # for an election (a hung leader counts as alive for 18 s), or for replicas in sync
+_WAIT_MS: Final = 200  # for an append of another gateway that is not committed yet
+
+Answer = TypeVar("Answer")
+
+
+class ConcurrentWrite(Exception):
+    """Another gateway has written in between: catch up, and decide again."""
+
+
+class LogRecord(NamedTuple):
+    """A record in the log."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Store:
+    """The state and its topic. The caller holds a lock."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._topic = SchemasTopic(reach)
+        self._start_over(None)
+
+    def _start_over(self, topic_id: bytes | None) -> None:
+        self.state = State()
+        self.library = Library(self.state)
+        self._topic_id = topic_id
+        self._position = 0
+        self._foreign_keys: dict[RecordKey, bytes] = {}  # keys that another registry encodes differently
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def catch_up(self, wait_ms: int = 0) -> list[LogRecord]:
+        """Read up to the high watermark, and return the new records."""
+        seen: list[LogRecord] = []  # an attempt that fails in the middle has applied records, too
+        self._retry(lambda: self._read_on(wait_ms, seen))
+        return seen
+
+    def _read_on(self, wait_ms: int, seen: list[LogRecord]) -> None:
+        leader = self._find_leader()
+        while leader is not None:
+            try:
+                fetched = self._topic.fetch(leader, self._position, 0 if seen else wait_ms)
+            except LogReplaced:
+                logger.warning("the log of %s has been replaced: reading all of it", self._topic.name)
+                self._start_over(leader.topic_id)
+                self._position = self._topic.log_start_offset(leader)
+                continue
+            seen += self._apply_all(fetched)
+            if self._position >= fetched.high_watermark:
+                return
+
+    def _find_leader(self) -> Leader | None:
+        leader = self._topic.leader()
+        topic_id = None if leader is None else leader.topic_id
+        if topic_id != self._topic_id:
+            self._start_over(topic_id)
+        return leader
+
+    def _apply_all(self, fetched: Fetched) -> list[LogRecord]:
+        seen = []
+        for record in fetched.records:
+            if record.offset < self._position:
+                continue  # a Fetch returns whole batches, which may begin before the requested offset
+            seen.append(LogRecord(record.offset, record.key, record.value))
+            self._apply(record)
+        # Compaction leaves gaps: an empty response before the high watermark is one.
+        advanced = fetched.next_offset > self._position
+        self._position = max(self._position, fetched.next_offset if advanced else fetched.high_watermark)
+        return seen
+
+    def _apply(self, record: KafkaRecord) -> None:
+        try:
+            decoded = decode(record.key, record.value)
+        except BadRecord as error:
+            logger.warning("%s, offset %d, is skipped: %s", self._topic.name, record.offset, error)
+            return
+        assert record.key is not None, record
+        if record.key != encode_key(decoded.key):
+            self._foreign_keys[decoded.key] = record.key
+        inconsistency = self.state.apply(decoded)
+        if inconsistency is not None:
+            logger.warning("%s, offset %d, is skipped: %s", self._topic.name, record.offset, inconsistency)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write a decision that was made by the current state; raise ConcurrentWrite if that is outdated."""
+        decided_by = self.state
+        self._retry(self._ensure_topic)
+        self._topic.ensure_writable()
+        if self.state is not decided_by:
+            raise ConcurrentWrite
+        expected = self._position
+        wanted = [
+            (self._foreign_keys.get(each.key) or encode_key(each.key), encode_value(each)) for each in records
+        ]
+        batch = self._batch(wanted)
+        deadline_s = time.monotonic() + TIMEOUT_S
+        uncertain = False
+        while True:
+            result = self._append(batch)
+            if result.base_offset == expected:
+                for each in records:
+                    self.state.apply(each)
+                self._position = expected + len(records)
+                return
+            uncertain |= result.uncertain
+            if self._is_written(wanted, expected, self._read_back(deadline_s, result, uncertain=uncertain)):
+                return
+            if self._position != expected:
+                raise ConcurrentWrite
+            if result.conflict and not uncertain:
+                self._topic.refresh()  # the setting that compares offsets may have changed
+                raise ConcurrentWrite
+            if time.monotonic() > deadline_s:
+                why = _not_written(result, uncertain=uncertain)
+                raise Problem(50002, why)
+
+    def _ensure_topic(self) -> None:
+        if self._find_leader() is None:
+            self._topic.create()
+            self._topic.forget_leader()
+            if self._find_leader() is None:
+                raise Retriable(
+                    f"the topic {self._topic.name} has been created, but brokers do not know it yet"
+                )
+
+    def _batch(self, wanted: Sequence[tuple[bytes, bytes | None]]) -> bytes:
+        now_ms = time.time_ns() // 1_000_000
+        records = [KafkaRecord(key, value, timestamp=now_ms) for key, value in wanted]
+        return bytes(encode_batch(records, base_offset=self._position if self._topic.compares else 0))
+
+    def _append(self, batch: bytes) -> AppendResult:
+        try:
+            leader = self._topic.leader()
+            if leader is not None:
+                return self._topic.append(leader, batch)
+        except NoAnswer as error:
+            self._topic.forget_leader()
+            return AppendResult(uncertain=True, why=str(error))
+        except Unreachable as error:
+            self._topic.forget_leader()
+            return AppendResult(why=str(error))
+        return AppendResult(why=f"the topic {self._topic.name} has been deleted")
+
+    def _read_back(self, deadline_s: float, result: AppendResult, *, uncertain: bool) -> list[LogRecord]:
+        """Return the records that are in the log now, after an append that was not acknowledged."""
+        while True:
+            try:
+                return self.catch_up(_WAIT_MS)
+            except Unreachable as error:
+                if not uncertain:
+                    raise
+                if time.monotonic() > deadline_s:
+                    why = _not_written(result, uncertain=True)
+                    raise Problem(50301, why) from error
+            time.sleep(MAX_BACKOFF_S)
+
+    def _is_written(
+        self, wanted: Sequence[tuple[bytes, bytes | None]], expected: int, seen: Sequence[LogRecord]
+    ) -> bool:
+        """Return whether our records are in the log, at the expected offset if the topic compares it."""
+        if self._topic.compares:
+            seen = [each for each in seen if expected <= each.offset < expected + len(wanted)]
+            return [(each.key, each.value) for each in seen] == list(wanted)
+        written = [(each.key, each.value) for each in seen]
+        return all(each in written for each in wanted)
+
+    def _retry(self, attempt: Callable[[], Answer]) -> Answer:
+        """Return the result of `attempt`, repeated with a backoff; raise Unreachable after TIMEOUT_S."""
+        return retry(attempt, Backoff(TIMEOUT_S), before_retry=self._topic.forget_leader)
+
+
+def _not_written(result: AppendResult, *, uncertain: bool) -> str:
+    if uncertain:
+        return f"it is not known whether it has been written: {result.why}. A retry does no harm"
+    return f"it could not be written: {result.why}"

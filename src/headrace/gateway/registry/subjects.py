@@ -1,0 +1,244 @@
+"""/subjects: names and versions; schemas are registered, looked up and deleted."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from headrace.gateway.problems import answers
+from headrace.gateway.registry.bodies import (
+    Deleted,
+    Format,
+    Limit,
+    Normalize,
+    Offset,
+    Registered,
+    SchemaAnswer,
+    SchemaBody,
+    Subject,
+    VersionOf,
+    page,
+    schema_answer,
+    version_number,
+)
+from headrace.gateway.registry.media import RegistryText, registry_router
+from headrace.gateway.registry.registry import Registry, RegistryDep, RightsDep, resolved
+from headrace.registry import names
+from headrace.registry.deletion import delete_subject, delete_version
+from headrace.registry.fingerprints import guid
+from headrace.registry.library import Library
+from headrace.registry.records import SchemaKey, SchemaValue
+from headrace.registry.refusals import NoSuchSchema, NoSuchSubject
+from headrace.registry.registration import lookup
+from headrace.registry.state import Show, State
+
+router = registry_router("subjects")
+
+DeletedOnly = Annotated[bool, Query(alias="deletedOnly", description="Only what is soft-deleted")]
+Permanent = Annotated[
+    bool, Query(description="Delete permanently, with the id, what has been soft-deleted before")
+]
+
+
+def shown(*, deleted: bool, deleted_only: bool = False) -> Show:
+    if deleted_only:
+        return Show.DELETED
+    return Show.ALL if deleted else Show.LIVE
+
+
+@router.get("/subjects")
+def list_subjects(
+    registry: RegistryDep,
+    rights: RightsDep,
+    *,
+    subject_prefix: Annotated[
+        str, Query(alias="subjectPrefix", description="Prefix of the subjects; `:*:` is any context")
+    ] = names.EVERYWHERE,
+    deleted: Deleted = False,
+    deleted_only: DeletedOnly = False,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> list[str]:
+    """Return the names of subjects."""
+    show = shown(deleted=deleted, deleted_only=deleted_only)
+    found = registry.read(lambda state: state.subjects(subject_prefix, show))
+    return page(rights.visible(found), offset, limit)
+
+
+@router.get("/subjects/{subject}/versions")
+def list_versions(
+    registry: RegistryDep,
+    *,
+    subject: Subject,
+    deleted: Deleted = False,
+    deleted_only: DeletedOnly = False,
+    deleted_as_negative: Annotated[
+        bool,
+        Query(alias="deletedAsNegative", description="Include soft-deleted versions as negative numbers"),
+    ] = False,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> list[int]:
+    """Return the numbers of a subject's versions."""
+    show = shown(
+        deleted=deleted or deleted_as_negative, deleted_only=deleted_only and not deleted_as_negative
+    )
+
+    def numbers(state: State) -> list[int]:
+        name = resolved(state, subject)
+        if not state.versions(name, Show.ALL if deleted or deleted_only else Show.LIVE):
+            raise NoSuchSubject(name)
+        return [
+            -each.version if each.deleted and deleted_as_negative else each.version
+            for each in state.versions(name, show)
+        ]
+
+    return page(registry.read(numbers), offset, limit)
+
+
+@router.post("/subjects/{subject}/versions", responses=answers(409))
+def register_schema(
+    registry: RegistryDep,
+    rights: RightsDep,
+    subject: Subject,
+    body: SchemaBody,
+    *,
+    normalize: Normalize = False,
+) -> Registered:
+    """Register a schema as the next version of a subject, unless it is registered already."""
+    submitted = body.submitted()
+    rights.check_references(submitted.schema.references, subject)
+    made = registry.register(subject, submitted, normalize=normalize)
+    return Registered(id=made.id, version=made.version, guid=guid(made))
+
+
+@router.post("/subjects/{subject}", response_model_exclude_none=True)
+def look_up_schema(
+    registry: RegistryDep,
+    rights: RightsDep,
+    subject: Subject,
+    body: SchemaBody,
+    *,
+    normalize: Normalize = False,
+    deleted: Deleted = False,
+    format_: Format = "",
+) -> SchemaAnswer:
+    """Return the version of a subject that has this schema."""
+    submitted = body.submitted()
+    rights.check_references(submitted.schema.references, subject)
+    registry.understand(names.normal(subject), submitted.schema)
+    show = shown(deleted=deleted)
+
+    def find(state: State, library: Library) -> SchemaAnswer:
+        name = resolved(state, subject)
+        value = lookup(state, library, name, submitted, normalize=normalize, show=show)
+        return formatted_answer(value, library, format_)
+
+    return registry.ask(find)
+
+
+@router.get("/subjects/{subject}/metadata", response_model_exclude_none=True)
+def latest_with_metadata(
+    registry: RegistryDep,
+    subject: Subject,
+    key: Annotated[list[str], Query(description="Names of properties")] = [],  # noqa: B006
+    value: Annotated[list[str], Query(description="Their values, in the same order")] = [],  # noqa: B006
+    *,
+    deleted: Deleted = False,
+    format_: Format = "",
+) -> SchemaAnswer:
+    """Return the latest version whose metadata have these properties."""
+    wanted = dict(zip(key, value, strict=False))
+
+    def find(state: State, library: Library) -> SchemaAnswer:
+        name = resolved(state, subject)
+        versions = state.versions(name, shown(deleted=deleted))
+        if not versions:
+            raise NoSuchSubject(name)
+        for each in reversed(versions):
+            if all(each.metadata_property(name) == wanted[name] for name in wanted):
+                return formatted_answer(each, library, format_)
+        raise NoSuchSchema
+
+    return registry.ask(find)
+
+
+@router.get("/subjects/{subject}/versions/{version}", response_model_exclude_none=True)
+def get_version(
+    registry: RegistryDep,
+    subject: Subject,
+    version: VersionOf,
+    *,
+    deleted: Deleted = False,
+    format_: Format = "",
+) -> SchemaAnswer:
+    """Return a version of a subject."""
+    return _version(registry, subject, version, format_, deleted=deleted)
+
+
+@router.get("/subjects/{subject}/versions/{version}/schema", response_class=RegistryText)
+def get_version_text(
+    registry: RegistryDep,
+    subject: Subject,
+    version: VersionOf,
+    *,
+    deleted: Deleted = False,
+    format_: Format = "",
+) -> RegistryText:
+    """Return the text of a version's schema."""
+    return RegistryText(_version(registry, subject, version, format_, deleted=deleted).text)
+
+
+@router.get("/subjects/{subject}/versions/{version}/referencedby")
+def get_referrers(
+    registry: RegistryDep,
+    *,
+    subject: Subject,
+    version: VersionOf,
+    deleted: Deleted = False,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> list[int]:
+    """Return the ids of the schemas that refer to this version."""
+    number = version_number(version)
+
+    def ids(state: State) -> list[int]:
+        value = state.version(resolved(state, subject), number, Show.ALL)
+        referrers = state.referrers(SchemaKey(value.subject, value.version), shown(deleted=deleted))
+        return sorted({each.id for each in referrers})
+
+    return page(registry.read(ids), offset, limit)
+
+
+@router.delete("/subjects/{subject}")
+def remove_subject(registry: RegistryDep, subject: Subject, *, permanent: Permanent = False) -> list[int]:
+    """Delete a subject, and return the numbers of its versions."""
+    return registry.change(
+        lambda state, _: delete_subject(state, resolved(state, subject), permanent=permanent)
+    )
+
+
+@router.delete("/subjects/{subject}/versions/{version}")
+def remove_version(
+    registry: RegistryDep, subject: Subject, version: VersionOf, *, permanent: Permanent = False
+) -> int:
+    """Delete a version of a subject, and return its number."""
+    number = version_number(version)
+    return registry.change(
+        lambda state, _: delete_version(state, resolved(state, subject), number, permanent=permanent)
+    )
+
+
+def formatted_answer(value: SchemaValue, library: Library, format_: str) -> SchemaAnswer:
+    """Return a version with its text in an output format; a schema is only parsed if one is given."""
+    text = library.parsed_version(value).formatted(format_.strip()) if format_.strip() else None
+    return schema_answer(value, text=text)
+
+
+def _version(registry: Registry, subject: str, version: str, format_: str, *, deleted: bool) -> SchemaAnswer:
+    number = version_number(version)
+
+    def find(state: State, library: Library) -> SchemaAnswer:
+        value = state.version(resolved(state, subject), number, shown(deleted=deleted))
+        return formatted_answer(value, library, format_)
+
+    return registry.ask(find)

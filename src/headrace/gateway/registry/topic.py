@@ -1,0 +1,237 @@
+"""The schemas topic: its leader, its settings, its creation by the first write; requests to its leader."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from headrace.client.errors import ClientError, NoSuchTopic, Retriable, TopicExists, error_name, raise_for
+from headrace.client.wire.connection import Address
+from headrace.client.wire.requests import (
+    EARLIEST,
+    LATEST,
+    NO_LEADER,
+    addresses_by_id,
+    fetch_request,
+    leaders_of,
+    list_offsets_request,
+    listed_offsets,
+    produce_request,
+    whole_batches,
+)
+from headrace.gateway.problems import Problem
+from headrace.gateway.reach import Reach
+from headrace.protocol.batch import read_batch, read_header
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.ids import TopicPartition
+from headrace.protocol.records import Record, decode_batch
+from headrace.protocol.schema.metadata import MetadataResponse
+
+logger = logging.getLogger(__name__)
+
+COMPARE_AND_APPEND: Final = "headrace.append.expected.offset"
+"""With this setting, a batch carries the offset that it expects, and is refused if it would get another."""
+
+_REPLICAS: Final = 3
+FETCH_BYTES: Final = 8 * 1024 * 1024
+APPEND_MS: Final = 10_000
+
+_UNCERTAIN: Final = {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND}
+"""The batch is in the leader's log, but perhaps not committed."""
+
+_TOO_LARGE: Final = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
+
+
+class LogReplaced(Exception):
+    """The log ends before the position of this reader (OFFSET_OUT_OF_RANGE): it is not the same log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The address of the partition's leader, and the id of the topic."""
+
+    topic_id: bytes
+    address: Address
+
+
+class Fetched(NamedTuple):
+    """The records of a Fetch response, the offset after them, and the high watermark."""
+
+    records: Sequence[Record]
+    next_offset: int
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """The base offset of an append, or why there is none."""
+
+    base_offset: int = -1
+    conflict: bool = False  # the leader has refused the expected offset
+    uncertain: bool = False  # the batch may have been appended
+    why: str = ""
+
+
+class SchemasTopic:
+    """The topic `_schemas`, or whatever name is configured."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self.name = reach.settings.schemas_topic
+        self._partition = TopicPartition(self.name, 0)
+        self._leader: Leader | None = None
+        self._checked: bytes | None = None  # id of the topic whose settings are known
+        self._fault: str | None = None  # why the topic must not be written to
+        self._partitions = 1
+        self.compares = False
+
+    def refresh(self) -> None:
+        """Read the topic's settings again before the next use."""
+        self._checked = None
+        self.forget_leader()
+
+    def forget_leader(self) -> None:
+        self._leader = None
+
+    def leader(self) -> Leader | None:
+        """Return the leader, or None if the topic does not exist; raise Retriable if it has no leader now."""
+        if self._leader is None:
+            leader = self._find_leader(self._reach.metadata())
+            if leader is not None:
+                # A new leader does not know the high watermark yet: its Fetch responses may end before
+                # records that were already acknowledged (KIP-207). Then this raises Retriable.
+                self._offset(leader, LATEST)
+                if leader.topic_id != self._checked:
+                    self._check_settings(leader)
+            self._leader = leader
+        return self._leader
+
+    def ensure_writable(self) -> None:
+        """Raise a Problem if the topic would lose records some day."""
+        if self._fault is not None and self._leader is not None:
+            self._check_settings(self._leader)  # an operator may have fixed it
+        if self._fault is not None:
+            raise Problem(50001, self._fault)
+
+    def create(self) -> None:
+        """Create the topic, unless another gateway just has."""
+        replicas = min(_REPLICAS, len(self._reach.metadata().brokers))
+        configs = {"cleanup.policy": "compact"}
+        if replicas == _REPLICAS:
+            configs["min.insync.replicas"] = "2"
+        try:
+            self._create(replicas, configs | {COMPARE_AND_APPEND: "true"})
+        except ClientError as error:
+            if error.error_code != ErrorCode.INVALID_CONFIG:
+                raise
+            self._create(replicas, configs)  # Apache Kafka does not know the setting
+
+    def _create(self, replicas: int, configs: dict[str, str]) -> None:
+        try:
+            self._reach.admin.create_topic(self.name, partitions=1, replicas=replicas, configs=configs)
+        except TopicExists:
+            logger.info("another gateway has created the topic %s", self.name)
+        except NoSuchTopic:
+            logger.info("the topic %s is created, but not every broker knows it yet", self.name)
+
+    def _find_leader(self, metadata: MetadataResponse) -> Leader | None:
+        for topic in metadata.topics:
+            if topic.name == self.name:
+                leader_id = leaders_of(metadata).get(self._partition, NO_LEADER)
+                address = addresses_by_id(metadata).get(leader_id)
+                if address is None:
+                    raise Retriable(f"the topic {self.name} has no leader (LEADER_NOT_AVAILABLE)")
+                self._partitions = len(topic.partitions)
+                return Leader(topic.topic_id, address)
+        return None
+
+    def _check_settings(self, leader: Leader) -> None:
+        """Read the settings that matter to a writer, once for each topic id."""
+        try:
+            configs = {each.name: each.value for each in self._reach.topics.configs(self.name)}
+        except NoSuchTopic as error:
+            raise Retriable(str(error)) from error
+        self._fault = None
+        self._checked = leader.topic_id
+        self.compares = configs.get(COMPARE_AND_APPEND) == "true"
+        policy = configs.get("cleanup.policy") or ""
+        if policy != "compact":
+            fix = f"headrace config set topic {self.name} cleanup.policy=compact"
+            self._set_fault(f"its cleanup.policy is {policy}, which would delete them; fix it with `{fix}`")
+        if self._partitions > 1:
+            self._set_fault(f"it has {self._partitions} partitions, expected one")
+        if not self.compares:
+            logger.warning(
+                "the topic %s does not have %s: only one gateway, and no other registry, may write to it",
+                self.name,
+                COMPARE_AND_APPEND,
+            )
+
+    def _set_fault(self, why: str) -> None:
+        self._fault = f"the topic {self.name} cannot keep schemas: {why}"
+        logger.warning("%s", self._fault)
+
+    # -- requests to the leader ----------------------------------------------------------------
+
+    def fetch(self, leader: Leader, offset: int, wait_ms: int) -> Fetched:
+        """Return the records from `offset` on, after waiting up to `wait_ms` for some."""
+        request = fetch_request(
+            self._partition, offset, topic_id=leader.topic_id, max_bytes=FETCH_BYTES, max_wait_ms=wait_ms
+        )
+        response = self._reach.brokers.at(leader.address, request)
+        self._check(response.error_code)
+        if not response.responses:
+            raise Retriable(f"{self.name}: the broker throttles")  # Apache Kafka, beyond a quota
+        answer = response.responses[0].partitions[0]
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise LogReplaced
+        self._check(answer.error_code)
+        records, next_offset = _records(memoryview(answer.records or b""), offset)
+        return Fetched(records, next_offset, answer.high_watermark)
+
+    def log_start_offset(self, leader: Leader) -> int:
+        return self._offset(leader, EARLIEST)
+
+    def _offset(self, leader: Leader, timestamp: int) -> int:
+        response = self._reach.brokers.at(leader.address, list_offsets_request({self._partition: timestamp}))
+        answer = listed_offsets(response)[self._partition]
+        self._check(answer.error_code)
+        return int(answer.offset)
+
+    def append(self, leader: Leader, batch: bytes) -> AppendResult:
+        """Append a batch with acks=all; raise Retriable if it certainly was not appended."""
+        topic_ids = {self.name: leader.topic_id}
+        request = produce_request({self._partition: batch}, topic_ids, timeout_ms=APPEND_MS)
+        answer = self._reach.brokers.at(leader.address, request).responses[0].partition_responses[0]
+        why = answer.error_message or error_name(answer.error_code)
+        if answer.error_code == ErrorCode.NONE:
+            return AppendResult(answer.base_offset)
+        # Our batches are valid: without an error for one of its records, a batch is refused for its offset.
+        if answer.error_code == ErrorCode.INVALID_RECORD and not answer.record_errors:
+            return AppendResult(conflict=True, why=why)
+        if answer.error_code in _UNCERTAIN:
+            return AppendResult(uncertain=True, why=why)
+        if answer.error_code in _TOO_LARGE:
+            raise Problem(42209, f"the schema is too large for the topic: {why}")
+        self._check(answer.error_code, why)
+        raise AssertionError(answer)
+
+    def _check(self, code: int, why: str | None = None) -> None:
+        """Raise Retriable, or a Problem if a retry cannot resolve the error."""
+        if code != ErrorCode.NONE and not ErrorCode(code).retriable:
+            raise Problem(50001, f"{self.name}: {why or error_name(code)}")
+        raise_for(code, why, self.name)
+
+
+def _records(data: memoryview, offset: int) -> tuple[list[Record], int]:
+    """Return the records of complete batches, and the offset after them."""
+    found: list[Record] = []
+    for batch in whole_batches(data):
+        header = read_header(batch)
+        try:
+            if not read_batch(batch).is_control:
+                found += decode_batch(batch, header)
+        except KafkaError as error:  # the batches after it are still readable
+            logger.warning("the batch at offset %d is skipped: %s", header.base_offset, error)
+        offset = max(offset, header.next_offset)
+    return found, offset

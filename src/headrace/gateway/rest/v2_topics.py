@@ -1,0 +1,133 @@
+"""REST proxy, v2: topics, their partitions and offsets, and brokers."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+
+from headrace.client.admin.topics import Partition, Topic
+from headrace.client.errors import NoSuchTopic, Unreachable
+from headrace.gateway.problems import Problem
+from headrace.gateway.reach import Reach, ReachDep
+from headrace.gateway.rest.bodies import PartitionId, TopicName
+from headrace.gateway.rest.media import PLAIN_TOO, V2JSON, V2Route, v2_answers
+from headrace.gateway.rest.topic_cache import no_partition
+
+router = APIRouter(
+    tags=["REST proxy v2"],
+    route_class=V2Route,
+    default_response_class=V2JSON,
+    responses=PLAIN_TOO | v2_answers(400, 404, 406, 503),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaV2:
+    """A replica, and whether it is the leader and in the ISR."""
+
+    broker: int
+    leader: bool
+    in_sync: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionV2:
+    """A partition; its leader is -1 while it has none."""
+
+    partition: int
+    leader: int
+    replicas: tuple[ReplicaV2, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicV2:
+    """A topic with all its settings."""
+
+    name: str
+    configs: dict[str, str | None]
+    partitions: tuple[PartitionV2, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsV2:
+    """The log start offset and the log end offset of a partition."""
+
+    beginning_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokersV2:
+    """The ids of brokers that are alive."""
+
+    brokers: list[int]
+
+
+@router.get("/topics", summary="List topics")
+def topics(reach: ReachDep) -> list[str]:
+    """Return the names of all topics, internal ones included."""
+    return reach.topics.names()
+
+
+@router.get("/topics/{name}", summary="Get a topic")
+def topic(name: TopicName, reach: ReachDep) -> TopicV2:
+    """Return the topic's settings and partitions."""
+    found = reach.topics.topic(name)
+    return TopicV2(
+        name=found.name,
+        configs={each.name: each.value for each in reach.topics.configs(name)},
+        partitions=tuple(map(_partition, found.partitions)),
+    )
+
+
+@router.get("/topics/{name}/partitions", summary="List the partitions of a topic")
+def partitions(name: TopicName, reach: ReachDep) -> list[PartitionV2]:
+    """Return leader, replicas and ISR of each partition."""
+    return [_partition(each) for each in reach.topics.topic(name).partitions]
+
+
+@router.get("/topics/{name}/partitions/{partition_id}", summary="Get a partition")
+def partition(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> PartitionV2:
+    """Return leader, replicas and ISR of the partition."""
+    return _partition(get_partition(reach, name, partition_id))
+
+
+@router.get("/topics/{name}/partitions/{partition_id}/offsets", summary="Get the offsets of a partition")
+def offsets(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> OffsetsV2:
+    """Return the log start offset, and the offset that the next record gets."""
+    found = _partition_in(reach.topics.in_full(name), partition_id)
+    if found.leader is None:
+        raise Problem(40404, f"{name}-{partition_id} has no leader at the moment")
+    if found.start_offset is None or found.next_offset is None:
+        raise Unreachable(f"broker {found.leader}, the leader of {name}-{partition_id}, does not answer")
+    return OffsetsV2(beginning_offset=found.start_offset, end_offset=found.next_offset)
+
+
+@router.get("/brokers", summary="List brokers")
+def brokers(reach: ReachDep) -> BrokersV2:
+    """Return the ids of all brokers that are alive."""
+    return BrokersV2(brokers=sorted(each.node_id for each in reach.metadata().brokers))
+
+
+def get_partition(reach: Reach, topic: str, index: int) -> Partition:
+    """Return a partition; raise a Problem if the topic does not have it, NoSuchTopic if there is no topic."""
+    return _partition_in(reach.topics.topic(topic), index)
+
+
+def _partition_in(topic: Topic, index: int) -> Partition:
+    if not topic.partitions:
+        raise NoSuchTopic(topic.name)
+    by_index = {each.index: each for each in topic.partitions}
+    if index not in by_index:
+        raise no_partition(topic.name, index, max(by_index) + 1)
+    return by_index[index]
+
+
+def _partition(found: Partition) -> PartitionV2:
+    return PartitionV2(
+        partition=found.index,
+        leader=-1 if found.leader is None else found.leader,
+        replicas=tuple(
+            ReplicaV2(broker=each, leader=each == found.leader, in_sync=each in found.in_sync)
+            for each in found.replicas
+        ),
+    )

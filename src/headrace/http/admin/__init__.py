@@ -1,1 +1,0 @@
-"""The gateway's own JSON API under /api/v1: cluster, brokers, topics, messages and groups."""

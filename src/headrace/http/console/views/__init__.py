@@ -1,1 +1,0 @@
-"""One view per page: it reads the cluster, and renders its template."""

@@ -1,1 +1,0 @@
-"""Produce and consume over HTTP, with the API of Confluent's REST proxy."""

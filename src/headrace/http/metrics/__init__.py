@@ -1,1 +1,0 @@
-"""Metrics for Prometheus, health checks, and the rates that the console draws."""

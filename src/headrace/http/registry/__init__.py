@@ -1,1 +1,0 @@
-"""The schema registry's REST API, as Confluent's registry has it."""

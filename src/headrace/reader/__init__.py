@@ -1,1 +1,0 @@
-"""Topics as Arrow columns, without Spark: fetches of ranges, compiled decoding of records, schemas."""

@@ -1,1 +1,0 @@
-"""Records in the wire format of a schema registry as typed Arrow columns: Avro, JSON Schema and Protobuf."""

@@ -1,0 +1,139 @@
+"""Assigns the replicas of new partitions to brokers. Pure."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
+
+from headrace.protocol.locations import Location, Locations, node_of, nodes
+from headrace.replication.controller.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+)
+
+MAX_PARTITIONS = 10_000  # of one topic: more of them in one request are taken for a mistake
+_RACK_STEPS = 2  # of choosing replicas: new nodes in new racks, then new racks
+
+
+Placed = dict[int, tuple[int, ...]]
+"""The replicas of each partition, its leader first."""
+
+
+def spread(
+    partitions: int, replicas: int, brokers: Locations, *, start: int
+) -> Generator[None, None, Placed]:
+    """Return the replicas of each partition on the live brokers; yield before each partition.
+
+    Three partitions with two replicas on brokers 1, 2, 3, starting with the first: 0: (1, 2), 1: (2, 3),
+    2: (3, 1). In the next round the followers shift by one, so that no two brokers share all their
+    partitions. Every rack gets one replica of a partition before any rack gets a second, and after that
+    every node before any node gets a second.
+    """
+    check_partitions(partitions)
+    if not 1 <= replicas <= len(brokers):
+        raise InvalidReplicationFactor(f"replication factor {replicas} with {len(brokers)} brokers alive")
+    order = _alternate(brokers)
+    racks = len({location.rack for location in brokers.values()})
+    placed = {}
+    for partition in range(partitions):
+        yield
+        first, shift = start + partition, partition // len(order)
+        placed[partition] = _replicas(replicas, order, brokers, racks, first=first, shift=shift)
+    return placed
+
+
+def _alternate(brokers: Locations) -> list[int]:
+    """Return the brokers in an order in which neighbours are in different racks and nodes where possible."""
+    by_rack: dict[str | None, dict[int, Location]] = {}
+    for broker_id in sorted(brokers):
+        by_rack.setdefault(brokers[broker_id].rack, {})[broker_id] = brokers[broker_id]
+    racks = sorted(by_rack, key=lambda rack: rack or "")
+    return _in_turns([_in_turns(list(nodes(by_rack[rack]).values())) for rack in racks])
+
+
+def _in_turns(lists: Sequence[Sequence[int]]) -> list[int]:
+    """Return the first element of each list, then the second of each, and so on."""
+    return [each for each in chain.from_iterable(zip_longest(*lists)) if each is not None]
+
+
+def _replicas(
+    count: int, order: Sequence[int], brokers: Locations, racks: int, *, first: int, shift: int
+) -> tuple[int, ...]:
+    size = len(order)
+    leader = order[first % size]
+
+    def others() -> Iterator[int]:
+        return (order[(first + 1 + (shift + each) % (size - 1)) % size] for each in range(size - 1))
+
+    return _filled((leader,), count, others, brokers, racks)
+
+
+def _filled(
+    chosen: Sequence[int], count: int, others: Callable[[], Iterator[int]], brokers: Locations, racks: int
+) -> tuple[int, ...]:
+    """Return `chosen` with as many of the brokers `others` as make `count`, the preferred ones first.
+
+    Preferred are new nodes in new racks, then new racks (there are `racks` of them), then nodes with fewer
+    than one, two and more replicas.
+    """
+    filled = list(chosen)
+    used_racks = {brokers[each].rack for each in filled if each in brokers}
+    on_node = Counter(node_of(each, brokers) for each in filled)
+    for step in range(count + _RACK_STEPS):
+        for each in others():
+            if len(filled) == count or (step < _RACK_STEPS and len(used_racks) == racks):
+                break
+            rack, node = brokers[each].rack, node_of(each, brokers)
+            if step < _RACK_STEPS:
+                is_preferred = rack not in used_racks and (step > 0 or not on_node[node])
+            else:
+                is_preferred = on_node[node] <= step - _RACK_STEPS
+            if is_preferred and each not in filled:
+                filled.append(each)
+                used_racks.add(rack)
+                on_node[node] += 1
+    return tuple(filled)
+
+
+def extended(
+    replicas: Sequence[int],
+    count: int,
+    brokers: Locations,
+    *,
+    candidates: Collection[int],
+    loads: Mapping[int, int],
+) -> tuple[int, ...]:
+    """Return the replicas of a partition with more of the candidates, up to `count`.
+
+    Racks and nodes without a replica are preferred as in `spread`, then candidates with small loads.
+    """
+    order = sorted(candidates, key=lambda each: (loads.get(each, 0), each))
+    racks = len({location.rack for location in brokers.values()})
+    return _filled(replicas, count, lambda: iter(order), brokers, racks)
+
+
+def check_partitions(count: int) -> None:
+    if not 1 <= count <= MAX_PARTITIONS:
+        raise InvalidPartitions(
+            f"a topic has 1 to {MAX_PARTITIONS} partitions, not {count} (INVALID_PARTITIONS)"
+        )
+
+
+def check_assignment(
+    assignment: Mapping[int, Sequence[int]], brokers: Collection[int], *, first: int = 0
+) -> None:
+    """Raise InvalidReplicaAssignment if a partition is missing, or a broker is repeated or not registered."""
+    if sorted(assignment) != list(range(first, first + len(assignment))):
+        raise InvalidReplicaAssignment(
+            f"partitions must be numbered {first}, {first + 1}, …: got {sorted(assignment)}"
+        )
+    check_partitions(len(assignment))
+    sizes = {len(replicas) for replicas in assignment.values()}
+    if len(sizes) != 1 or 0 in sizes:
+        raise InvalidReplicaAssignment("every partition needs the same number of replicas, at least one")
+    for partition, replicas in assignment.items():
+        if len(set(replicas)) != len(replicas):
+            raise InvalidReplicaAssignment(f"partition {partition} names a broker twice: {list(replicas)}")
+        unknown = set(replicas) - set(brokers)
+        if unknown:
+            raise InvalidReplicaAssignment(f"partition {partition} names unknown brokers: {sorted(unknown)}")

@@ -1,0 +1,297 @@
+"""Compaction of a Delta table, beside other writers.
+
+The commit succeeds only if every file that it replaces is part of the table in the version right before it.
+Transactions of other writers that began before it and are not committed yet fail (see delta_log.py), so none
+of them adds rows a second time. To avoid such failures, we do not compact a table that another program has
+committed to recently: that program, or a job beside it, can.
+"""
+
+import json
+import logging
+import math
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.types import StructType
+
+from headrace.spark.tables.arrow import arrow_schema, nulls
+from headrace.spark.tables.attempts import attempts
+from headrace.spark.tables.clustering import arranged
+from headrace.spark.tables.delta.log import MARK, checkpoint_if_due, compaction_entry, put_if_absent
+from headrace.spark.tables.delta.table import WHAT, DeltaFile, files_of, filesystem, has_any, load_table
+from headrace.spark.tables.files import Files, remove
+from headrace.spark.tables.options import DeltaOptions, local_directory
+from headrace.spark.tables.packages import needed
+from headrace.spark.tables.partitions import as_text, directory
+from headrace.spark.tables.schema import PARTITIONING, storable
+from headrace.spark.tables.statistics import statistics
+
+if TYPE_CHECKING:
+    import pyarrow.fs
+    from deltalake import DeltaTable
+
+deltalake = needed("deltalake", WHAT)
+SMALL: Final = 0.5  # of the target size
+MERGED_BYTES: Final = 1 << 30  # on disk, in one compaction; other files are merged the next time
+LOOK_BACK: Final = 50  # commits, all of which have to be ours
+# Features without requirements on a commit that replaces files by others with the same rows.
+FEATURES: Final = frozenset(
+    [
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "domainMetadata",
+        "generatedColumns",
+        "invariants",
+        "timestampNtz",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantType",
+    ]
+)
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./=-]+")  # paths that are not encoded in the log
+
+logger = logging.getLogger(__name__)
+
+
+class NotCompacted(Exception):
+    """The compaction could not be committed. The table has not changed."""
+
+
+class LeftToOthers(NotCompacted):
+    """A query must not compact this table: an operator has to take care of it."""
+
+
+def compact(options: DeltaOptions) -> None:
+    """Merge small files. The batch is committed already, so an error is logged, and the next call retries."""
+    try:
+        before, after = merge(options)
+    except Exception as error:  # noqa: BLE001  the batch is committed
+        is_race = isinstance(error, NotCompacted) and not isinstance(error, LeftToOthers)
+        logger.log(
+            logging.INFO if is_race else logging.WARNING, "%s was not compacted: %s", options.path, error
+        )
+    else:
+        logger.info("%s: %d files became %d", options.path, before, after)
+
+
+def merge(options: DeltaOptions, *, cluster_by: Sequence[str] = ()) -> tuple[int, int]:
+    """Return how many files were replaced, and by how many.
+
+    Small files are merged. With `cluster_by` all files are rewritten, with their rows in that order.
+    """
+    table = load_table(options)
+    _check(table, options)
+    files = filesystem(options)
+    old: list[Mapping[str, Any]] = []
+    new: list[DeltaFile] = []
+    committing = False
+    try:
+        for values, chosen in _files(table, options, is_clustered=bool(cluster_by)):
+            mergeable = [each for each in chosen if _has_columns_of(table, files, each)]
+            if len(mergeable) > 1 or (cluster_by and mergeable):
+                new += _merged(table, files, values, mergeable, options, cluster_by=cluster_by)
+                old += mergeable
+        committing = True
+        if old:
+            _commit(table, options, old, new)
+            checkpoint_if_due(table)
+    except BaseException as error:
+        # After any other error of a commit the files may be part of the table.
+        if isinstance(error, NotCompacted) or not committing:
+            remove(files, [each.path for each in new])
+        raise
+    return len(old), len(new)
+
+
+def _check(table: "DeltaTable", options: DeltaOptions) -> None:
+    """Raise LeftToOthers if another program writes to the table, or if it has unknown features."""
+    if unknown := sorted(set(table.protocol().writer_features or ()) - FEATURES):
+        raise LeftToOthers(f"it has features that this sink does not support ({', '.join(unknown)})")
+    types = {each.name: each.dataType for each in _stored_schema(table).fields}
+    for name in table.metadata().partition_columns:
+        if not isinstance(types[name], PARTITIONING):
+            raise LeftToOthers(f"it is partitioned by column {name!r}, a {types[name].simpleString()}")
+    for commit in table.history(LOOK_BACK) if options.gives_way else ():
+        if any(commit.get(name) != value for name, value in MARK.items()):
+            raise LeftToOthers(
+                f"version {commit.get('version')} is of another program ({commit.get('operation')}, "
+                f"{commit.get('engineInfo')}): run OPTIMIZE in that program, or in a job"
+            )
+
+
+def _files(
+    table: "DeltaTable", options: DeltaOptions, *, is_clustered: bool
+) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
+    """Yield small files, oldest first, by partition; to be clustered, all files."""
+    small: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    total = 0
+    largest = math.inf if is_clustered else options.target_file_bytes * SMALL
+    for file in sorted(files_of(table), key=lambda each: (each["modification_time"], each["path"])):
+        if file["size_bytes"] > largest or not _is_below(options, file["path"]):
+            continue
+        small[repr(file.get("partition"))].append(file)
+        total += file["size_bytes"]
+        if total > MERGED_BYTES and not is_clustered:
+            break
+    for files in small.values():
+        if is_clustered and sum(each["size_bytes"] for each in files) > MERGED_BYTES:
+            raise NotCompacted(
+                f"the files {files[0].get('partition') or ''} have more than {MERGED_BYTES >> 20} MiB, which "
+                "cannot be sorted in memory"
+            )
+        yield files[0].get("partition") or {}, files
+
+
+def _is_below(options: DeltaOptions, path: str) -> bool:
+    """Return whether a file is in the table's directory, and its path can be written as in the log."""
+    if local_directory(options.path) is None and not _PLAIN.fullmatch(path):
+        return False  # deltalake writes that commit, and may encode the path differently
+    return not path.startswith("/") and "://" not in path
+
+
+def _stored_schema(table: "DeltaTable") -> StructType:
+    return StructType.fromJson(json.loads(table.schema().to_json()))
+
+
+def _merge_schema(table: "DeltaTable") -> pa.Schema:
+    """Return the columns of a file, all nullable: older files may lack some of them."""
+    columns = arrow_schema(storable(_stored_schema(table)))
+    partitioned_by = table.metadata().partition_columns
+    return pa.schema([each for each in columns if each.name not in partitioned_by])
+
+
+def _has_columns_of(table: "DeltaTable", files: "pa.fs.FileSystem", file: Mapping[str, Any]) -> bool:
+    """Return whether all columns of a file are columns of the table, with the types that we write."""
+    wanted = _merge_schema(table)
+    found = pq.read_schema(unquote(file["path"]), filesystem=files)
+    return all(each.name in wanted.names and _same(each.type, wanted.field(each.name).type) for each in found)
+
+
+def _same(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return whether two types are equal, except for nullability and the names of list elements."""
+    types = pa.types
+    if types.is_struct(one) and types.is_struct(other):
+        return [each.name for each in one] == [each.name for each in other] and all(
+            _same(mine.type, others.type) for mine, others in zip(one, other, strict=True)
+        )
+    if types.is_map(one) and types.is_map(other):
+        return _same(one.key_type, other.key_type) and _same(one.item_type, other.item_type)
+    if types.is_list(one) and types.is_list(other):
+        return _same(one.value_type, other.value_type)
+    return bool(one == other)
+
+
+def _merged(
+    table: "DeltaTable",
+    filesystem_: "pa.fs.FileSystem",
+    values: Mapping[str, Any],
+    old: Sequence[Mapping[str, Any]],
+    options: DeltaOptions,
+    *,
+    cluster_by: Sequence[str],
+) -> list[DeltaFile]:
+    """Write the rows of `old`, the files of the partition with these values, to new files."""
+    partition = {name: as_text(values[name]) for name in table.metadata().partition_columns}
+    schema = _merge_schema(table)
+    files = Files(
+        filesystem_,
+        schema,
+        partition_by=(),
+        target_bytes=options.target_file_bytes,
+        below=directory(tuple(partition), tuple(partition.values())),
+    )
+    count = 0
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        nonlocal count
+        for each in old:
+            with pq.ParquetFile(unquote(each["path"]), filesystem=filesystem_) as opened:
+                for batch in opened.iter_batches():
+                    count += batch.num_rows
+                    yield _completed(batch, schema)
+
+    new = [
+        DeltaFile(each.path, each.size, partition, statistics(each.footer, files.inner))
+        for each in files.write(arranged(rows(), cluster_by))
+    ]
+    written = sum(json.loads(each.statistics)["numRecords"] for each in new)
+    assert count == written, (count, written)
+    return new
+
+
+def _completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch with nulls in the columns that it lacks."""
+    columns = [
+        batch.column(each.name) if each.name in batch.schema.names else nulls(batch.num_rows, each.type)
+        for each in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=schema.names)
+
+
+def _commit(
+    table: "DeltaTable", options: DeltaOptions, old: Sequence[Mapping[str, Any]], new: Sequence[DeltaFile]
+) -> None:
+    """Replace `old` by `new`; raise NotCompacted, without a change, if other commits conflict."""
+    read = _identity(table)
+    for _ in attempts():
+        committed = _try_commit(table, options, old, new)
+        table.update_incremental()
+        if committed or has_any(table, new):  # the answer to a successful commit may be lost
+            return
+        _check(table, options)
+        if _identity(table) != read:
+            raise NotCompacted("its metadata has been changed")
+        if not {each["path"] for each in old} <= {each["path"] for each in files_of(table)}:
+            raise NotCompacted("files of the compaction have been removed")
+    raise NotCompacted("too many concurrent commits")
+
+
+def _identity(table: "DeltaTable") -> tuple[object, ...]:
+    metadata, protocol = table.metadata(), table.protocol()
+    return metadata.id, metadata.configuration, metadata.partition_columns, table.schema().to_json(), protocol
+
+
+def _try_commit(
+    table: "DeltaTable", options: DeltaOptions, old: Sequence[Mapping[str, Any]], new: Sequence[DeltaFile]
+) -> bool:
+    """Return False if another writer has committed the next version."""
+    directory = local_directory(options.path)
+    if directory is None:
+        return _commit_unfenced(table, old, new)
+    try:
+        return put_if_absent(directory, table.version() + 1, compaction_entry(table, old, new))
+    except OSError as error:
+        raise LeftToOthers(f"its log is not writable: {error}") from error
+
+
+def _commit_unfenced(table: "DeltaTable", old: Sequence[Mapping[str, Any]], new: Sequence[DeltaFile]) -> bool:
+    """Commit by deltalake, which supports any storage but does not repeat the metadata."""
+    transaction = needed("deltalake.transaction", WHAT)
+    now_ms = time.time_ns() // 1_000_000
+    try:
+        table.create_write_transaction(
+            [
+                *(transaction.RemoveAction(each["path"], False, now_ms, each["size_bytes"]) for each in old),
+                *(
+                    transaction.AddAction(
+                        each.path, each.size, each.partition, now_ms, False, each.statistics
+                    )
+                    for each in new
+                ),
+            ],
+            "append",
+            table.schema(),
+            list(table.metadata().partition_columns),
+            # Without retries the commit fails if the table has a newer version.
+            commit_properties=deltalake.CommitProperties(custom_metadata=MARK, max_commit_retries=0),
+        )
+    except deltalake.exceptions.CommitFailedError:
+        return False
+    return True

@@ -1,0 +1,164 @@
+"""Compaction of an Iceberg table, which pyiceberg does not offer.
+
+The snapshot has the operation `overwrite`, although it changes no row. It is committed only if every file
+that it replaces is part of the snapshot right before it. Other programs have the same guarantee: the catalog
+refuses a commit if the table has a newer snapshot than the one that the program has read.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from headrace.spark.tables.attempts import ATTEMPTS, attempts
+from headrace.spark.tables.clustering import NotClustered, arranged
+from headrace.spark.tables.files import remove
+from headrace.spark.tables.iceberg.files import data_filesystem, data_location, described, file_schema
+from headrace.spark.tables.iceberg.partitions import PartitionedFiles
+from headrace.spark.tables.iceberg.rows import is_readable, rows
+from headrace.spark.tables.iceberg.sink import IcebergFile
+from headrace.spark.tables.iceberg.spec import fields_of
+from headrace.spark.tables.iceberg.table import (
+    BATCH_OF,
+    WHAT,
+    batch_properties,
+    known_batches,
+    without_retries,
+)
+from headrace.spark.tables.packages import needed
+
+if TYPE_CHECKING:
+    import pyarrow.fs
+    from pyiceberg.manifest import DataFile as ManifestEntry
+    from pyiceberg.table import Table
+
+SMALL: Final = 0.5  # of the target size
+MERGED_BYTES: Final = 1 << 30  # on disk, in one compaction; other files are merged the next time
+
+logger = logging.getLogger(__name__)
+
+
+def compact(table: "Table", target_bytes: int) -> None:
+    """Merge small files. The batch is committed already, so an error is logged, and the next call retries."""
+    try:
+        table.refresh()
+        before, after = merge(table, target_bytes)
+    except Exception as error:  # noqa: BLE001  the batch is committed
+        logger.warning("%s was not compacted: %s", ".".join(table.name()), error)
+    else:
+        logger.info("%s: %d files became %d", ".".join(table.name()), before, after)
+
+
+def merge(table: "Table", target_bytes: int, *, cluster_by: Sequence[str] = ()) -> tuple[int, int]:
+    """Return how many files were replaced, and by how many; CommitFailedException if other commits conflict.
+
+    Small files are merged. With `cluster_by` all files are rewritten, with their rows in that order.
+    """
+    filesystem = data_filesystem(table)
+    old = list(_mergeable(table, filesystem, target_bytes, is_clustered=bool(cluster_by)))
+    if not old:
+        return 0, 0
+    written = _written(table, filesystem, old, target_bytes, cluster_by)
+    try:
+        _commit(table, old, described(table, written))
+    except needed("pyiceberg.exceptions", WHAT).CommitFailedException:
+        remove(filesystem, [each.file.path for each in written])
+        raise
+    return len(old), len(written)
+
+
+def _written(
+    table: "Table",
+    filesystem: "pa.fs.FileSystem",
+    old: "Sequence[ManifestEntry]",
+    target_bytes: int,
+    cluster_by: Sequence[str],
+) -> list[IcebergFile]:
+    """Write the rows of `old` to new files, each with the rows of one partition."""
+    schema = file_schema(table, [each.name for each in table.schema().fields])
+    files = PartitionedFiles(filesystem, schema, fields_of(table), target_bytes=target_bytes)
+    found = arranged(_rows(table, filesystem, old), cluster_by)
+    written = [IcebergFile(each, table.spec().spec_id) for each in files.write(found)]
+    before, after = sum(each.record_count for each in old), sum(e.file.footer.num_rows for e in written)
+    assert before == after, (before, after)
+    return written
+
+
+def _commit(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[ManifestEntry]") -> None:
+    """Replace `old` by `new`; CommitFailedException, without a change, if other commits conflict."""
+    failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
+    read = table.schema(), table.spec()
+    for attempt in attempts():
+        try:
+            _replace(table, old, new)
+        except failed:  # another writer has committed first
+            table.refresh()
+            gone = {each.file_path for each in old} - set(_whole_files(table))
+            if gone or (table.schema(), table.spec()) != read or attempt == ATTEMPTS:
+                raise
+        else:
+            return
+
+
+def _replace(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[ManifestEntry]") -> None:
+    with without_retries(table).transaction() as transaction:
+        # Snapshots of an older Headrace may expire, and the batch ids in them are still needed.
+        stored = batch_properties(table)
+        if missing := {query: batch for query, batch in known_batches(table).items() if query not in stored}:
+            transaction.set_properties({f"{BATCH_OF}{query}": str(batch) for query, batch in missing.items()})
+        with transaction.update_snapshot().overwrite() as snapshot:
+            for each in old:
+                snapshot.delete_data_file(each)
+            for each in new:
+                snapshot.append_data_file(each)
+
+
+def _whole_files(table: "Table") -> "dict[str, ManifestEntry]":
+    """Return the files of the table without deleted rows."""
+    tasks = table.scan().plan_files()
+    return {task.file.file_path: task.file for task in tasks if not task.delete_files}
+
+
+def _mergeable(
+    table: "Table", filesystem: "pa.fs.FileSystem", target_bytes: int, *, is_clustered: bool
+) -> "Iterator[ManifestEntry]":
+    """Yield files below half the target size, of the current spec, of partitions with several of them.
+
+    To be clustered, yield all files of the current spec.
+    """
+    total = 0
+    by_partition: dict[tuple[object, ...], list[ManifestEntry]] = defaultdict(list)
+    for file in _whole_files(table).values():
+        path = _path(table, file)
+        is_small = is_clustered or file.file_size_in_bytes <= target_bytes * SMALL
+        if path is None or not is_small or file.spec_id != table.spec().spec_id:
+            continue
+        if is_readable(table, filesystem, path):
+            total += file.file_size_in_bytes
+            by_partition[tuple(file.partition[n] for n in range(len(table.spec().fields)))].append(file)
+        if total > MERGED_BYTES:
+            if is_clustered:
+                raise NotClustered(
+                    f"the table has more than {MERGED_BYTES >> 20} MiB, which cannot be sorted in memory"
+                )
+            break
+    for files in by_partition.values():
+        if len(files) > 1 or is_clustered:
+            yield from files
+
+
+def _rows(
+    table: "Table", filesystem: "pa.fs.FileSystem", files: "Iterable[ManifestEntry]"
+) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        path = _path(table, file)
+        assert path is not None, file.file_path
+        yield from rows(table, filesystem, path)
+
+
+def _path(table: "Table", file: "ManifestEntry") -> str | None:
+    """Return the path relative to the table's directory, None if the file is elsewhere."""
+    inside = f"{data_location(table)}/"
+    return file.file_path.removeprefix(inside) if file.file_path.startswith(inside) else None

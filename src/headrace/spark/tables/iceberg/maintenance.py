@@ -1,0 +1,206 @@
+"""Maintenance of an Iceberg table. pyiceberg expires snapshots, but removes no files."""
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.fs
+
+from headrace.spark.tables.attempts import ATTEMPTS, attempts
+from headrace.spark.tables.iceberg.compaction import SMALL, merge
+from headrace.spark.tables.iceberg.files import data_location
+from headrace.spark.tables.iceberg.schema import spark_schema
+from headrace.spark.tables.iceberg.spec import written
+from headrace.spark.tables.iceberg.table import (
+    BATCH_OF,
+    WHAT,
+    batch_properties,
+    known_batches,
+    without_retries,
+)
+from headrace.spark.tables.maintenance import (
+    Expired,
+    NotMaintained,
+    Removed,
+    Rewritten,
+    Status,
+    check_retention,
+    in_words,
+    total,
+)
+from headrace.spark.tables.options import IcebergOptions
+from headrace.spark.tables.packages import needed
+from headrace.spark.tables.schema import TableUnavailable
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+_DATA: Final = (".parquet", ".orc", ".avro", ".puffin")
+_METADATA: Final = (".avro",)  # manifests and lists of them
+
+
+class IcebergMaintenance:
+    """An Iceberg table; TableUnavailable is raised if it does not exist."""
+
+    def __init__(self, options: IcebergOptions) -> None:
+        self._options = options
+
+    def status(self) -> Status:
+        table = self._table()
+        files = [task.file for task in table.scan().plan_files()]
+        sizes = [each.file_size_in_bytes for each in files]
+        snapshot = table.current_snapshot()
+        return Status(
+            name=self._options.table,
+            format="Iceberg",
+            version=snapshot.snapshot_id if snapshot else None,
+            versions=len(table.snapshots()),
+            files=len(files),
+            small_files=sum(each <= self._options.target_file_bytes * SMALL for each in sizes),
+            bytes=sum(sizes),
+            rows=sum(each.record_count for each in files),
+            partitioned_by=list(written(table)),
+            columns={each.name: in_words(each.dataType) for each in spark_schema(table.schema()).fields},
+            queries=known_batches(table),
+        )
+
+    def optimize(self) -> Rewritten:
+        passes: list[tuple[int, int]] = []
+        while not passes or passes[-1][0] > passes[-1][1]:
+            passes.append(self._merge(()))
+        return total(passes)
+
+    def cluster(self, columns: Sequence[str]) -> Rewritten:
+        return total([self._merge(columns)])
+
+    def _merge(self, columns: Sequence[str]) -> tuple[int, int]:
+        failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
+        try:
+            return merge(self._table(), self._options.target_file_bytes, cluster_by=columns)
+        except failed as error:
+            raise NotMaintained(f"{self._options.table} was not rewritten: {error}") from error
+
+    def vacuum(self, older_than: dt.timedelta, *, dry_run: bool) -> Removed:
+        check_retention(older_than)
+        # The files are listed first. Those that are committed meanwhile are in the table that is read next.
+        table = self._table()
+        listed = {
+            location: _listed(table, f"{location}/", suffixes)
+            for location, suffixes in (
+                (data_location(table), _DATA),
+                (f"{table.location().rstrip('/')}/metadata", _METADATA),
+            )
+        }
+        table.refresh()
+        referenced = {_path(each) for each in _referenced(table)}
+        self._check_listing(table, listed)
+        before = dt.datetime.now(dt.UTC) - older_than
+        orphans = {
+            path: info
+            for found in listed.values()
+            for path, info in found.items()
+            if path not in referenced and info.mtime is not None and info.mtime < before
+        }
+        if not dry_run:
+            for path in orphans:
+                table.io.delete(path)
+        return Removed(
+            files=sorted(orphans), bytes=sum(each.size or 0 for each in orphans.values()), done=not dry_run
+        )
+
+    def _check_listing(self, table: "Table", listed: "dict[str, dict[str, pyarrow.fs.FileInfo]]") -> None:
+        """Raise NotMaintained if files of the table are not found where they should be.
+
+        Then paths are written differently in the table and in the storage, and every file would be an orphan.
+        """
+        found = {path for each in listed.values() for path in each}
+        inside = _path(f"{data_location(table)}/")
+        for task in table.scan().plan_files():
+            path = _path(task.file.file_path)
+            if path.startswith(inside) and path not in found:
+                raise NotMaintained(
+                    f"{self._options.table} was not vacuumed: its file {path} is not among those in {inside}"
+                )
+
+    def expire(self, older_than: dt.timedelta, keep: int, *, dry_run: bool) -> Expired:
+        failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
+        for attempt in attempts():
+            table = self._table()
+            chosen = _expirable(table, older_than, keep)
+            kept = len(table.snapshots()) - len(chosen)
+            if not dry_run and chosen:
+                try:
+                    _keep_batches(table)
+                    without_retries(table).maintenance.expire_snapshots().by_ids(chosen).commit()
+                except failed:
+                    if attempt == ATTEMPTS:
+                        raise
+                    continue
+            return Expired(snapshots=chosen, kept=kept, done=not dry_run)
+        raise AssertionError("unreachable")
+
+    def _table(self) -> "Table":
+        try:
+            catalogs = needed("pyiceberg.catalog", WHAT)
+            catalog = catalogs.load_catalog(self._options.catalog_name, **self._options.catalog)
+            table: Table = catalog.load_table(self._options.table)
+        except Exception as error:  # catalogs are plugins with their own exceptions
+            raise TableUnavailable(f"the table {self._options.table} cannot be opened: {error}") from error
+        return table
+
+
+def _expirable(table: "Table", older_than: dt.timedelta, keep: int) -> list[int]:
+    """Return older snapshots, but the last ones, and those of branches and tags."""
+    before_ms = (dt.datetime.now(dt.UTC) - older_than).timestamp() * 1000
+    newest_first = sorted(table.snapshots(), key=lambda each: each.timestamp_ms, reverse=True)
+    kept = {each.snapshot_id for each in newest_first[: max(1, keep)]}
+    kept |= {each.snapshot_id for each in table.metadata.refs.values()}
+    return [
+        each.snapshot_id
+        for each in newest_first
+        if each.snapshot_id not in kept and each.timestamp_ms < before_ms
+    ]
+
+
+def _keep_batches(table: "Table") -> None:
+    """Store the last batches of queries that only snapshots have, which are about to expire."""
+    stored = batch_properties(table)
+    missing = {query: batch for query, batch in known_batches(table).items() if stored.get(query, -1) < batch}
+    if missing:
+        with without_retries(table).transaction() as transaction:
+            transaction.set_properties({f"{BATCH_OF}{query}": str(batch) for query, batch in missing.items()})
+
+
+def _listed(table: "Table", location: str, suffixes: tuple[str, ...]) -> dict[str, pyarrow.fs.FileInfo]:
+    """Return the files in a directory and those below it, by their paths."""
+    files = needed("pyiceberg.io.pyarrow", WHAT).PyArrowFileIO(dict(table.io.properties))
+    scheme, host, path = files.parse_location(location)
+    filesystem: Any = files.fs_by_scheme(scheme, host)
+    selector = pyarrow.fs.FileSelector(path, allow_not_found=True, recursive=True)
+    prefix = location[: len(location) - len(path)]
+    return {
+        _path(f"{prefix}{each.path}"): each
+        for each in filesystem.get_file_info(selector)
+        if each.is_file and each.path.endswith(suffixes)
+    }
+
+
+def _referenced(table: "Table") -> Iterator[str]:
+    """Yield the locations of all files of all snapshots."""
+    for snapshot in table.snapshots():
+        yield snapshot.manifest_list
+        for manifest in snapshot.manifests(table.io):
+            yield manifest.manifest_path
+    if table.snapshots():
+        yield from table.inspect.all_files()["file_path"].to_pylist()
+    for statistics in (*table.metadata.statistics, *table.metadata.partition_statistics):
+        yield statistics.statistics_path
+
+
+def _path(location: str) -> str:
+    """Return a location in one form: file:///a, file:/a and /a are the same file, and so are s3:// and s3a://."""
+    scheme, separator, rest = location.partition(":")
+    if not separator or "/" in scheme:
+        return location
+    rest = f"/{rest.lstrip('/')}" if scheme == "file" else f"//{rest.lstrip('/')}"
+    return rest if scheme == "file" else f"{'s3' if scheme in ('s3a', 's3n') else scheme}:{rest}"

@@ -1,0 +1,177 @@
+"""An Iceberg table: it is opened or created, and files are added in one commit with the batch id."""
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import StructType
+
+from headrace.spark.batch import Batch
+from headrace.spark.errors import InvalidOption
+from headrace.spark.tables.attempts import ATTEMPTS, attempts
+from headrace.spark.tables.options import IcebergOptions
+from headrace.spark.tables.packages import needed
+from headrace.spark.tables.schema import TableUnavailable, UnfitTable, storable
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table, Transaction
+
+    from headrace.spark.tables.evolution import Change
+
+WHAT: Final = 'format("headrace-iceberg")'
+QUERY_ID: Final = "headrace.query-id"
+BATCH_ID: Final = "headrace.batch-id"
+BATCH_OF: Final = (
+    "headrace.batch-id-of."  # followed by a query's id: the property with the last batch of the query
+)
+LOOK_BACK: Final = 100_000  # snapshots, which the table's metadata has in memory
+_PROPERTIES: Final = {
+    # Each commit writes a new metadata file: without this all of them would be kept.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.parquet.compression-codec": "zstd",
+}
+
+
+def open_table(options: IcebergOptions, schema: StructType) -> "Table":
+    """Return the table, created or changed if necessary; UnfitTable if it cannot have rows of this schema."""
+    needed("pyiceberg.io.pyarrow", WHAT)
+    from headrace.spark.tables.iceberg.evolution import evolve  # noqa: PLC0415
+    from headrace.spark.tables.iceberg.schema import iceberg_schema, widened  # noqa: PLC0415
+    from headrace.spark.tables.iceberg.spec import check_spec, fields_of, new_spec  # noqa: PLC0415
+
+    stored = iceberg_schema(widened(storable(schema)))
+    try:
+        catalog = needed("pyiceberg.catalog", WHAT).load_catalog(options.catalog_name, **options.catalog)
+        if not catalog.table_exists(options.table):
+            catalog.create_namespace_if_not_exists(options.table.rpartition(".")[0])
+            spec = new_spec(options.partition_by, stored)
+            catalog.create_table_if_not_exists(
+                options.table, stored, partition_spec=spec, properties=_PROPERTIES
+            )
+        table: Table = catalog.load_table(options.table)
+    except InvalidOption:
+        raise
+    except Exception as error:  # catalogs are plugins with their own exceptions
+        raise TableUnavailable(f"the table {options.table} cannot be opened: {error}") from error
+    check_spec(table, options.partition_by)
+    evolve(table, schema, options.evolve)
+    fields_of(table)
+    return table
+
+
+def load_table(options: IcebergOptions) -> "Table":
+    """Return an existing table, without a check."""
+    needed("pyiceberg.io.pyarrow", WHAT)
+    catalog = needed("pyiceberg.catalog", WHAT).load_catalog(options.catalog_name, **options.catalog)
+    table: Table = catalog.load_table(options.table)
+    return table
+
+
+def check_table(table: "Table", schema: StructType, options: IcebergOptions) -> "list[Change]":
+    """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
+    from headrace.spark.tables.iceberg.evolution import needed_changes  # noqa: PLC0415
+    from headrace.spark.tables.iceberg.spec import check_spec, fields_of  # noqa: PLC0415
+
+    storable(schema)
+    check_spec(table, options.partition_by)
+    fields_of(table)
+    return needed_changes(table, schema, options.evolve)
+
+
+def check_new(options: IcebergOptions, schema: StructType) -> None:
+    """Raise UnfitTable or InvalidOption if the table cannot be created with this schema."""
+    needed("pyiceberg.io.pyarrow", WHAT)
+    from headrace.spark.tables.iceberg.schema import iceberg_schema, widened  # noqa: PLC0415
+    from headrace.spark.tables.iceberg.spec import new_spec  # noqa: PLC0415
+
+    new_spec(options.partition_by, iceberg_schema(widened(storable(schema))))
+
+
+def add_files(
+    table: "Table", files: Sequence["DataFile"], *, overwrite: bool = False, batch: Batch | None = None
+) -> bool:
+    """Add the files to the table in one commit; return False if the batch has been committed before.
+
+    With `overwrite` they replace all other files. UnfitTable is raised if the table's partitioning is no
+    longer that of the files.
+    """
+    failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
+    for attempt in attempts():
+        if batch and is_in(table, batch):
+            # After an attempt it may be this very commit, whose answer was lost.
+            return attempt > 1
+        if any(each.spec_id != table.spec().spec_id for each in files):
+            raise UnfitTable(
+                "the table's partitioning has been changed while the batch was written: restart the query, "
+                "which repeats the batch"
+            )
+        try:
+            with without_retries(table).transaction() as transaction:
+                _add(transaction, files, overwrite=overwrite, batch=batch)
+        except failed:  # another writer was first, perhaps another driver with the same batch
+            if attempt == ATTEMPTS:
+                raise
+            table.refresh()
+        else:
+            return True
+    raise AssertionError("unreachable")
+
+
+def is_in(table: "Table", batch: Batch) -> bool:
+    """Return whether the table has this batch, or a later one of the query."""
+    return known_batches(table).get(batch.query_id, -1) >= batch.batch_id
+
+
+def known_batches(table: "Table") -> dict[str, int]:
+    """Return the last batch of every query that has written to the table.
+
+    It is a property of the table, which remains when snapshots expire. Older versions of Headrace wrote it
+    only to the summaries of snapshots, their own and those of compactions.
+    """
+    snapshots = needed("pyiceberg.table.snapshots", WHAT).ancestors_of(
+        table.current_snapshot(), table.metadata
+    )
+    found: dict[str, int] = {}
+    for snapshot in itertools.islice(snapshots, LOOK_BACK):
+        summary = snapshot.summary.additional_properties if snapshot.summary else {}
+        if QUERY_ID in summary:
+            found.setdefault(summary[QUERY_ID], int(summary[BATCH_ID]))
+        for name, value in summary.items():
+            if name.startswith(BATCH_OF):
+                found.setdefault(name.removeprefix(BATCH_OF), int(value))
+    for query, batch in batch_properties(table).items():
+        found[query] = max(batch, found.get(query, batch))
+    return found
+
+
+def batch_properties(table: "Table") -> dict[str, int]:
+    """Return the last batch of each query by the table's properties."""
+    return {
+        name.removeprefix(BATCH_OF): int(value)
+        for name, value in table.properties.items()
+        if name.startswith(BATCH_OF)
+    }
+
+
+def without_retries(table: "Table") -> "Table":
+    """Return the table, with a next commit that fails after a concurrent one.
+
+    By default pyiceberg retries, without a check whether the other commit was the same batch. It reads the
+    number of retries from the properties; a change in memory is not sent to the catalog.
+    """
+    table.metadata.properties["commit.retry.num-retries"] = "0"
+    return table
+
+
+def _add(
+    transaction: "Transaction", files: Sequence["DataFile"], *, overwrite: bool, batch: Batch | None
+) -> None:
+    summary = {QUERY_ID: batch.query_id, BATCH_ID: str(batch.batch_id)} if batch else {}
+    if batch:
+        transaction.set_properties({f"{BATCH_OF}{batch.query_id}": str(batch.batch_id)})
+    if overwrite and transaction.table_metadata.current_snapshot() is not None:
+        transaction.delete(needed("pyiceberg.expressions", WHAT).AlwaysTrue())
+    with transaction.update_snapshot(snapshot_properties=summary).fast_append() as snapshot:
+        for file in files:
+            snapshot.append_data_file(file)

@@ -1,1 +1,0 @@
-"""Queries of `headrace sql`: topics as tables of DuckDB, and rows as lines, tables and files."""

@@ -1,0 +1,108 @@
+"""One Fetch request for several ranges of one leader: the first records of each.
+
+Ranges that the answers do not cover, or that have an error, are left to a `Fetcher` of their own.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from headrace.client.errors import ClientError
+from headrace.client.wire.connection import Address
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition, by_topic
+from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.fetcher import FIRST_VERSION_WITH_IDS, bytes_of
+from headrace.tables.reader.offsets import Range
+from headrace.tables.reader.topic_ids import parse_topic_id
+
+REQUEST_BYTES: Final = 16 * 1024 * 1024
+_GROWTH: Final = 4
+
+logger = logging.getLogger(__name__)
+
+
+def fetch_together(
+    cluster: Cluster,
+    leader: Address,
+    ranges: Sequence[Range],
+    topic_ids: Mapping[str, str],
+    *,
+    max_bytes: int,
+    max_wait_ms: int,
+    read_committed: bool,
+) -> Iterator[tuple[Range, Any]]:
+    """Yield each range and the leader's answer for its partition; None if there is none.
+
+    A partition whose records did not fit into a response is requested again, together with the others.
+    """
+    waiting = {each.partition: each for each in ranges}
+    growth = 1
+    while waiting:
+        sizes = {each: min(max_bytes, growth * bytes_of(each.size)) for each in waiting.values()}
+        request = _request(sizes, topic_ids, max_wait_ms=max_wait_ms, read_committed=read_committed)
+        found = _fetch(cluster, leader, request, topic_ids)
+        answered = {
+            partition: answer
+            for partition, answer in found.items()
+            if partition in waiting and (answer.records or answer.error_code != ErrorCode.NONE)
+        }
+        if not answered:
+            break
+        for partition, answer in answered.items():
+            yield waiting.pop(partition), answer
+        growth *= _GROWTH  # a broker sends a batch that is larger than the maximum for one partition only
+    for each in waiting.values():
+        yield each, None
+
+
+def _fetch(
+    cluster: Cluster, leader: Address, request: FetchRequest, topic_ids: Mapping[str, str]
+) -> dict[TopicPartition, Any]:
+    """Return the answers by topic and partition; none if the broker does not answer, or is too old."""
+    try:
+        connection = cluster.connect(leader)
+        version = connection.version(request)
+        if version < FIRST_VERSION_WITH_IDS and topic_ids:
+            cluster.release(connection)
+            return {}
+        response = connection.receive(connection.send(request, version))
+    except ClientError as error:
+        logger.info("%s: ranges are fetched one by one: %s", leader, error)
+        return {}
+    cluster.release(connection)
+    names = {parse_topic_id(each): topic for topic, each in topic_ids.items()}
+    return {
+        TopicPartition(topic.topic or names.get(topic.topic_id, ""), answer.partition_index): answer
+        for topic in response.responses
+        for answer in topic.partitions
+    }
+
+
+def _request(
+    max_bytes: Mapping[Range, int], topic_ids: Mapping[str, str], *, max_wait_ms: int, read_committed: bool
+) -> FetchRequest:
+    by_partition = {each.partition: each for each in max_bytes}
+    topics = [
+        FetchTopic(
+            topic=topic,
+            topic_id=parse_topic_id(topic_ids.get(topic)),
+            partitions=[
+                FetchPartition(
+                    partition=index,
+                    fetch_offset=by_partition[TopicPartition(topic, index)].first,
+                    partition_max_bytes=max_bytes[by_partition[TopicPartition(topic, index)]],
+                )
+                for index in indexes
+            ],
+        )
+        for topic, indexes in by_topic(by_partition).items()
+    ]
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=REQUEST_BYTES,
+        isolation_level=int(read_committed),
+        topics=topics,
+    )

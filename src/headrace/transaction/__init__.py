@@ -1,1 +1,0 @@
-"""The transaction coordinator of one partition of `__transaction_state`. Pure."""

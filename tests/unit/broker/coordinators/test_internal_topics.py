@@ -1,0 +1,88 @@
+"""Internal topics: created when they are first needed, with up to three replicas on as many nodes."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+import pytest
+
+from headrace.broker.coordinators.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS
+from headrace.broker.coordinators.internal_topics import InternalTopic, ReplicaWarning
+from headrace.broker.coordinators.transactions import TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS
+from headrace.broker.image import ClusterImage
+from headrace.broker.settings.config import BrokerConfig
+from headrace.coordination.znodes import BrokerRegistration
+
+
+class Cluster:
+    """The internal topics of a broker, and what it has created."""
+
+    def __init__(self, brokers: int, **given: str) -> None:
+        self.created: dict[str, int] = {}
+        config = BrokerConfig.load(file=None, sets=given)
+        registrations = {
+            each: BrokerRegistration(broker_id=each, endpoints=[], timestamp_ms=0) for each in range(brokers)
+        }
+        warning = ReplicaWarning()
+        self.topics = [
+            InternalTopic(
+                name,
+                settings,
+                config=lambda: config,
+                image=ClusterImage("id", registrations),
+                create_topic=self._create,
+                few_replicas=warning,
+            )
+            for name, settings in (
+                (OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS),
+                (TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS),
+            )
+        ]
+
+    async def _create(self, name: str, *, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
+        assert partitions == 50
+        assert configs["cleanup.policy"] == "compact"
+        self.created[name] = replicas
+
+    async def use(self) -> None:
+        """Need every topic, as two requests at a time would."""
+        await asyncio.gather(*(topic.ensure() for topic in self.topics for _ in range(2)))
+
+
+def test_one_warning_says_that_there_are_too_few_nodes(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = Cluster(1)
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(cluster.use())
+
+    assert cluster.created == {OFFSETS_TOPIC: 1, TRANSACTIONS_TOPIC: 1}
+    (said,) = caplog.messages
+    assert said.startswith(
+        "internal topics (__consumer_offsets, __transaction_state) are created with 1 of 3 "
+    )
+
+
+@pytest.mark.parametrize(
+    ("brokers", "given", "replicas"),
+    [
+        (3, {}, 3),
+        (5, {}, 3),
+        (
+            1,
+            {
+                "offsets.topic.replication.factor": "1",
+                "transaction.state.log.replication.factor": "1",
+                "transaction.state.log.min.isr": "1",
+            },
+            1,
+        ),
+    ],
+)
+def test_enough_nodes_and_explicit_settings_get_no_warning(
+    caplog: pytest.LogCaptureFixture, brokers: int, given: dict[str, str], replicas: int
+) -> None:
+    cluster = Cluster(brokers, **given)
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(cluster.use())
+
+    assert set(cluster.created.values()) == {replicas}
+    assert caplog.messages == []
