@@ -20,6 +20,7 @@ from headrace.client.doctor.diagnosis import OK, PROBLEM, WARNING, Area, Finding
 from headrace.client.doctor.groups import GroupFacts
 from headrace.client.doctor.machine import Machine, Port
 from headrace.client.doctor.security import SecurityFacts
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.locations import Location
 
 AREA = Area("cluster")
@@ -343,3 +344,16 @@ def test_a_throttle_that_was_left_behind_is_named() -> None:
     assert seen(left) == {"throttle": WARNING}
     moved = Reassignment(topic="t", partition=0, replicas=(1, 2, 3), adding=(3,), removing=())
     assert seen(replace(left, status=replace(left.status, reassignments=(moved,)))) == {}
+
+
+def test_damaged_segments_are_named_with_the_broker_and_whether_another_replica_may_have_the_records() -> (
+    None
+):
+    facts = cluster(partition(1, 2, 3))
+    orders = TopicPartition("t", 0)
+    repairable = replace(facts, damaged={orders: {2: 40}})
+    assert seen(repairable) == {"damage": WARNING}
+    (finding,) = [each for each in doctor_cluster.examine(AREA, repairable) if each.check == "damage"]
+    assert finding.says.startswith("t-0 (40 offsets on broker 2): ")
+
+    assert seen(replace(facts, damaged={orders: {1: 4, 2: 4, 3: 4}})) == {"damage": PROBLEM}

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from cluster.brokers import BrokerProcess
 from cluster.cluster import Cluster
 from cluster.coordinators import Embedded
 from cluster.waiting import until
+from headrace.client.doctor.reading import read_cluster
 from headrace.protocol.batch import HEADER_SIZE, OFFSET_SIZE
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.checks.verify import verify
 from headrace.storage.epochs import FILE_NAME as EPOCHS
 from headrace.storage.segment_list import FILE_NAME as SEGMENT_LIST
@@ -186,3 +189,20 @@ def test_a_follower_with_a_wrong_leader_epoch_fetches_again_from_the_last_one_th
 
     assert follower.log.read_text().count("names leader epoch 99 from offset 150 on") == 1
     check_alone(cluster, follower)
+
+
+def test_the_doctor_names_a_broker_with_damage_that_no_replica_can_repair(cluster: Cluster) -> None:
+    topic = NewTopic("alone", 1, replica_assignment=[[1]], config={"segment.bytes": "16384"})
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([topic])["alone"].result(timeout=30)
+    for value in VALUES[:40]:
+        assert send(cluster.bootstrap, "alone", [{"value": value}], acks="all")[0][0] is None
+    broker = cluster.brokers[1]
+    first, *_ = sorted((broker.log_dir / "alone-0").glob("*.log"))
+    flip(first, HEADER_SIZE + 500)
+    broker.wait_for_log("are damaged: ", timeout_s=60)
+
+    findings = read_cluster(cluster.bootstrap).damaged
+
+    assert list(findings) == [TopicPartition("alone", 0)]
+    assert list(findings[TopicPartition("alone", 0)]) == [broker.id]

@@ -103,11 +103,6 @@ def _of_replicas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
         "Replicas on this broker that are offline after a disk failure.",
         len(broker.logs.failed) + sum(each.log.offline is not None for each in partitions),
     )
-    yield _gauge(
-        "headrace_damaged_segments",
-        "Closed segments on this broker with records that cannot be read.",
-        sum(len(each.log.damaged) for each in partitions),
-    )
     yield _counter(
         f"{manager}isrshrinks_total",
         "How often a replica was removed from an ISR.",
@@ -117,6 +112,28 @@ def _of_replicas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
         f"{manager}isrexpands_total",
         "How often a replica was added to an ISR.",
         sum(each.isr_expands for each in meters),
+    )
+
+
+def _of_damage(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
+    damaged = {id_: each.log.damaged for id_, each in broker.partitions.items() if each.log.damaged}
+    yield _gauge(
+        "headrace_damaged_segments",
+        "Closed segments on this broker with records that cannot be read.",
+        sum(map(len, damaged.values())),
+    )
+    yield Family(
+        name="headrace_damaged_offsets",
+        kind=GAUGE,
+        help="Offsets of a partition whose records this broker cannot read.",
+        labels=("topic", "partition"),
+        samples=[
+            Sample(
+                labels=(id_.topic, str(id_.partition)),
+                value=sum(each.end_offset - each.from_offset for each in damages.values()),
+            )
+            for id_, damages in damaged.items()
+        ],
     )
 
 
@@ -288,6 +305,7 @@ def _of_transactions(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iter
 _GROUPS: Final[dict[str, Callable[[BrokerServices, tuple[str, ...]], Iterator[Family]]]] = {
     "kafka_server_brokertopicmetrics_": _of_topics,
     "kafka_server_replicamanager_": _of_replicas,
+    "headrace_damaged_": _of_damage,
     "kafka_log_log_": _of_logs,
     "kafka_controller_": _of_controller,
     "headrace_transaction": _of_transactions,

@@ -10,6 +10,7 @@ from headrace.client.cluster.status import DOWN, SILENT, ClusterStatus
 from headrace.client.doctor.diagnosis import Area, Finding, gibibytes, some
 from headrace.client.doctor.nodes import examine_nodes
 from headrace.client.doctor.security import SecurityFacts
+from headrace.protocol.ids import TopicPartition
 
 FULL_SHARE: Final = 0.05
 TIGHT_SHARE: Final = 0.15
@@ -56,6 +57,8 @@ class ClusterFacts:
     http: tuple[Reached, ...] = ()
     security: SecurityFacts = field(default_factory=SecurityFacts)
     throttles: Mapping[int, int] = field(default_factory=dict)  # of brokers, in bytes per second
+    damaged: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
+    """How many offsets of a partition are damaged, by broker."""
 
 
 def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
@@ -64,6 +67,7 @@ def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
     yield _brokers(area, facts.status)
     yield from _views(area, facts.views)
     yield from _partitions(area, facts.status)
+    yield from _damage(area, facts)
     yield from _throttles(area, facts)
     yield from _disks(area, facts.log_dirs)
     yield from _copies(area, len(facts.status.brokers), facts.topics)
@@ -174,6 +178,29 @@ def _partitions(area: Area, status: ClusterStatus) -> Iterator[Finding]:
             "leaders",
             f"{len(status.not_preferred):,} partitions are not led by the preferred replica: load is uneven.",
             "headrace cluster elect",
+        )
+
+
+def _damage(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
+    """Yield the partitions with damaged segments: which replicas can be repaired, and which cannot."""
+    replicas = {name: topic.replicas for name, topic in facts.topics.items()}
+    kinds: dict[bool, list[str]] = {False: [], True: []}  # whether another replica may have the records
+    for partition, brokers in sorted(facts.damaged.items()):
+        where = " and ".join(f"{count:,} offsets on broker {each}" for each, count in sorted(brokers.items()))
+        kinds[len(brokers) < replicas.get(partition.topic, 0)].append(f"{partition} ({where})")
+    if kinds[True]:
+        yield area.warning(
+            "damage",
+            f"{some(kinds[True])}: segments are damaged; the broker copies them from another replica.",
+            "Check the disk. If this stays, search the broker's log for `could not be repaired`.",
+        )
+    if kinds[False]:
+        yield area.problem(
+            "damage",
+            f"{some(kinds[False])}: segments are damaged on every replica; fetches of these records fail "
+            "(KAFKA_STORAGE_ERROR).",
+            "Stop a broker and restore the file that its log names from a backup, or have consumers continue "
+            "after these offsets with `headrace group reset-offsets`.",
         )
 
 

@@ -37,6 +37,8 @@ from headrace.client.wire.requests import (
     metadata_request,
     nodes_of,
 )
+from headrace.protocol.between_brokers.broker_metrics import BrokerMetricsRequest
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import MetadataResponse
 from headrace.security.certificate_fields import not_valid_after
 
@@ -47,6 +49,7 @@ MOST_BYTES: Final = 100_000  # of a gateway's answer
 SETTLE_S: Final = 1.0  # for brokers whose metadata differs for a moment
 _MIN_IN_SYNC: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"
+_DAMAGED: Final = "headrace_damaged_offsets"
 _KEYS: Final = (_MIN_IN_SYNC, _UNCLEAN)
 
 
@@ -75,6 +78,7 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
             http=tuple(each for each in reached if each is not None),
             security=SecurityFacts(settings=told, certificates=_certificates(target, nodes)),
             throttles=read_rates(brokers, nodes),
+            damaged=_damaged(brokers, nodes),
         )
 
 
@@ -142,6 +146,21 @@ def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[
             for each in result.configs:
                 values[node.id][each.name] = each.value or ""
     return values
+
+
+def _damaged(brokers: Brokers, nodes: Iterable[Node]) -> dict[TopicPartition, dict[int, int]]:
+    """Return how many offsets of partitions are damaged, by broker; Kafka closes the connection instead."""
+    request, found = (
+        BrokerMetricsRequest(prefixes=[_DAMAGED]),
+        defaultdict[TopicPartition, dict[int, int]](dict),
+    )
+    exchanges = {node: partial(Connection.ask, request=request) for node in nodes}
+    for node, answer in brokers.each(exchanges, SILENCE_S).items():
+        for family in () if isinstance(answer, NoAnswer) else answer.families:
+            for sample in family.samples:
+                topic, partition = sample.labels
+                found[TopicPartition(topic, int(partition))][node.id] = int(sample.value)
+    return found
 
 
 def _gateways(settings: Iterable[Mapping[str, str]]) -> Iterator[str]:
