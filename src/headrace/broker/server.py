@@ -413,6 +413,7 @@ class Broker(BrokerServices):
 
     async def stop(self) -> None:
         """Stop cleanly: move leaders, accept no requests, flush and mark the logs, and unregister."""
+        self._registration.leave()
         if len(self.image.brokers) > 1:
             await self.controller_client.controlled_shutdown(self.broker_epoch)
         self._housekeeping.stop()

@@ -62,6 +62,7 @@ class Registration:
         self._session_id = 0  # of the session that made the registration
         self._lost = False
         self._joined = False  # at least once
+        self._is_leaving = False
         self._is_compared = False  # the number of registrations before this process with the directory's
         self._renewing: asyncio.Task[None] | None = None
         self._rejoining: asyncio.Task[None] | None = None
@@ -77,11 +78,17 @@ class Registration:
         await self._join()
         self._renewing = self._loop.create_task(self._renew_lease())
 
+    def leave(self) -> None:
+        """Do not register again from now on, because the broker is stopping. The lease is still renewed."""
+        self._is_leaving = True
+        if self._rejoining is not None:
+            self._rejoining.cancel()
+
     def stop(self) -> None:
+        self.leave()
         self._session.on_state(lambda _state: None)
-        for task in (self._rejoining, self._renewing):
-            if task is not None:
-                task.cancel()
+        if self._renewing is not None:
+            self._renewing.cancel()
 
     # -- registering ---------------------------------------------------------------------------
 
@@ -189,7 +196,7 @@ class Registration:
                 self._on_reconnected()
 
     def _start_rejoining(self) -> None:
-        if self._rejoining is None or self._rejoining.done():
+        if not self._is_leaving and (self._rejoining is None or self._rejoining.done()):
             self._rejoining = self._loop.create_task(self._rejoin())
 
     async def _rejoin(self) -> None:
@@ -217,7 +224,7 @@ class Registration:
                 found = await self._session.get(path)
                 if found is not None and found.created_zxid == self._lease.broker_epoch:
                     self._lease.renew(asked_at_s, self._session.timeout_s)
-                elif found is None and not self._lost and self._joined:
+                elif found is None and not self._lost and self._joined and not self._is_leaving:
                     logger.warning("the registration of this broker was removed: registering again")
                     self._lost = True
                     self._start_rejoining()

@@ -152,3 +152,17 @@ def test_a_broker_says_which_partitions_have_lost_records() -> None:
         assert (found.may_have_lost, found.lost) == (False, {TopicPartition("orders", 0)})
 
     run(story)
+
+
+def test_a_stopping_broker_whose_session_is_lost_does_not_register_again() -> None:
+    async def story(setup: Setup) -> None:
+        setup.registration.leave()
+
+        setup.lose_session()
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+        assert setup.events == ["registered", "lost"]
+        assert setup.tree.get(PATH) is None
+
+    run(story)
