@@ -13,6 +13,7 @@ from cluster.cluster import Cluster
 from cluster.coordinators import Embedded
 from cluster.waiting import until
 from headrace.storage.checks.losses import BOOT
+from headrace.storage.directory import RECOVERY_POINTS
 from support.records import split_batches
 from wire.confluent import read, send, sent_offsets
 
@@ -163,3 +164,22 @@ def test_what_a_majority_has_on_disk_survives_a_power_cut_of_all(cluster: Cluste
         cluster.brokers[broker_id].start()
     cluster.start()
     check_nothing_is_lost(cluster)
+
+
+def test_damage_of_what_was_flushed_in_the_newest_segment_is_fetched_again(cluster: Cluster) -> None:
+    damaged = cluster.brokers[1]
+    write(cluster, SECOND)
+    kill_all(cluster)
+    (damaged.log_dir / RECOVERY_POINTS).write_text(f"0\n1\n{TOPIC} 0 {2 * HALF}\n")
+    damage_the_active_segment(damaged)
+    before = log_of(damaged).read_bytes()
+
+    start_without_leading(cluster, damaged)
+    assert log_of(damaged).read_bytes() == before  # it may be the only replica that comes back
+    cluster.start()
+    damaged.wait_for_log(f"{TOPIC}-0: truncated to offset {HALF}, fetching from broker", timeout_s=60)
+    check_nothing_is_lost(cluster)
+    for other in (cluster.brokers[2], cluster.brokers[3]):
+        other.stop()
+    until("it leads", lambda: cluster.state(TOPIC, 0).leader == damaged.id)
+    assert [message.value() for message in read(damaged.bootstrap, TOPIC)] == FIRST + SECOND

@@ -78,6 +78,7 @@ class SimLogs:
         self.files = OpenFiles()  # of which none is ever open
         self.suspected: set[Any] = set()  # logs with damaged segments: there are none
         self.failed: dict[TopicPartition, str] = {}
+        self.truncatable: dict[TopicPartition, int] = {}
         self.cleaner_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks = dict(disk.high_watermarks)
         self.logs, self.topic_ids = disk.logs, disk.topic_ids

@@ -376,6 +376,7 @@ class Broker(BrokerServices):
                 config.integer("delegation.token.expiry.check.interval.ms") / 1000,
             ),
             Job(self.replicas.repairs.look, _DAMAGE_INTERVAL_S),
+            Job(self.replicas.open_truncated, _DAMAGE_INTERVAL_S),
             Job(self._scrub.run, config.integer("log.scrub.interval.ms") / 1000),
             Job(self._balance_leaders, config.integer("leader.imbalance.check.interval.seconds")),
             Job(self.groups.expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),

@@ -18,8 +18,8 @@ from headrace.storage.checkpoints import CorruptCheckpoint, OffsetCheckpoint, re
 from headrace.storage.checks.damage import ReadAllowance
 from headrace.storage.checks.losses import Losses, read_losses
 from headrace.storage.config import LogConfig
-from headrace.storage.errors import ForeignDirectory, LogOffline, StorageError
-from headrace.storage.files import sync_directory, write_atomically
+from headrace.storage.errors import CorruptLog, ForeignDirectory, LogOffline, StorageError
+from headrace.storage.files import base_offset_of, sync_directory, write_atomically
 from headrace.storage.flushes import FlushSchedule
 from headrace.storage.identity import (
     DirectoryLock,
@@ -80,6 +80,8 @@ class LogDirectory:
         self.high_watermarks = _open_checkpoint(path / HIGH_WATERMARKS)
         self.cleaner_offsets = _open_checkpoint(path / CLEANER_OFFSETS)
         self.failed: dict[TopicPartition, str] = {}  # logs that could not be opened, and the reason
+        self.truncatable: dict[TopicPartition, int] = {}
+        """Of `failed`: logs with a damaged newest segment, and its base offset; see `open_truncated`."""
         self._recovery_points = _open_checkpoint(path / RECOVERY_POINTS)
         self._start_offsets = _open_checkpoint(path / LOG_START_OFFSETS)
         self._writing = threading.Lock()
@@ -151,6 +153,8 @@ class LogDirectory:
         for number, (partition, path) in enumerate(found, start=1):
             try:
                 topic_id = read_topic_id(path)
+                if topic_id is not None:
+                    self.topic_ids[partition] = topic_id
                 log = open_log(
                     path,
                     config_of(partition.topic),
@@ -166,11 +170,11 @@ class LogDirectory:
                 self._add(partition, log)
                 if log.log_end_offset < self.high_watermarks.get(partition, 0):
                     self.losses.add([partition])
-                if topic_id is not None:
-                    self.topic_ids[partition] = topic_id
             except (StorageError, KafkaError, OSError) as error:
                 logger.exception("%s could not be opened", path)
                 self.failed[partition] = str(error)
+                if isinstance(error, CorruptLog):
+                    self.truncatable[partition] = base_offset_of(error.path)
             progress(number, len(found))
         self.losses.add(self.failed)
 
@@ -291,6 +295,24 @@ class LogDirectory:
         (self.path / str(partition)).rename(deleted)
         self._deleted.append(deleted)
 
+    def open_truncated(self, partition: TopicPartition, config: LogConfig) -> Log:
+        """Open a log of `truncatable` without the damaged batches and all after them; `add_truncated` follows.
+
+        May run in another thread. The controller has to know that this replica lacks records.
+        """
+        return open_log(
+            self.path / str(partition),
+            config,
+            now_ms=self._now_ms,
+            recovery_point=self.truncatable[partition],
+            log_start_offset=self._start_offsets.get(partition, 0),
+            allowance=ReadAllowance(_READ_AT_START),
+        )
+
+    def add_truncated(self, partition: TopicPartition, log: Log) -> None:
+        del self.failed[partition], self.truncatable[partition]
+        self._add(partition, log)
+
     # -- seeding -------------------------------------------------------------------------------
 
     def plan_seed(self, partition: TopicPartition, high_watermark: int) -> SeedPlan:
@@ -393,6 +415,7 @@ class LogDirectory:
 
     def _forget(self, partition: TopicPartition) -> None:
         self.failed.pop(partition, None)
+        self.truncatable.pop(partition, None)
         self.topic_ids.pop(partition, None)
         for offsets in self._checkpoints:
             offsets.pop(partition, None)

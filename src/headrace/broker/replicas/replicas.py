@@ -26,9 +26,10 @@ from headrace.protocol.between_brokers.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from headrace.protocol.errors import ErrorCode
+from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.fields import ZERO_UUID
 from headrace.protocol.ids import TopicPartition
+from headrace.replication.election import NO_LEADER
 from headrace.replication.rate import Rate, is_throttled
 from headrace.security.listeners import Endpoint, SecurityProtocol
 from headrace.storage.config import LogConfig
@@ -487,6 +488,35 @@ class Replicas:
                 await asyncio.to_thread(self._logs().unlink_deleted)
             except OSError as error:
                 logger.error("deleted logs could not be removed: %s", error)  # noqa: TRY400  it has the reason
+
+    async def open_truncated(self) -> None:
+        """Open the logs that are damaged below what was flushed without the damage, if another broker leads.
+
+        This replica is not in the ISR then, and fetches what it lacks. Otherwise its records may be the only
+        ones, and the log stays offline. Updates wait, because they could delete the log meanwhile.
+        """
+        logs = self._logs()
+        for id_ in list(logs.truncatable):
+            async with self._updating:
+                topic = self._image.topics.get(id_.topic)
+                state = None if topic is None else topic.states.get(id_.partition)
+                if topic is None or state is None or id_ not in logs.truncatable:
+                    continue
+                if state.leader == NO_LEADER or self._broker_id in {state.leader, *state.isr, *state.elr}:
+                    continue
+                config = self._settings_of(topic).log_config
+                try:
+                    log = await asyncio.to_thread(logs.open_truncated, id_, config)
+                except (StorageError, KafkaError, OSError):
+                    logger.exception("%s could not be truncated, and stays offline", id_)
+                    del logs.truncatable[id_]
+                    continue
+                logs.add_truncated(id_, log)
+                end = log.log_end_offset
+                logger.warning("%s: truncated to offset %d, fetching from broker %d", id_, end, state.leader)
+                self.use(topic)
+                if id_ in self.partitions:
+                    await self.note_truncation(self.partitions[id_])
 
     async def note_truncation(self, partition: Partition) -> None:
         """Write the checkpoints after a truncation: after a crash they must not point past the log's end."""

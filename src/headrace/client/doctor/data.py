@@ -83,8 +83,8 @@ def _files(area: Area, directory: BrokerDirectory) -> Iterator[Finding]:
         yield area.problem(
             "damage",
             f"{some(each.path for each in broken)}: {broken[0].says}.",
-            "Start the broker: it copies a damaged segment from another replica. Without one, restore the "
-            "file from a backup. Move the partition's directory away if the newest segment is damaged.",
+            "Start the broker: it copies the damaged records from another replica. Without one, restore the "
+            "file from a backup.",
         )
     if not directory.damages and directory.verified:
         left = directory.partitions - directory.verified

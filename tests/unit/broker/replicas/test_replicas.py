@@ -13,6 +13,7 @@ from headrace.broker.meters import Meters
 from headrace.broker.peers.peer import Peer
 from headrace.broker.replicas.replicas import Replicas
 from headrace.broker.settings.config import BrokerConfig
+from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.between_brokers.update_metadata import (
     FULL,
     INCREMENTAL,
@@ -27,9 +28,11 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.replication.controller.channel import PeerGone
+from headrace.replication.election import NO_LEADER
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
+from support.records import make_batch
 from unit.broker.replica_samples import ELSEWHERE, HERE, ID, REPLICAS, THERE, TOPIC_ID
 
 BROKER_EPOCH = 41
@@ -122,6 +125,7 @@ def topic(
     *,
     epoch: int = 0,
     replicas: tuple[int, ...] = REPLICAS,
+    isr: tuple[int, ...] | None = None,
     topic_id: bytes = TOPIC_ID,
     configs: Mapping[str, str] | None = None,
     partitions: int = 1,
@@ -132,7 +136,7 @@ def topic(
             controller_epoch=5,
             leader=leader,
             leader_epoch=epoch,
-            isr=replicas,
+            isr=replicas if isr is None else isr,
             zk_version=epoch,
             replicas=replicas,
             offline_replicas=[],
@@ -457,3 +461,46 @@ def test_parts_that_begin_again_name_the_topics_again(play: Play) -> None:
         assert setup.logs.logs == {}
 
     play(story)
+
+
+def test_a_log_that_is_damaged_below_what_was_flushed_is_truncated_only_if_another_broker_leads(
+    play: Play, tmp_path: Path
+) -> None:
+    async def write(setup: Setup) -> None:
+        await setup.take(topic())
+        log = setup.logs.logs[ID]
+        for number in range(4):
+            log.append(make_batch([b"%d" % number * 9], timestamps=[0]), leader_epoch=0)
+        log.flush()
+        setup.logs.high_watermarks[ID] = 4
+        setup.logs.checkpoint()
+
+    play(write)
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2 + HEADER_SIZE + 2] ^= 1  # in the third batch
+    path.write_bytes(damaged)
+
+    async def start(setup: Setup) -> None:
+        assert setup.logs.losses.partitions == {ID}
+        without_us = (THERE, ELSEWHERE)
+        states = [
+            topic(HERE),  # it is the only one that could lead
+            topic(NO_LEADER, epoch=1, isr=REPLICAS),
+            topic(THERE, epoch=2, isr=REPLICAS),  # the controller does not know yet what this replica lacks
+        ]
+        for state in states:
+            await setup.take(state)
+            await setup.replicas.open_truncated()
+            assert ID in setup.logs.failed
+            assert path.read_bytes() == damaged
+
+        await setup.take(topic(THERE, epoch=3, isr=without_us))
+        await setup.replicas.open_truncated()
+
+        partition = setup.replicas.partitions[ID]
+        assert (partition.leader, partition.log.log_end_offset, partition.high_watermark) == (THERE, 2, 2)
+        assert setup.logs.failed == {}
+        assert setup.logs.high_watermarks[ID] == 2
+
+    play(start)
