@@ -109,6 +109,10 @@ def flip_a_length(broker: BrokerProcess) -> None:
     flip(path, len(split_batches(path.read_bytes())[0]) + OFFSET_SIZE)
 
 
+def flip_a_leader_epoch(broker: BrokerProcess) -> None:
+    flip(segments(broker)[3], 15)
+
+
 OFFLINE: Final = [
     delete_a_segment,
     delete_the_first_segment,
@@ -116,6 +120,7 @@ OFFLINE: Final = [
     swap_two_segments,
     flip_a_base_offset,
     flip_a_payload,
+    flip_a_leader_epoch,
 ]
 
 

@@ -72,6 +72,13 @@ def damage_the_active_segment(broker: BrokerProcess) -> None:
     log_of(broker).write_bytes(before + damaged + b"".join(batches[HALF + 1 :]))
 
 
+def change_a_leader_epoch(broker: BrokerProcess) -> None:
+    batches = split_batches(log_of(broker).read_bytes())
+    with log_of(broker).open("r+b") as file:
+        file.seek(sum(map(len, batches[:HALF])) + 12)
+        file.write((77).to_bytes(4, "big"))
+
+
 def remove_the_partition(broker: BrokerProcess) -> None:
     shutil.rmtree(log_of(broker).parent)
 
@@ -85,6 +92,7 @@ def empty_the_partition(broker: BrokerProcess) -> None:
     "damage",
     [
         damage_the_active_segment,
+        change_a_leader_epoch,
         remove_the_partition,
         pytest.param(empty_the_partition, marks=pytest.mark.extended),
     ],

@@ -296,7 +296,7 @@ class LogDirectory:
         self._deleted.append(deleted)
 
     def open_truncated(self, partition: TopicPartition, config: LogConfig) -> Log:
-        """Open a log of `truncatable` without the damaged batches and all after them; `add_truncated` follows.
+        """Open a log of `truncatable` without the damage and all after it; `add_truncated` follows.
 
         May run in another thread. The controller has to know that this replica lacks records.
         """

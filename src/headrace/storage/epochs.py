@@ -6,6 +6,7 @@ removes records that diverge from the leader's log.
 
 import logging
 from bisect import bisect_right
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +27,12 @@ class EpochStart(NamedTuple):
     start_offset: Offset
 
 
+def epoch_at(entries: Sequence[EpochStart], offset: int) -> LeaderEpoch:
+    """Return the epoch that wrote `offset`, or -1."""
+    after = bisect_right(entries, offset, key=lambda entry: entry.start_offset)
+    return entries[after - 1].epoch if after else UNKNOWN_EPOCH
+
+
 class LeaderEpochs:
     """Leader epochs and their start offsets, both strictly ascending.
 
@@ -41,7 +48,7 @@ class LeaderEpochs:
         entries = _read(self._path) if has_file else None
         self.lost = entries is None  # the file was missing or unreadable
         self._entries = entries or []
-        self.is_unwritten = False  # an epoch has begun, without a batch so far
+        self.is_unwritten = False  # the next batch has to write the file
         self._unsynced = False
         self._dropped = UNKNOWN_EPOCH  # the latest epoch that may be in the file although it is dropped
 
@@ -119,18 +126,18 @@ class LeaderEpochs:
 
     def at(self, offset: int) -> LeaderEpoch:
         """Return the epoch that wrote `offset`, or -1."""
-        after = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
-        return self._entries[after - 1].epoch if after else UNKNOWN_EPOCH
+        return epoch_at(self._entries, offset)
 
     def keep_within(self, start: int, end: int) -> None:
         """Drop the epochs outside the offsets of a log that is opened, without a change of the file.
 
         A restarted leader begins a new epoch each time, and often nobody writes in it. The file may keep such
-        epochs: they are dropped again when it is opened again, or replaced by the later ones of new batches.
+        epochs until the first batch is appended, which may be of an earlier epoch.
         """
         self._dropped = max(
             (each.epoch for each in self._entries if each.start_offset >= end), default=UNKNOWN_EPOCH
         )
+        self.is_unwritten = self._dropped != UNKNOWN_EPOCH
         self._entries = [each for each in self._entries if each.start_offset < end]
         self._entries = self._from(min(start, end))
 

@@ -17,6 +17,7 @@ from headrace.protocol.batch import (
 )
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
+from headrace.protocol.ids import LeaderEpoch
 from headrace.storage.append.batches import Batch, read_batches, writable
 from headrace.storage.append.inspection import PreparedBatch, prepare
 from headrace.storage.append.validation import check_expected_offset
@@ -98,24 +99,25 @@ class Log(ReadableLog):
     def append_as_follower(self, data: Buffer, *, leader_epoch: int = MAX_INT32) -> Appended:
         """Append batches from the leader with their offsets and epochs; compaction may have left gaps.
 
-        No batch may be of a later epoch than `leader_epoch`, the current one: a checksum does not cover it.
+        Their epochs must not decrease, nor be later than `leader_epoch`, the current one: no checksum covers
+        them.
         """
         self._ensure_online()
         view = memoryview(data)
         batches = read_batches(view)
-        next_offset = self.log_end_offset
+        next_offset, epoch = self.log_end_offset, self.epochs.at(self.log_end_offset - 1)
         for header, _ in batches:
             if header.base_offset < next_offset or header.last_offset_delta < 0:
                 raise InvalidRecord(
                     f"a batch at offsets {header.base_offset} to {header.last_offset} "
                     f"cannot follow offset {next_offset - 1} (INVALID_RECORD)"
                 )
-            if header.leader_epoch > leader_epoch:
+            if not epoch <= header.leader_epoch <= leader_epoch:
                 raise InvalidRecord(
                     f"a batch at offset {header.base_offset} names leader epoch {header.leader_epoch}, "
-                    f"the current one is {leader_epoch} (INVALID_RECORD)"
+                    f"the current one is {leader_epoch}, that of the batch before {epoch} (INVALID_RECORD)"
                 )
-            next_offset = header.next_offset
+            next_offset, epoch = header.next_offset, LeaderEpoch(header.leader_epoch)
         if next_offset - batches[0].header.base_offset > MAX_INT32:
             raise InvalidRecord(
                 f"batches up to offset {next_offset - 1} do not fit in one segment (INVALID_RECORD)"
@@ -157,6 +159,8 @@ class Log(ReadableLog):
                 self.active.file.descriptor >= 0
             )  # the file is open: a failure from here on may leave a part
             self.active.append(view, [batch.header for batch in batches])
+            if first.leader_epoch < self.epochs.latest:  # which has written nothing
+                self.epochs.assign(first.leader_epoch, first.base_offset)
             if self.epochs.is_unwritten:
                 self.epochs.write()
             now_ms = self.now_ms()

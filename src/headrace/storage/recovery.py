@@ -13,7 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from headrace.storage.append.batches import read_end_marker
-from headrace.storage.checks.damage import Damage, ReadAllowance, changed_since, ensure_offsets_fit
+from headrace.storage.checks.damage import (
+    Damage,
+    EpochCheck,
+    ReadAllowance,
+    changed_since,
+    ensure_offsets_fit,
+)
 from headrace.storage.compaction.swap import resume_swap
 from headrace.storage.config import LogConfig
 from headrace.storage.epochs import FILE_NAME as EPOCHS_FILE
@@ -186,7 +192,7 @@ def _recover(
         # What is listed is durable, also if the checkpoint of the recovery point was not written any more.
         durable_to = max(recovery_point, limit) if segment.base_offset in listed.entries else recovery_point
         try:
-            if not _recover_segment(segment, durable_to, limit, on_loss):
+            if not _recover_segment(segment, durable_to, limit, derived.epochs, on_loss):
                 _drop(segments, number + 1)
                 break
         except CorruptLog as error:
@@ -208,14 +214,20 @@ def _recover(
     return end
 
 
-def _recover_segment(segment: Segment, recovery_point: int, limit: int, on_loss: Callable[[], None]) -> bool:
+def _recover_segment(
+    segment: Segment, recovery_point: int, limit: int, epochs: LeaderEpochs, on_loss: Callable[[], None]
+) -> bool:
     """Index the valid batches before `limit`, truncate the rest, and return whether all were valid."""
     segment.start_indexes_over()
     end, next_offset = 0, segment.base_offset
+    epoch_check = EpochCheck(segment, epochs.entries, recovery_point)
     try:
         with segment.private_scanner() as scanner:
             for position, header in scanner.checked_headers():
                 ensure_offsets_fit(segment, position, header, next_offset, limit)
+                epoch_check.ensure_fits(position, header)
+                if 0 <= header.leader_epoch < epochs.at(header.base_offset):
+                    epochs.assign(header.leader_epoch, header.base_offset)
                 segment.index(position, header)
                 end, next_offset = position + header.size, header.next_offset
     except CorruptLog as damage:
@@ -223,8 +235,11 @@ def _recover_segment(segment: Segment, recovery_point: int, limit: int, on_loss:
             segment.release()
             raise
         on_loss()
-        logger.warning("truncating %s from %d to %d bytes: %s", segment.path, segment.size, end, damage.why)
-        segment.cut(end)
+        cut = min(end, damage.position)
+        logger.warning("truncating %s from %d to %d bytes: %s", segment.path, segment.size, cut, damage.why)
+        segment.cut(cut)
+        if cut < end:  # batches are indexed that are gone
+            _recover_segment(segment, recovery_point, limit, epochs, on_loss)
         return False
     if segment.sealed:
         segment.seal()

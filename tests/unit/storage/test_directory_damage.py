@@ -92,6 +92,7 @@ def test_a_marker_that_makes_no_sense_fails_its_log_alone(open_directory: OpenDi
         records_count=1,
         base_timestamp=TIMESTAMP,
         max_timestamp=TIMESTAMP,
+        leader_epoch=0,
         control=True,
         producer_id=1,
         producer_epoch=0,

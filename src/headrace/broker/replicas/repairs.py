@@ -109,10 +109,7 @@ class Repairs:
             if base_offset not in bases:
                 log.suspects.discard(base_offset)
                 continue
-            number = bases.index(base_offset)
-            end_offset = bases[number + 1] if number + 1 < len(bases) else _UNBOUNDED
-            check = SegmentCheck(log.segments[number], end_offset, log.listed.entries.get(base_offset))
-            damage = await asyncio.to_thread(check.run)
+            damage = await asyncio.to_thread(check_of(partition, bases.index(base_offset)).run)
             if log.cuts != cuts or log.offline is not None:
                 return  # segments were deleted or replaced meanwhile: check again
             log.suspects.discard(base_offset)
@@ -255,6 +252,19 @@ class Repairs:
                 return found[0]
             await asyncio.sleep(max(_WAIT_MS, response.throttle_time_ms) / 1000)
         raise _RepairFailed(f"the records up to offset {end_offset} are not committed, or it throttles")
+
+
+def check_of(partition: Partition, number: int) -> SegmentCheck:
+    """Return the check of a segment, by its number.
+
+    A wrong leader epoch counts as damage if there is another replica. Else nobody follows this one, and the
+    records can be read all the same.
+    """
+    log = partition.log
+    base_offset, *after = [segment.base_offset for segment in log.segments[number : number + 2]]
+    epochs = log.epochs.entries if len(partition.replicas) > 1 else ()
+    end_offset = after[0] if after else _UNBOUNDED
+    return SegmentCheck(log.segments[number], end_offset, log.listed.entries.get(base_offset), epochs)
 
 
 def _ordered(partition: Partition) -> list[Damage]:

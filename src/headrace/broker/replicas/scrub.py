@@ -5,9 +5,9 @@ import random
 from collections.abc import Callable, Mapping
 
 from headrace.broker.replicas.partition import Partition
+from headrace.broker.replicas.repairs import check_of
 from headrace.broker.settings.config import BrokerConfig
 from headrace.protocol.ids import TopicPartition
-from headrace.storage.checks.damage import SegmentCheck
 
 
 class Scrub:
@@ -40,8 +40,7 @@ class Scrub:
         cuts, bases = log.cuts, [segment.base_offset for segment in log.segments]
         if base_offset not in bases[:-1] or base_offset in log.damaged or log.offline is not None:
             return
-        number = bases.index(base_offset)
-        check = SegmentCheck(log.segments[number], bases[number + 1], log.listed.entries.get(base_offset))
+        check = check_of(partition, bases.index(base_offset))
         while log.cuts == cuts and (rate := self._bytes_per_second):
             read = await asyncio.to_thread(check.step)
             if not read:

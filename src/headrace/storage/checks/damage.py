@@ -1,15 +1,16 @@
-"""Damage of a closed segment: how it is found, and what is known of it.
+"""Damage of a segment: how it is found, and what is known of it.
 
-The checksum of a batch covers its records. Its offsets, its length and the file itself are checked by what is
-around them: the offsets of the batches before it, the base offset of the next segment, and the list of the
-log's segments.
+The checksum of a batch covers its records. Its offsets, its length, its leader epoch and the file itself are
+checked by what is around them: the batches before it, the base offset of the next segment, the checkpoint of
+leader epochs, and the list of the log's segments.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from headrace.protocol.batch import HEADER_SIZE, BatchHeader
+from headrace.storage.epochs import FILE_NAME, UNKNOWN_EPOCH, EpochStart, epoch_at
 from headrace.storage.errors import CorruptLog
 from headrace.storage.segment import Segment
 from headrace.storage.segment_list import ListedSegment
@@ -41,12 +42,47 @@ def ensure_offsets_fit(
         raise CorruptLog(segment.path, position, f"offsets {first} to {last} do not fit in front of {limit}")
 
 
+class EpochCheck:
+    """Checks the leader epochs of a segment's batches, one after the other; not at all without `entries`.
+
+    They never decrease, and agree with the checkpoint. That is durable for batches that were flushed, those
+    before `flushed_to`. Of later ones it may lack the latest epochs, or have one whose batches are gone.
+    """
+
+    def __init__(self, segment: Segment, entries: Sequence[EpochStart], flushed_to: int) -> None:
+        self._path = segment.path
+        self._entries = entries
+        self._flushed_to = flushed_to
+        self._latest = entries[-1].epoch if entries else UNKNOWN_EPOCH
+        self._epoch: int = epoch_at(entries, segment.base_offset - 1)
+        self._begins_at = 0  # the position of the first batch of this epoch
+
+    def ensure_fits(self, position: int, header: BatchHeader) -> None:
+        """Raise CorruptLog with the position of the batch that is wrong, which may be an earlier one."""
+        epoch, expected = header.leader_epoch, epoch_at(self._entries, header.base_offset)
+        if expected == UNKNOWN_EPOCH:
+            return
+        if epoch != expected if header.base_offset < self._flushed_to else expected < epoch <= self._latest:
+            raise CorruptLog(self._path, position, f"leader epoch is {epoch}, {FILE_NAME} says {expected}")
+        if epoch < self._epoch:
+            wrong = self._begins_at if self._epoch > self._latest else position
+            raise CorruptLog(self._path, wrong, f"leader epoch {epoch} cannot follow {self._epoch}")
+        if epoch > self._epoch:
+            self._epoch, self._begins_at = epoch, position
+
+
 class SegmentCheck:
     """Reads a segment to its end, in steps, in any thread; `damage` is the first damage found."""
 
-    def __init__(self, segment: Segment, end_offset: int, listed: ListedSegment | None) -> None:
+    def __init__(
+        self,
+        segment: Segment,
+        end_offset: int,
+        listed: ListedSegment | None,
+        epochs: Sequence[EpochStart] = (),
+    ) -> None:
         self.damage: Damage | None = None
-        self._steps = self._check(segment, end_offset, listed)
+        self._steps = self._check(segment, end_offset, listed, EpochCheck(segment, epochs, end_offset))
 
     def step(self) -> int:
         """Read about STEP_BYTES; return how many bytes were read, 0 at the end."""
@@ -59,7 +95,7 @@ class SegmentCheck:
         return self.damage
 
     def _check(
-        self, segment: Segment, end_offset: int, listed: ListedSegment | None
+        self, segment: Segment, end_offset: int, listed: ListedSegment | None, epochs: EpochCheck
     ) -> Generator[int, None, None]:
         next_offset, read, why = segment.base_offset, 0, ""
         if listed is not None and segment.size != listed.size:
@@ -68,6 +104,7 @@ class SegmentCheck:
             with segment.private_scanner() as scanner:
                 for position, header in scanner.checked_headers():
                     ensure_offsets_fit(segment, position, header, next_offset, end_offset)
+                    epochs.ensure_fits(position, header)
                     next_offset = header.next_offset
                     read += header.size
                     if read >= STEP_BYTES:

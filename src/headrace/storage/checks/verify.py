@@ -1,14 +1,15 @@
 """Checking a partition's files byte by byte without changing them, for example after a disk failure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from headrace.storage.checkpoints import CorruptCheckpoint, read_offsets
-from headrace.storage.checks.damage import ensure_offsets_fit, other_size
+from headrace.storage.checks.damage import EpochCheck, ensure_offsets_fit, other_size
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import CLEANER_OFFSETS, was_closed_by_others
+from headrace.storage.epochs import EpochStart, LeaderEpochs
 from headrace.storage.errors import CorruptIndex, CorruptLog, StorageError
 from headrace.storage.files import LOG, file_name, names_in, segment_base_offsets
 from headrace.storage.segment import Segment
@@ -34,8 +35,9 @@ class SegmentReport(NamedTuple):
 def verify(directory: Path) -> Iterator[SegmentReport]:
     """Yield a report on every segment in `directory`, oldest first. Reads everything.
 
-    Segments are compared with the list of them that the broker has kept. Without a list, missing offsets
-    between two segments are a problem, unless the log was compacted.
+    Segments are compared with the list of them that the broker has kept, and leader epochs with their
+    checkpoint. Without a list, missing offsets between two segments are a problem, unless the log was
+    compacted.
     """
     names = names_in(directory)
     bases = segment_base_offsets(names)
@@ -43,6 +45,7 @@ def verify(directory: Path) -> Iterator[SegmentReport]:
         raise StorageError(f"{directory} holds no segment: name a partition's directory, such as orders-0")
     has_list = SEGMENT_LIST in names and not was_closed_by_others(directory.parent)
     listed = SegmentList(directory, has_file=has_list).entries
+    epochs = LeaderEpochs(directory).entries
     may_have_gaps = bool(listed) or _is_compacted(directory)
     for base_offset, limit in pairwise([*sorted({*bases, *listed}), None]):
         assert base_offset is not None
@@ -52,7 +55,7 @@ def verify(directory: Path) -> Iterator[SegmentReport]:
             problem = f"{path}: the segment is missing, it had {listed[base_offset].size:,} bytes"
             yield SegmentReport(path, 0, 0, base_offset, base_offset, (problem,))
             continue
-        report = _verify_segment(Segment.open(directory, base_offset, LogConfig()), limit)
+        report = _verify_segment(Segment.open(directory, base_offset, LogConfig()), limit, epochs)
         problems = [*report.problems]
         if entry is not None and report.size != entry.size:
             problems.append(f"{report.path}: {other_size(report.size, entry)}")
@@ -72,15 +75,17 @@ def _is_compacted(directory: Path) -> bool:
         return True
 
 
-def _verify_segment(segment: Segment, limit: int | None) -> SegmentReport:
+def _verify_segment(segment: Segment, limit: int | None, epochs: Sequence[EpochStart]) -> SegmentReport:
     problems: list[str] = []
     last_offsets: dict[int, int] = {}  # position to last offset
     next_offset = segment.base_offset
+    epoch_check = EpochCheck(segment, epochs, limit or 0)
     try:
         with segment.private_scanner() as scanner:
             for position, header in scanner.checked_headers():
                 try:
                     ensure_offsets_fit(segment, position, header, next_offset, limit or _NO_LIMIT)
+                    epoch_check.ensure_fits(position, header)
                 except CorruptLog as error:
                     problems.append(str(error))
                 next_offset = max(next_offset, header.next_offset)

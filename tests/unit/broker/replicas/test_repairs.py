@@ -247,3 +247,20 @@ def test_the_scrub_suspects_damaged_closed_segments(
     asyncio.run(Scrub(partitions, config=lambda: config).run())
 
     assert partition.log.suspects == suspects
+
+
+@pytest.mark.parametrize("replicas", [REPLICAS, (HERE,)])
+def test_a_wrong_leader_epoch_is_damage_if_there_is_another_replica(
+    partition: Partition, replicas: tuple[int, ...]
+) -> None:
+    partition.become(LED, replicas, 0)
+    path = partition.log.segments[1].path
+    data = bytearray(path.read_bytes())
+    data[15] ^= 1
+    path.write_bytes(data)
+    partition.log.suspects.add(SEGMENT)
+
+    look(partition)
+
+    assert bool(partition.log.damaged) == (len(replicas) > 1)
+    assert not partition.log.suspects
