@@ -31,6 +31,7 @@ from headrace.broker.records.fetch_sessions import Exists, Plan, SessionPartitio
 from headrace.broker.replicas.committed_log import Isolation
 from headrace.broker.replicas.partition import Partition, monotonic_ms
 from headrace.broker.replicas.purgatory import WaitingFetch
+from headrace.broker.replicas.repairs import REPAIRING
 from headrace.broker.requests.dispatch import Context, Encoded, free, handles
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Steps, at_once, each, in_slices
@@ -216,10 +217,6 @@ def _replica(request: FetchRequest) -> _Replica | None:
     return _Replica(state.replica_id, state.replica_epoch) if state.replica_id >= 0 else None
 
 
-_REPAIRING: Final = -2
-"""As a replica id, Kafka's debugging consumer: a broker that copies the offsets of a damaged segment."""
-
-
 @dataclass(slots=True)
 class _ReadResult:
     """The data that was read from the partitions of a request."""
@@ -287,7 +284,7 @@ def _require_read(request: FetchRequest, context: Context, name: str) -> None:
     try:
         context.require(_READ, name)
     except AuthorizationFailed:
-        is_repair = request.replica_state.replica_id == _REPAIRING and context.accepts_brokers
+        is_repair = request.replica_state.replica_id == REPAIRING and context.accepts_brokers
         if not is_repair or not context.may(_REPLICATE):
             raise
 

@@ -9,6 +9,7 @@ segment. A follower outside the ISR fetches nothing else before.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final
 
 from headrace.broker.peers.peer import Peer
 from headrace.broker.replicas.partition import Partition
@@ -37,7 +38,8 @@ _ATTEMPTS = 20  # to fetch records that are not committed yet
 _ERROR_NAMES = {each.value: each.name for each in ErrorCode}
 _RETRY_S = 30.0
 _NO_SESSION = -1
-_REPAIRING = -2  # as a replica id: see the handler of Fetch
+REPAIRING: Final = -2
+"""As a replica id, Kafka's debugging consumer: a broker that copies the offsets of a damaged segment."""
 _UNBOUNDED = 2**63
 
 logger = logging.getLogger(__name__)
@@ -232,7 +234,7 @@ class Repairs:
             partition_max_bytes=_FETCH_BYTES,
         )
         request = FetchRequest(
-            replica_state=ReplicaState(replica_id=_REPAIRING),
+            replica_state=ReplicaState(replica_id=REPAIRING),
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
             max_bytes=_FETCH_BYTES,

@@ -134,6 +134,7 @@ class ClusterModel:
             if number % _PART == _PART - 1:
                 yield
         self.topics, self._index = topics, index
+        self.waited_for = {key for key, _ in self.select(self.waited_for)}
         self.revision += 1
 
     def add_topic(self, name: str, topic: TopicModel) -> None:
@@ -162,7 +163,9 @@ class ClusterModel:
         self.revision += 1
         for index, partition in topic.partitions.items():
             self._index.discard(TopicPartition(name, index), partition)
-        return [TopicPartition(name, index) for index in topic.partitions]
+        removed = [TopicPartition(name, index) for index in topic.partitions]
+        self.waited_for.difference_update(removed)
+        return removed
 
     def use_rules(self, name: str, configs: Mapping[str, str], rules: TopicRules) -> list[TopicPartition]:
         """Apply the changed configs of a topic, and return its partitions; none if it does not exist."""

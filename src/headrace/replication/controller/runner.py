@@ -33,6 +33,7 @@ from headrace.replication.controller.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.replication.controller.handover import Handover
+from headrace.replication.controller.in_doubt_waits import InDoubtWaits
 from headrace.replication.controller.model import Changes, ClusterModel, Member, Survey, TopicModel
 from headrace.replication.controller.pauses import Pauses
 from headrace.replication.controller.placement import extended
@@ -103,9 +104,7 @@ class Controller:
         self._rules = rules
         self._connect = connect
         self._on_resigned = on_resigned
-        self._in_doubt_wait_s = in_doubt_wait_s
-        self._in_doubt: set[TopicPartition] = set()  # partitions for which other replicas are waited for
-        self._silent: set[TopicPartition] = set()  # those with live replicas that are to be asked again
+        self._in_doubt_waits = InDoubtWaits(self.model, wait_s=in_doubt_wait_s, settle_soon=self._settle_soon)
         self._registrations: dict[int, BrokerRegistration] = {}
         self._channels: dict[int, Channel] = {}
         self._lock = asyncio.Lock()
@@ -314,48 +313,8 @@ class Controller:
         if refused:
             asyncio.get_running_loop().call_later(_CONSENT_RETRY_S, self._settle_soon, refused)
         for some in self.model.parts(keys):
-            self._wait_for_replicas(some, survey)
+            self._in_doubt_waits.look(some, survey)
             await asyncio.sleep(0)
-
-    def _wait_for_replicas(self, keys: Collection[TopicPartition], survey: Survey) -> None:
-        """Compare partitions whose replicas are in doubt again, when others have had the time to return.
-
-        A live replica that has not said where its log ends is asked again soon: it has perhaps just started.
-        """
-        in_doubt = self.model.in_doubt(keys)
-        live, loop = self.model.live, asyncio.get_running_loop()
-        silent = [
-            key
-            for key, partition in in_doubt.items()
-            if not live.intersection(partition.replicas) <= survey.get(key, {}).keys()
-        ]
-        if silent and not self._silent:
-            loop.call_later(_RETRY_S, self._ask_again)
-        self._silent.update(silent)
-        new = in_doubt.keys() - self._in_doubt - self.model.waited_for
-        waiting = {key for key in new if self.model.is_enough_after_waiting(key, survey)}
-        if waiting:
-            self._in_doubt |= waiting
-            wait_s = self._in_doubt_wait_s()
-            loop.call_later(wait_s, self._waited, waiting)
-            key = min(waiting)
-            logger.warning(
-                "%s%s: the live replicas of %s may have lost records; waiting up to %g s for the others",
-                key,
-                f" and {len(waiting) - 1} more partitions" if len(waiting) > 1 else "",
-                list(in_doubt[key].replicas),
-                wait_s,
-            )
-
-    def _ask_again(self) -> None:
-        keys, self._silent = self._silent, set()
-        self._settle_soon(keys)
-
-    def _waited(self, keys: Collection[TopicPartition]) -> None:
-        self._in_doubt.difference_update(keys)
-        if left := self.model.in_doubt(keys).keys():
-            self.model.waited_for |= left
-            self._settle_soon(left)
 
     async def _write_settled(self, changes: Changes) -> set[TopicPartition]:
         unclean = self.model.unclean_elections(changes)

@@ -57,9 +57,6 @@ class Losses:
         if self.everywhere:
             self._save()
 
-    def __bool__(self) -> bool:
-        return self.everywhere or bool(self.partitions)
-
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Note that these logs lack records; on disk when this returns. Call it before a log is truncated."""
         new = {*partitions} - self.partitions

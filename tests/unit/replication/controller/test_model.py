@@ -142,6 +142,19 @@ def test_the_longest_log_leads_when_the_time_to_wait_is_over() -> None:
     assert model_.waited_for == set()
 
 
+def test_a_deleted_partition_is_no_longer_one_that_has_waited() -> None:
+    model_ = cluster()
+    model_.waited_for.add(KEY)
+    model_.remove_topic("t")
+    assert model_.waited_for == set()
+
+    other = TopicPartition("u", 0)
+    model_.waited_for |= {KEY, other}
+    for _ in model_.load({"u": TopicModel(topic_id=bytes(16), version=0, partitions={0: LED_BY_ONE})}):
+        pass
+    assert model_.waited_for == {other}
+
+
 def test_somebody_is_told_of_a_leader_that_was_not_eligible() -> None:
     partition = replace(LED_BY_ONE, isr=(1,), unclean_allowed=True)
     model_ = cluster(partition, members=(3,))

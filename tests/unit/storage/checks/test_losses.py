@@ -103,7 +103,7 @@ def test_without_a_boot_id_only_a_clean_stop_is_beyond_doubt(path: Path, boot: P
     boot.unlink()
     confirmed(path).close()
     directory = opened(path)
-    assert not directory.losses
+    assert (directory.losses.everywhere, directory.losses.partitions) == (False, set())
     killed(directory)
 
     assert found(path) == EVERYWHERE
@@ -174,7 +174,7 @@ def test_a_copy_from_before_the_last_registration_is_old_even_if_it_was_closed(p
     confirmed(path, records=3).close()
     directory = opened(path)
     directory.losses.compare_registrations(1)
-    assert not directory.losses
+    assert (directory.losses.everywhere, directory.losses.partitions) == (False, set())
     directory.close()
 
     directory = opened(path)
@@ -189,7 +189,7 @@ def test_a_coordinator_that_was_emptied_says_nothing_about_the_directory(path: P
     directory = opened(path)
     directory.losses.compare_registrations(0)
 
-    assert not directory.losses
+    assert (directory.losses.everywhere, directory.losses.partitions) == (False, set())
     directory.close()
 
 
