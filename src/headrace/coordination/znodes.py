@@ -142,6 +142,7 @@ class BrokerRegistration:
         if self.may_have_lost or len(self.lost) > _MAX_LOST:
             content["may_have_lost"] = True
         elif self.lost:
+            content["may_have_lost"] = True  # for controllers that do not know `lost`
             content["lost"] = [[each.topic, each.partition] for each in sorted(self.lost)]
         if self.process is not None:
             content["process"] = self.process._asdict()
@@ -158,7 +159,7 @@ class BrokerRegistration:
                 timestamp_ms=int(content["timestamp"]),
                 rack=content.get("rack"),
                 node=content.get("node"),
-                may_have_lost=bool(content.get("may_have_lost", False)),
+                may_have_lost=bool(content.get("may_have_lost", False)) and not content.get("lost"),
                 lost=frozenset(
                     TopicPartition(str(topic), int(each)) for topic, each in content.get("lost", ())
                 ),
