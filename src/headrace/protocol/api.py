@@ -83,12 +83,17 @@ def encode_response(key: int, version: int, response: Any) -> list[Buffer]:
     return _encoder(key)(response, version)
 
 
-def decode_request_in_slices(key: int, version: int, body: memoryview) -> Generator[None, None, Any]:
-    """Decode a large request in steps; raise ProtocolError if it has too many elements."""
+def decode_request_in_slices(
+    key: int, version: int, body: memoryview, structs: list[Any] | None = None
+) -> Generator[None, None, Any]:
+    """Decode a large request in steps; raise ProtocolError if it has too many elements.
+
+    Elements that are structs are appended to `structs`, so that the request can be freed in steps.
+    """
     if key == ApiKey.PRODUCE:
-        return produce.decode_request_in_slices(body, version, MAX_REQUEST_ELEMENTS)
+        return produce.decode_request_in_slices(body, version, MAX_REQUEST_ELEMENTS, structs)
     max_elements = MAX_ELEMENTS if key in _OF_BROKERS else MAX_REQUEST_ELEMENTS
-    return request_class(key).decode_in_slices(body, version, max_elements)
+    return request_class(key).decode_in_slices(body, version, max_elements, structs)
 
 
 @cache

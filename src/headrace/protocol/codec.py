@@ -47,8 +47,8 @@ class Codec:
         self._decoders: dict[int, Callable[[Buffer], Any]] = {}
         self._lenient_decoders: dict[int, Callable[[Buffer], Any]] = {}
         self._encoders: dict[int, Callable[[Any], list[Buffer]]] = {}
-        self._sliced_decoders: dict[int, Callable[[Buffer, int], Generator[None, None, Any]]] = {}
-        self._sliced_encoders: dict[int, Callable[[Any], Generator[None, None, list[Buffer]]]] = {}
+        self._sliced_decoders: dict[int, Callable[[Buffer, int, list[Any]], Generator[None, None, Any]]] = {}
+        self._sliced_encoders: dict[int, Callable[[Any, list[Any]], Generator[None, None, list[Buffer]]]] = {}
 
     def decode(self, body: Buffer, version: int, *, trailing: bool = False) -> Any:
         """Decode the message in `body`; with `trailing`, bytes after it are ignored."""
@@ -67,27 +67,31 @@ class Codec:
         except BAD_VALUES as error:
             raise encode_error(self._cls, message, version, error) from error
 
-    def decode_in_slices(self, body: Buffer, version: int, max_elements: int) -> Generator[None, None, Any]:
-        """Like `decode`, in steps."""
+    def decode_in_slices(
+        self, body: Buffer, version: int, max_elements: int, structs: list[Any]
+    ) -> Generator[None, None, Any]:
+        """Like `decode`, in steps; append all elements that are structs to `structs`."""
         self._check_decodes(version)
         decoder = self._sliced_decoders.get(version)
         if decoder is None:
             decoder = compile_sliced_decoder(self._cls, version, flexible=version in self.flexible)
             self._sliced_decoders[version] = decoder
         try:
-            return (yield from decoder(body, max_elements))
+            return (yield from decoder(body, max_elements, structs))
         except BAD_BYTES as error:
             raise protocol_error(self._cls.__name__, version, error) from error
 
-    def encode_in_slices(self, message: Any, version: int) -> Generator[None, None, list[Buffer]]:
-        """Like `encode`, in steps."""
+    def encode_in_slices(
+        self, message: Any, version: int, structs: list[Any]
+    ) -> Generator[None, None, list[Buffer]]:
+        """Like `encode`, in steps; append all elements that are structs to `structs`."""
         self._check_encodes(version)
         encoder = self._sliced_encoders.get(version)
         if encoder is None:
             encoder = compile_sliced_encoder(self._cls, version, flexible=version in self.flexible)
             self._sliced_encoders[version] = encoder
         try:
-            return (yield from encoder(message))
+            return (yield from encoder(message, structs))
         except BAD_VALUES as error:
             raise encode_error(self._cls, message, version, error) from error
 

@@ -35,11 +35,19 @@ class Message(Struct):
         message: Self = cls.__codec__.decode(body, version)
         return message
 
-    def encode_in_slices(self, version: int) -> Generator[None, None, list[Buffer]]:
-        """Encode a large message in steps: the caller may do other work in between."""
-        return self.__codec__.encode_in_slices(self, version)
+    def encode_in_slices(
+        self, version: int, structs: list[Any] | None = None
+    ) -> Generator[None, None, list[Buffer]]:
+        """Encode a large message in steps: the caller may do other work in between.
+
+        All elements that are structs are appended to `structs`, so that the message can be freed in steps.
+        """
+        return self.__codec__.encode_in_slices(self, version, [] if structs is None else structs)
 
     @classmethod
-    def decode_in_slices(cls, body: Buffer, version: int, max_elements: int) -> Generator[None, None, Self]:
+    def decode_in_slices(
+        cls, body: Buffer, version: int, max_elements: int, structs: list[Any] | None = None
+    ) -> Generator[None, None, Self]:
         """Like `decode`, in steps; raise ProtocolError if there are more than `max_elements`."""
-        return cls.__codec__.decode_in_slices(body, version, max_elements)
+        structs = [] if structs is None else structs
+        return cls.__codec__.decode_in_slices(body, version, max_elements, structs)

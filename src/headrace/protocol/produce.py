@@ -49,7 +49,7 @@ def decode_request(body: memoryview, version: int) -> ProduceRequest:
 
 
 def decode_request_in_slices(
-    body: memoryview, version: int, max_elements: int
+    body: memoryview, version: int, max_elements: int, structs: list[Any] | None = None
 ) -> Generator[None, None, ProduceRequest]:
     """Decode in steps. A large request has mostly records; usually it has few partitions."""
     if version in _FLEXIBLE:
@@ -59,7 +59,7 @@ def decode_request_in_slices(
             yield
         else:
             return usual
-    return (yield from ProduceRequest.decode_in_slices(body, version, max_elements))
+    return (yield from ProduceRequest.decode_in_slices(body, version, max_elements, structs))
 
 
 def _decode_usual(buf: memoryview, *, by_id: bool) -> Any:

@@ -7,7 +7,7 @@ Versions:  v3 flexible; v4 filter by state; v5 filter by type.
 
 from typing import Final
 
-from headrace.broker.requests.dispatch import Context, Encoded, encoded_list, handles
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_groups
 from headrace.broker.slices import STEP, Steps
 from headrace.coordinators.errors import CoordinatorError
@@ -22,7 +22,7 @@ _DESCRIBE_CLUSTER: Final = Permission(Operation.DESCRIBE, ResourceType.CLUSTER)
 
 
 @handles(ApiKey.LIST_GROUPS, range(6), requires=(_DESCRIBE, _DESCRIBE_CLUSTER))
-def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroupsResponse | Encoded]:
+def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroupsResponse]:
     runtime = context.broker.groups.runtime
     try:
         runtime.ensure_all_ready()
@@ -45,7 +45,7 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroup
         for first in range(0, len(groups), STEP):
             yield
             listed += [_listed(group) for group in groups[first : first + STEP] if matches(group)]
-    return (yield from encoded_list(ListGroupsResponse(groups=listed), listed, context.version))
+    return ListGroupsResponse(groups=listed)
 
 
 def _listed(group: Group) -> ListedGroup:

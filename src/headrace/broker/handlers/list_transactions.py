@@ -8,7 +8,7 @@ Versions:  v1 filter by duration; v2 filter by a regular expression, in RE2's sy
 from collections.abc import Callable
 from typing import Final
 
-from headrace.broker.requests.dispatch import Context, Encoded, encoded_list, handles
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_transactional_ids
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, error_code
@@ -30,9 +30,7 @@ _DESCRIBE: Final = on_transactional_ids(Operation.DESCRIBE)
 
 
 @handles(ApiKey.LIST_TRANSACTIONS, range(3), requires=_DESCRIBE)
-def list_transactions(
-    request: ListTransactionsRequest, context: Context
-) -> Steps[ListTransactionsResponse | Encoded]:
+def list_transactions(request: ListTransactionsRequest, context: Context) -> Steps[ListTransactionsResponse]:
     runtime = context.broker.transactions.runtime
     unknown = [name for name in request.state_filters if name not in _STATES and name not in _OTHERS]
     try:
@@ -55,8 +53,7 @@ def list_transactions(
                         transaction_state=transaction.state.kafka_name,
                     )
                 )
-    response = ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
-    return (yield from encoded_list(response, listed, context.version))
+    return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
 
 
 def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:

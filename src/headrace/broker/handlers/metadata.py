@@ -13,7 +13,7 @@ Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 crea
 
 from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from headrace.broker.handlers.create_topics import CREATE, require_create
 from headrace.broker.handlers.describe_cluster import authorized_cluster_operations
@@ -26,7 +26,7 @@ from headrace.broker.membership.controller_client import (
 from headrace.broker.requests.dispatch import Context, Encoded, HangUp, handles
 from headrace.broker.requests.envelopes import forward
 from headrace.broker.requests.requirements import on_topics
-from headrace.broker.slices import STEP, Steps, each, in_slices
+from headrace.broker.slices import STEP, Steps, each, free, in_slices
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
@@ -84,7 +84,10 @@ def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
         known_at = image.version  # a change during the encoding is for the next request
         topics = yield from _visible(request, context)
         response = _reply(request, context, topics)
-        body = yield from response.encode_in_slices(context.version)
+        structs: list[Any] = []
+        body = yield from response.encode_in_slices(context.version, structs)
+        del topics, response
+        yield from free(structs)
         if key not in cache and len(cache) >= MAX_CACHED_RESPONSES:
             del cache[next(iter(cache))]
         cache[key] = known_at, body

@@ -6,6 +6,7 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from time import perf_counter
 from types import GeneratorType
 from typing import Any, Final, NamedTuple, cast
@@ -26,7 +27,7 @@ from headrace.broker.requests.envelopes import forward
 from headrace.broker.requests.throttled_replies import with_throttle_time
 from headrace.broker.security.authentication import refuse
 from headrace.broker.services import BrokerServices
-from headrace.broker.slices import Sliced, Steps, completed, in_slices, without_collections
+from headrace.broker.slices import Sliced, Steps, completed, free_later, in_slices
 from headrace.protocol.api import decode_request, decode_request_in_slices, encode_response
 from headrace.protocol.api_versions import answer_version
 from headrace.protocol.errors import ProtocolError
@@ -73,6 +74,7 @@ class _Request(NamedTuple):
     header: RequestHeader
     began: float
     usage: RequestUsage | None
+    structs: list[Any]  # of the request and its response, if they are decoded and encoded in slices
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -278,15 +280,16 @@ class Connection(asyncio.BufferedProtocol):
         key, version = header.request_api_key, header.request_api_version
         context = self._context_of(header, usage)
         is_large = len(body) > SLICED_BYTES and key != ApiKey.API_VERSIONS
+        structs: list[Any] = []
         if is_large:
-            result: Any = self._decode_and_call(body, handler, context)
+            result: Any = self._decode_and_call(body, handler, context, structs)
         else:
             result = self._call(decode_request(key, version, body), handler, context)
         if isinstance(result, GeneratorType):
             work = Sliced(result)
             if not work.run():
                 self._is_slicing = True
-                request = _Request(handler, header, began, usage)
+                request = _Request(handler, header, began, usage, structs)
                 self._answer_later(self._finish(work, request), request)
                 return
             result = work.result
@@ -297,7 +300,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(result, Message | Encoded):
             self._answer(result, header)
         elif result is not None:
-            request = _Request(handler, header, began, usage)
+            request = _Request(handler, header, began, usage, structs)
             self._answer_later(self._encoded(result, request) if is_large else result, request)
             return
         self._broker.meters.request(key).done(began)
@@ -409,9 +412,11 @@ class Connection(asyncio.BufferedProtocol):
             return self._answer_elsewhere(request, handler, context)
         return call(handler, request, context)
 
-    def _decode_and_call(self, body: memoryview, handler: Handler, context: Context) -> Steps[Any]:
+    def _decode_and_call(
+        self, body: memoryview, handler: Handler, context: Context, structs: list[Any]
+    ) -> Steps[Any]:
         """Decode a large request in steps, then call its handler."""
-        request = yield from decode_request_in_slices(handler.key, context.version, body)
+        request = yield from decode_request_in_slices(handler.key, context.version, body, structs)
         result = self._call(request, handler, context)
         if isinstance(result, GeneratorType):
             result = yield from result
@@ -420,14 +425,13 @@ class Connection(asyncio.BufferedProtocol):
     async def _finish(self, work: Sliced[Any], request: _Request) -> Reply:
         """Return the response to a long request. One at a time over all connections, to bound the memory."""
         async with self._broker.long_requests:
-            with without_collections():
-                try:
-                    reply = await work.finish()
-                finally:
-                    self._is_slicing = False
-                    self._regulate()
-                if isinstance(reply, Message):
-                    return await self._encoded_in_slices(reply, request)
+            try:
+                reply = await work.finish()
+            finally:
+                self._is_slicing = False
+                self._regulate()
+            if isinstance(reply, Message):
+                return await self._encoded_in_slices(reply, request)
         if inspect.isawaitable(reply):
             return await self._encoded(reply, request)
         return cast("Reply", reply)
@@ -440,7 +444,7 @@ class Connection(asyncio.BufferedProtocol):
         reply = self._charged(reply, request.header, request.usage)
         if isinstance(reply, Message):
             version = request.header.request_api_version
-            return Encoded(await in_slices(reply.encode_in_slices(version)))
+            return Encoded(await in_slices(reply.encode_in_slices(version, request.structs)))
         return reply
 
     async def _answer_elsewhere(self, request: Any, handler: Handler, context: Context) -> Any:
@@ -483,7 +487,13 @@ class Connection(asyncio.BufferedProtocol):
             result = Timed(result, request.usage)
         task = self._broker.loop.create_task(self._fill(slot, result, request))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._answered, request.structs))
+
+    def _answered(self, structs: list[Any], task: asyncio.Task[None]) -> None:
+        """Forget the task of a request; its messages have no other owner by now than `structs`."""
+        self._tasks.discard(task)
+        if structs:
+            free_later(structs, self._broker.loop)
 
     async def _fill(self, slot: _Slot, result: Awaitable[Reply], request: _Request) -> None:
         header = request.header

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from headrace.system.event_loop import loop_factory
 SWITCH_INTERVAL_S = 0.001
 
 COMPLETE_EVERY: Final = 100  # full garbage collections
+COMPLETE_AFTER_S: Final = 60.0  # since the last one: a few of the largest requests cause 100 full collections
 _FULL_AFTER: Final = 2  # collections of the middle generation: more often means fewer new objects each time
 _OLDEST_GENERATION: Final = 2
 
@@ -57,30 +59,35 @@ def run(service: Coroutine[object, object, None], *, on_hup: Callable[[], None] 
         runner.run(_until_signal(service, on_hup))
 
 
-def exempt_from_collections() -> None:
+def exempt_from_collections(clock: Callable[[], float] = time.monotonic) -> None:
     """Keep full garbage collections from traversing objects that have survived one, and what exists now.
 
     A full collection traverses every object and holds the event loop: 28 ms with the modules alone, and 60 ms
     more with 100,000 transactional ids. Nearly all garbage is freed without it. Reference cycles among the
-    exempted objects are found by every COMPLETE_EVERY-th full collection, which traverses all of them.
+    exempted objects are found by every COMPLETE_EVERY-th full collection, which traverses all of them, at most
+    once a minute.
     """
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], _FULL_AFTER)
-    gc.callbacks.append(_ExemptSurvivors())
+    gc.callbacks.append(_ExemptSurvivors(clock))
 
 
 class _ExemptSurvivors:
     """A callback of the garbage collector."""
 
-    def __init__(self) -> None:
-        self._collections = 0
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._collections = 0  # since the last complete one
+        self._completed_s = clock()
 
     def __call__(self, phase: str, info: Mapping[str, int]) -> None:
         if info["generation"] < _OLDEST_GENERATION:
             return
         if phase == "start":
             self._collections += 1
-            if self._collections % COMPLETE_EVERY == 0:
+            now_s = self._clock()
+            if self._collections >= COMPLETE_EVERY and now_s - self._completed_s >= COMPLETE_AFTER_S:
+                self._collections, self._completed_s = 0, now_s
                 gc.unfreeze()
         else:
             gc.freeze()

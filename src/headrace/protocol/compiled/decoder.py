@@ -21,7 +21,8 @@ For MetadataRequest v12 the result starts like this:
             i += 17
 
 A sliced decoder is the same as a generator, which yields every few elements: other requests are served while
-a large message is decoded.
+a large message is decoded. It also appends all elements that are structs to a list, `structs`. Whoever drops
+the message first and then empties this list a little at a time does not free a large message in one step.
 """
 
 from collections.abc import Callable, Generator
@@ -59,8 +60,8 @@ def compile_decoder(
 
 def compile_sliced_decoder(
     cls: StructType, version: int, *, flexible: bool
-) -> Callable[[Buffer, int], Generator[None, None, Any]]:
-    """Return the same in steps; its second argument is the number of elements the message may have."""
+) -> Callable[[Buffer, int, list[Any]], Generator[None, None, Any]]:
+    """Return the same in steps; it takes the number of elements the message may have, and `structs`."""
     return _Decoder(version, flexible=flexible, sliced=True).compiled(cls, trailing=False)
 
 
@@ -89,7 +90,7 @@ class _Decoder(Source):
         if not trailing:
             self.line("if i != size: trailing(size - i)")
         self.line(f"return {message}")
-        signature = "decode(buf, room)" if self._sliced else "decode(buf)"
+        signature = "decode(buf, room, structs)" if self._sliced else "decode(buf)"
         return self.compile(signature, f"{cls.__name__}.decode v{self.version}")
 
     def _struct(self, cls: StructType) -> str:
@@ -203,6 +204,8 @@ class _Decoder(Source):
                 self.line(f"if not {number} & {primitives.STEP - 1}: yield")
             if item_cls:
                 item = self._struct(item_cls)
+                if self._sliced:
+                    self.line(f"structs.append({item})")
             else:
                 item = self.fresh("item")
                 self._sized(field.name, field.item_kind, item, nullable=False, compact=compact)

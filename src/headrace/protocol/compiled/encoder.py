@@ -11,7 +11,8 @@ afterwards (`encode_errors`). For the partitions of MetadataResponse v12 it look
         else: out += pack_11(item_9.error_code, item_9.partition_index, ...) + uvarint(n)
         out += short_12[len(items)](*items) if n < 16 else pack(f">{len(items)}i", *items)
 
-A sliced encoder is the same as a generator, which yields every few elements.
+A sliced encoder is the same as a generator, which yields every few elements, and appends those that are
+structs to the list `structs`, as a sliced decoder does.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -40,8 +41,8 @@ def compile_encoder(cls: StructType, version: int, *, flexible: bool) -> Callabl
 
 def compile_sliced_encoder(
     cls: StructType, version: int, *, flexible: bool
-) -> Callable[[Any], Generator[None, None, list[Buffer]]]:
-    """Return the same in steps."""
+) -> Callable[[Any, list[Any]], Generator[None, None, list[Buffer]]]:
+    """Return the same in steps; it takes `structs` as well."""
     return _Encoder(version, flexible=flexible, sliced=True).compiled(cls)
 
 
@@ -57,7 +58,7 @@ class _Encoder(Source):
         self._out = "out"
         self._run: list[tuple[str, str]] = []  # fixed-size values still to be written: (format, expression)
 
-    def compiled(self, cls: StructType) -> Callable[[Any], Any]:
+    def compiled(self, cls: StructType) -> Callable[..., Any]:
         records = holds_records(cls, self.version)
         if self._sliced:
             self.line("yield")
@@ -67,7 +68,8 @@ class _Encoder(Source):
         if records:
             self.line("if out: buffers.append(out)")
         self.line("return buffers" if records else "return [out]")
-        return self.compile("encode(message)", f"{cls.__name__}.encode v{self.version}")
+        signature = "encode(message, structs)" if self._sliced else "encode(message)"
+        return self.compile(signature, f"{cls.__name__}.encode v{self.version}")
 
     def _struct(self, cls: StructType, value: str) -> None:
         present = [field for field in cls.__fields__ if field.exists_in(self.version)]
@@ -156,6 +158,8 @@ class _Encoder(Source):
                 self.line(f"if not {number} & {primitives.STEP - 1}: yield")
                 self.line(f"{number} += 1")
             if field.holds_structs:
+                if self._sliced:
+                    self.line(f"structs.append({item})")
                 self._struct(struct_named(field.item_kind, cls), item)
             elif field.item_kind in FIXED:
                 self._fixed(field.item_kind, item)
