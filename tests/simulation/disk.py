@@ -149,9 +149,6 @@ class SimLogs:
     def unlink_deleted(self) -> None:
         """There are no files here."""
 
-    def count_producers(self) -> None:
-        """There is room for any number of them."""
-
     def prepare_checkpoint(self) -> Callable[[], None]:
         offsets = dict(self.high_watermarks)
         self._prepared += 1

@@ -86,7 +86,6 @@ _FINISHING_S = 2.0  # for changes to topics that are in progress when the broker
 _IDLE_INTERVAL_S = 5.0  # between two checks for idle connections
 _DAMAGE_INTERVAL_S = 1.0
 _CERTIFICATES_INTERVAL_S = 5.0  # between two checks for certificates and keys of tokens that have changed
-_PRODUCERS_INTERVAL_S = 5.0  # between two counts of the producers of all logs
 _QUIET_INTERVAL_S = 1.0  # between two checks for connections that give their receive buffers back
 
 logger = logging.getLogger(__name__)
@@ -367,7 +366,6 @@ class Broker(BrokerServices):
         return [
             Job(self.connections.close_idle, _IDLE_INTERVAL_S),
             Job(self.connections.rest_quiet, _QUIET_INTERVAL_S),
-            Job(self.logs.count_producers, _PRODUCERS_INTERVAL_S),
             Job(self.tls.refresh, _CERTIFICATES_INTERVAL_S),
             Job(self.authentication.refresh, _CERTIFICATES_INTERVAL_S),
             Job(self._look_for_lagging_replicas, config.integer("replica.lag.time.max.ms") / 2000),

@@ -183,7 +183,7 @@ class LogDirectory:
         log.changed, log.suspected = self._changed, self.suspected
         if log.damaged:
             self.suspected.add(log)
-        log.producers.space = self.producer_space
+        log.producers.join(self.producer_space)
         if log.has_files:
             self._changed.add(log)
 
@@ -254,10 +254,6 @@ class LogDirectory:
         self.topic_ids[partition] = topic_id
         return log
 
-    def count_producers(self) -> None:
-        """Count the producers of all logs anew: some have expired, and logs were deleted."""
-        self.producer_space.count = sum(len(log.producers) for log in self.logs.values())
-
     def set_topic_id(self, partition: TopicPartition, topic_id: bytes) -> None:
         """Store the id of the topic of a log that has none: its files were copied without it."""
         write_topic_id(self.path / str(partition), topic_id)
@@ -278,6 +274,7 @@ class LogDirectory:
         log = self.logs.pop(partition, None)
         if log is not None:
             log.retire()
+            log.producers.join(ProducerSpace())
             self._changed.discard(log)
             self.suspected.discard(log)
             self._flushes.remove(log)

@@ -64,8 +64,8 @@ def exempt_from_collections(clock: Callable[[], float] = time.monotonic) -> None
 
     A full collection traverses every object and holds the event loop: 28 ms with the modules alone, and 60 ms
     more with 100,000 transactional ids. Nearly all garbage is freed without it. Reference cycles among the
-    exempted objects are found by every COMPLETE_EVERY-th full collection, which traverses all of them, at most
-    once a minute.
+    exempted objects are found by every COMPLETE_EVERY-th full collection, which traverses all of them, but
+    at most once a minute.
     """
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], _FULL_AFTER)

@@ -30,7 +30,7 @@ class ProducerSpace:
 
     def __init__(self, most: int = sys.maxsize) -> None:
         self.most = most
-        self.count = 0  # at least as many as there are: LogDirectory counts them anew from time to time
+        self.count = 0
 
 
 class Producers:
@@ -79,12 +79,22 @@ class Producers:
                 logger.warning("%s: %s", self._directory.name, refused)
                 self._warned_ms = now_ms
             raise refused
-        del self._states[oldest.producer_id]
+        self._forget(oldest.producer_id)
 
     def trim(self, most: int) -> None:
         """Remove the producers that have not written for longest, if there are more than `most`."""
         while len(self._states) > most and (oldest := self._oldest()) is not None:
-            del self._states[oldest.producer_id]
+            self._forget(oldest.producer_id)
+
+    def join(self, space: ProducerSpace) -> None:
+        """Count these producers in another space from now on."""
+        self.space.count -= len(self._states)
+        space.count += len(self._states)
+        self.space = space
+
+    def _forget(self, producer_id: ProducerId) -> None:
+        del self._states[producer_id]
+        self.space.count -= 1
 
     def _oldest(self) -> ProducerState | None:
         """Return the producer without an open transaction that has not written for longest.
@@ -170,10 +180,11 @@ class Producers:
             if state.last_timestamp < before_ms and state.txn_first_offset is None
         ]
         for producer_id in expired:
-            del self._states[producer_id]
+            self._forget(producer_id)
 
     def clear(self, next_offset: int) -> None:
         """Remove all producers; the state is that of `next_offset`."""
+        self.space.count -= len(self._states)
         self._states.clear()
         self._open_txns.clear()
         self._unreplicated.clear()
@@ -207,6 +218,7 @@ class Producers:
                     self._remove(offset)
                     continue
                 self._states = OrderedDict((state.producer_id, state) for state in states)
+                self.space.count += len(self._states)
                 open_txns = [
                     (state.producer_id, state.txn_first_offset)
                     for state in states

@@ -139,7 +139,9 @@ def test_a_follower_replaces_the_same_producers_as_its_leader(producers: Produce
 
 def test_while_a_broker_has_too_many_a_partition_with_few_accepts_new_ones(tmp_path: Path) -> None:
     large, small = Producers(tmp_path), Producers(tmp_path)
-    large.space = small.space = ProducerSpace(most=GUARANTEED + 1)
+    space = ProducerSpace(most=GUARANTEED + 1)
+    large.join(space)
+    small.join(space)
     for producer_id in range(GUARANTEED + 1):
         large.ensure_room(ProducerId(producer_id), 0, LogConfig())
         large.record(data(producer_id, producer_id), None, now_ms=0)
@@ -249,3 +251,32 @@ def test_snapshots_without_a_segment_go_but_for_the_newest(producers: Producers,
     producers.remove_snapshots(keep={20})
 
     assert [path.exists() for path in paths] == [False, True, False, True]
+
+
+def test_a_space_counts_the_producers_of_its_logs_at_any_time(tmp_path: Path) -> None:
+    space = ProducerSpace()
+    other = Producers(tmp_path / "other")
+    other.record(data(1, 0), None)
+    other.join(space)
+    producers = Producers(tmp_path)
+    producers.join(space)
+    counts = []
+    for offset in range(6):
+        producers.record(data(offset, offset), None, now_ms=0)
+    producers.next_offset = 6
+    producers.take_snapshot()
+    counts.append(space.count)
+    producers.trim(5)
+    counts.append(space.count)
+    producers.ensure_room(ProducerId(9), 10**6, LogConfig(max_producer_ids=5, producer_id_live_ms=1000))
+    counts.append(space.count)
+    producers.remove_expired(TIMESTAMP + 1)
+    counts.append(space.count)
+    producers.restore(start=0, end=6)
+    counts.append(space.count)
+    other.join(ProducerSpace())
+    counts.append(space.count)
+    producers.clear(0)
+    counts.append(space.count)
+
+    assert counts == [7, 6, 5, 1, 7, 6, 0]
