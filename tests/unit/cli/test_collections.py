@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.cli.support import process
+from support.clock import SettableClock
 
 
 class Node:
@@ -17,10 +18,11 @@ class Node:
 
 
 @pytest.fixture(autouse=True)
-def _exempted() -> Iterator[None]:
+def clock() -> Iterator[SettableClock]:
     thresholds = gc.get_threshold()
-    process.exempt_from_collections()
-    yield
+    clock = SettableClock()
+    process.exempt_from_collections(lambda: clock() / 1000)
+    yield clock
     gc.callbacks.pop()
     gc.set_threshold(*thresholds)
     gc.unfreeze()
@@ -35,7 +37,7 @@ def test_what_survives_a_full_collection_is_not_traversed_again() -> None:
     assert gc.get_freeze_count() >= before + len(kept)
 
 
-def test_cycles_among_exempted_objects_are_freed_by_a_complete_collection() -> None:
+def test_cycles_among_exempted_objects_are_freed_by_a_complete_collection(clock: SettableClock) -> None:
     node = Node()
     gc.collect()
     gone = weakref.ref(node)
@@ -43,8 +45,11 @@ def test_cycles_among_exempted_objects_are_freed_by_a_complete_collection() -> N
     gc.collect()
     assert gone() is not None
 
-    for _ in range(process.COMPLETE_EVERY):
+    for _ in range(2 * process.COMPLETE_EVERY):
         gc.collect()
+    assert gone() is not None  # complete collections come once a minute at most
+    clock.now_ms += int(process.COMPLETE_AFTER_S * 1000)
+    gc.collect()
 
     assert gone() is None
 

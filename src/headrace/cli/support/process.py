@@ -70,6 +70,8 @@ def exempt_from_collections(clock: Callable[[], float] = time.monotonic) -> None
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], _FULL_AFTER)
     gc.callbacks.append(_ExemptSurvivors(clock))
+    # Python delays a full collection until there are a quarter as many new objects as the last one has left.
+    gc.collect()
 
 
 class _ExemptSurvivors:

@@ -1,8 +1,10 @@
 """A client's connection: requests in, responses out in the same order, and what ends it."""
 
 import asyncio
+import gc
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -12,6 +14,8 @@ from headrace.broker.requests.connection import Connection
 from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, load_handlers
 from headrace.broker.server import Broker
 from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.slices import FREED_TOGETHER, Steps, each
+from headrace.cli.support.process import exempt_from_collections
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
@@ -256,3 +260,73 @@ def test_a_client_that_has_authenticated_has_no_deadline() -> None:
         assert not client.transport.is_closed
 
     run(story)
+
+
+MANY = 100_000
+
+
+def many_groups() -> Iterator[ListedGroup]:
+    return (ListedGroup(group_id="", protocol_type="", group_state="") for _ in range(MANY))
+
+
+def large_request() -> bytes:
+    """Return a request that is decoded, and whose response is encoded, in slices."""
+    return bytes(frame_of(ListGroupsRequest(states_filter=["x" * 1000] * 40), VERSION))
+
+
+def test_a_large_response_is_freed_a_little_in_each_iteration_of_the_event_loop() -> None:
+    freed = 0
+
+    class CountedGroup(ListedGroup):
+        def __del__(self) -> None:
+            nonlocal freed
+            freed += 1
+
+    async def answer(_asked: ListGroupsRequest, _context: Context) -> ListGroupsResponse:
+        groups = [CountedGroup(group_id="", protocol_type="", group_state="") for _ in range(MANY)]
+        return ListGroupsResponse(error_code=0, groups=groups)
+
+    async def story() -> None:
+        client = Client(answer)
+        client.send(large_request())
+        counts = [freed]
+        while freed < MANY:
+            await asyncio.sleep(0)
+            counts.append(freed)
+
+        assert len(client.transport.written) > MANY
+        # A task may wait for its turn while the event loop ends an iteration, and begins the next.
+        assert max(after - before for before, after in pairwise(counts)) <= 2 * FREED_TOGETHER
+
+    run(story)
+
+
+def test_no_garbage_collection_traverses_all_objects_of_a_large_response() -> None:
+    traversed = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            traversed.append(sum(len(gc.get_objects(each)) for each in range(info["generation"] + 1)))
+
+    def answer(_asked: ListGroupsRequest, _context: Context) -> Steps[ListGroupsResponse]:
+        groups = yield from each(lambda group: group, many_groups())
+        return ListGroupsResponse(error_code=0, groups=groups)
+
+    async def story() -> None:
+        client = Client(answer)
+        client.send(large_request())
+        await asyncio.gather(*client.connection._tasks)
+        assert len(client.transport.written) > MANY
+
+    thresholds = gc.get_threshold()
+    exempt_from_collections()
+    gc.callbacks.append(count)
+    try:
+        run(story)
+    finally:
+        del gc.callbacks[-2:]
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+
+    assert len(traversed) > MANY // 1000
+    assert max(traversed) < MANY // 2
