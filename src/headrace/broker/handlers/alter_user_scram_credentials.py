@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
-from headrace.broker.slices import Turns
+from headrace.broker.slices import Turns, grouped, in_slices
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_user_scram_credentials import (
@@ -42,10 +42,8 @@ Change = ScramCredentialUpsertion | ScramCredentialDeletion
 async def alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, context: Context
 ) -> AlterUserScramCredentialsResponse:
-    by_user: dict[str, list[Change]] = {}
     changes: list[Change] = [*request.deletions, *request.upsertions]
-    for each in changes:
-        by_user.setdefault(each.name, []).append(each)
+    by_user = await in_slices(grouped(lambda change: change.name, changes))
     await context.broker.session.reconnected()
     results, turns = [], Turns()
     for user, of_user in by_user.items():

@@ -40,7 +40,7 @@ def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context
 ) -> Steps[ConsumerGroupDescribeResponse]:
     describe = partial(_describe, requested=request.include_authorized_operations, context=context)
-    groups = yield from each(describe, bounded_repeats(request.group_ids))
+    groups = yield from each(describe, (yield from bounded_repeats(request.group_ids)))
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

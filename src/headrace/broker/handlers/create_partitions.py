@@ -6,13 +6,12 @@ Behaviour: each topic is changed on its own. Records stay in their partitions, b
 Versions:  v2 flexible; v3 THROTTLING_QUOTA_EXCEEDED.
 """
 
-from collections import Counter
 from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.mutation_quotas import MutationQuota
 from headrace.broker.requests.requirements import on_topics
-from headrace.broker.slices import Turns
+from headrace.broker.slices import Turns, grouped, in_slices
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.schema.create_partitions import (
     CreatePartitionsRequest,
@@ -30,12 +29,13 @@ _ALTER: Final = on_topics(Operation.ALTER)
 @handles(ApiKey.CREATE_PARTITIONS, range(4), requires=_ALTER, on_controller=True)
 async def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
-    counts = Counter(topic.name for topic in request.topics)
-    by_name = {topic.name: topic for topic in request.topics}
+    by_name = await in_slices(grouped(lambda topic: topic.name, request.topics))
     results, turns = [], Turns()
     quota = MutationQuota.of(context, ApiKey.CREATE_PARTITIONS)
-    for name, topic in by_name.items():
-        results.append(await _grow(topic, counts[name], context, quota, validate_only=request.validate_only))
+    for topics in by_name.values():
+        results.append(
+            await _grow(topics[-1], len(topics), context, quota, validate_only=request.validate_only)
+        )
         await turns.next()
     return CreatePartitionsResponse(throttle_time_ms=quota.throttle_ms, results=results)
 

@@ -8,14 +8,13 @@ Versions:  v4 -1 partitions or replicas means the broker's default; v5 flexible,
 """
 
 import logging
-from collections import Counter
 from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.mutation_quotas import MutationQuota
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.settings.describe import describe_topic
-from headrace.broker.slices import Turns
+from headrace.broker.slices import Turns, grouped, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.coordination.znodes import TopicAssignment
 from headrace.protocol.errors import ErrorCode
@@ -28,6 +27,7 @@ from headrace.protocol.schema.create_topics import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.errors import InvalidReplicaAssignment, InvalidRequest
+from headrace.replication.controller.placement import check_partitions
 from headrace.security.authorization import Operation, Permission, ResourceType
 
 logger = logging.getLogger(__name__)
@@ -48,12 +48,13 @@ _DESCRIBE_CONFIGS: Final = on_topics(Operation.DESCRIBE_CONFIGS)
 )
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
-    times = Counter(topic.name for topic in request.topics)
+    by_name = await in_slices(grouped(lambda topic: topic.name, request.topics))
     admin, results, turns = context.broker.topic_admin, [], Turns()
     quota = MutationQuota.of(context, ApiKey.CREATE_TOPICS)
-    for topic in {topic.name: topic for topic in request.topics}.values():
+    for topics in by_name.values():
+        topic = topics[-1]
         try:
-            if times[topic.name] > 1:
+            if len(topics) > 1:
                 raise InvalidRequest(f"topic {topic.name!r} is named twice in one request")
             require_create(topic.name, context)
             created = await _create(topic, request, context, quota)
@@ -78,6 +79,8 @@ def require_create(topic: str, context: Context) -> None:
 async def _create(
     topic: CreatableTopic, request: CreateTopicsRequest, context: Context, quota: MutationQuota
 ) -> TopicAssignment:
+    if topic.assignments:
+        check_partitions(len(topic.assignments))
     assignment = {entry.partition_index: entry.broker_ids for entry in topic.assignments}
     if len(assignment) != len(topic.assignments):
         raise InvalidReplicaAssignment("a partition is assigned twice")

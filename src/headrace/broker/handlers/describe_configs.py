@@ -20,7 +20,7 @@ from headrace.broker.settings.describe import (
     describe_group,
     describe_topic,
 )
-from headrace.broker.slices import STEP, Steps
+from headrace.broker.slices import STEP, Steps, keyed
 from headrace.broker.translate import error_message
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.describe_configs import (
@@ -43,7 +43,9 @@ _UNCHECKED = (ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 @handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5), requires=on_configs(Operation.DESCRIBE_CONFIGS))
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> Steps[DescribeConfigsResponse]:
-    resources = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
+    resources = yield from keyed(
+        lambda resource: (resource.resource_type, resource.resource_name), request.resources
+    )
     unchecked, results = 0, []
     for number, ((type_, _name), resource) in enumerate(resources.items()):
         if not number % STEP:

@@ -31,6 +31,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Step
     if request.topics is not None:
         requested: dict[TopicPartition, Partition] = {}
         for topic in request.topics:
+            yield
             for number, index in enumerate(topic.partitions):
                 if not number % STEP:
                     yield

@@ -4,12 +4,13 @@ Behaviour: returns the requested topics, or all topics, ordered by name, with at
            `response_partition_limit` partitions; the cursor of the response is the start of the next request.
 """
 
+from heapq import merge
 from typing import Final
 
 from headrace.broker.image import TopicImage
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_topics
-from headrace.broker.slices import STEP, Steps
+from headrace.broker.slices import STEP, Steps, keyed
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.describe_topic_partitions import (
@@ -23,6 +24,7 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, ResourceType
 from headrace.storage.topics import check_topic_name
 
+_SORTED_TOGETHER: Final = 1000  # names; sorting 100,000 takes 30 ms
 _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 
 
@@ -32,15 +34,20 @@ def describe_topic_partitions(
 ) -> Steps[DescribeTopicPartitionsResponse]:
     topics = context.broker.image.topics
     cursor = request.cursor
-    names = sorted({topic.name for topic in request.topics} or topics)
-    if cursor is not None:
-        names = [name for name in names if name >= cursor.topic_name]
+    requested = yield from keyed(lambda topic: topic.name, request.topics)
+    names = list(requested or topics)
+    parts = []
+    for first in range(0, len(names), _SORTED_TOGETHER):
+        yield
+        parts.append(sorted(names[first : first + _SORTED_TOGETHER]))
     limit = context.broker.config.integer("max.request.partition.size.limit")
     remaining = max(1, min(request.response_partition_limit, limit))
     described = []
-    for number, name in enumerate(names):
+    for number, name in enumerate(merge(*parts)):
         if not number % STEP:
             yield
+        if cursor is not None and name < cursor.topic_name:
+            continue
         if not context.may(_DESCRIBE, name):
             if request.topics:
                 described.append(_refused(name, context.denied(_DESCRIBE, name).code))

@@ -10,7 +10,7 @@ from typing import Final
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.repeats import bounded_repeats
 from headrace.broker.requests.requirements import on_topics, on_transactional_ids
-from headrace.broker.slices import Turns
+from headrace.broker.slices import Turns, in_slices
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinators.transaction.state import Transaction
 from headrace.protocol.schema.describe_transactions import (
@@ -31,7 +31,7 @@ async def describe_transactions(
     request: DescribeTransactionsRequest, context: Context
 ) -> DescribeTransactionsResponse:
     states, turns = [], Turns()
-    for transactional_id in bounded_repeats(request.transactional_ids):
+    for transactional_id in await in_slices(bounded_repeats(request.transactional_ids)):
         states.append(await _describe(transactional_id, context))
         await turns.next()
     return DescribeTransactionsResponse(transaction_states=states)

@@ -4,7 +4,6 @@ Behaviour: returns the mechanisms and iterations of users with SCRAM credentials
            named. Nothing of a credential itself is returned.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
@@ -12,7 +11,7 @@ from typing import Final
 from headrace.broker.handlers.alter_user_scram_credentials import MECHANISMS
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
-from headrace.broker.slices import Steps, each
+from headrace.broker.slices import Steps, each, grouped
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.describe_user_scram_credentials import (
     CredentialInfo,
@@ -32,12 +31,13 @@ def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, context: Context
 ) -> Steps[DescribeUserScramCredentialsResponse]:
     users = context.broker.image.users
-    named = Counter(user.name for user in request.users or ())
+    named = yield from grouped(lambda user: user.name, request.users or ())
 
     def describe(name: str) -> DescribeUserScramCredentialsResult:
-        infos = [] if named[name] > 1 else _infos(users.get(name, {}))
+        is_repeated = len(named.get(name, ())) > 1
+        infos = [] if is_repeated else _infos(users.get(name, {}))
         code, why = ErrorCode.NONE, None
-        if named[name] > 1:
+        if is_repeated:
             code = ErrorCode.DUPLICATE_RESOURCE
             why = "Cannot describe SCRAM credentials for the same user twice in a single request"
         elif not infos:

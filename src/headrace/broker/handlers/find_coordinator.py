@@ -14,7 +14,7 @@ from headrace.broker.image import Node
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.repeats import bounded_repeats
 from headrace.broker.requests.requirements import on_groups, on_transactional_ids
-from headrace.broker.slices import Turns
+from headrace.broker.slices import Turns, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.coordinators.errors import CoordinatorNotAvailable
 from headrace.protocol.schema.find_coordinator import (
@@ -41,7 +41,7 @@ _DESCRIBE: Final = {
 async def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
     if context.version >= _SEVERAL_KEYS:
         found, turns = [], Turns()
-        for key in bounded_repeats(request.coordinator_keys):
+        for key in await in_slices(bounded_repeats(request.coordinator_keys)):
             found.append(await _find(key, request.key_type, context))
             await turns.next()
         return FindCoordinatorResponse(coordinators=found)

@@ -17,11 +17,12 @@ from headrace.broker.requests.requirements import on_group
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.coordinators.group.classic_protocol import Join
 from headrace.coordinators.group.decision import Client, Joined
-from headrace.coordinators.group.errors import GroupError
+from headrace.coordinators.group.errors import GroupError, InconsistentProtocol
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from headrace.security.authorization import ALLOW_ALL, Operation, Permission, ResourceType
 
+MAX_PROTOCOLS: Final = 1000  # of a member, which the coordinator keeps; consumers have one or two
 _HAS_REBALANCE_TIMEOUT, _REQUIRES_MEMBER_ID, _NULL_PROTOCOL, _SKIPS_ASSIGNMENT = 1, 4, 7, 9
 
 
@@ -32,6 +33,9 @@ _DESCRIBE_TOPIC: Final = Permission(Operation.DESCRIBE, ResourceType.TOPIC)
 def join_group(
     request: JoinGroupRequest, context: Context
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    if len(request.protocols) > MAX_PROTOCOLS:
+        refused = InconsistentProtocol(f"a member supports at most {MAX_PROTOCOLS} protocols")
+        return _refused(refused, request.member_id, context.version)
     join = Join(
         group_id=request.group_id,
         member_id=request.member_id,

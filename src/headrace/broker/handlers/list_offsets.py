@@ -55,6 +55,7 @@ def list_offsets(
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
     times: Counter[tuple[str, int]] = Counter()
     for topic in request.topics:
+        yield
         for number, entry in enumerate(topic.partitions):
             if not number % STEP:
                 yield
@@ -62,6 +63,7 @@ def list_offsets(
     topics = []
     lookups: list[_Lookup] = []
     for topic in request.topics:
+        yield
         replies: list[ListOffsetsPartitionResponse] = []
         for number, entry in enumerate(topic.partitions):
             if not number % STEP:

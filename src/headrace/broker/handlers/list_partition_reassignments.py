@@ -32,6 +32,7 @@ def list_partition_reassignments(
     if request.topics is not None:
         asked: set[TopicPartition] = set()
         for topic in request.topics:
+            yield
             for number, index in enumerate(topic.partition_indexes):
                 if not number % STEP:
                     yield

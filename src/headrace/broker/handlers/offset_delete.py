@@ -46,6 +46,7 @@ def offset_delete(
             return OffsetDeleteResponse(error_code=error_code(error), topics=[])
         topics = []
         for topic in request.topics:
+            yield
             if topic.partitions:
                 answer = yield from _topic(topic, kept, context)
                 topics.append(answer)
@@ -58,6 +59,7 @@ def _deletable(request: OffsetDeleteRequest, context: Context) -> Steps[dict[tup
     """Return the partitions of a request that exist and whose topics the principal may read."""
     partitions: dict[tuple[str, int], None] = {}
     for topic in request.topics:
+        yield
         if not context.may(_READ_TOPIC, topic.name):
             continue
         for number, partition in enumerate(topic.partitions):

@@ -63,7 +63,7 @@ def offset_fetch(
         response = yield from _one_group(request, context, shards)
     else:
         groups = []
-        for requested in bounded_repeats(request.groups, lambda group: group.group_id):
+        for requested in (yield from bounded_repeats(request.groups, lambda group: group.group_id)):
             group = yield from _group(requested, context, shards, require_stable=request.require_stable)
             groups.append(group)
         response = OffsetFetchResponse(groups=groups)

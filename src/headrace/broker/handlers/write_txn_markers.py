@@ -46,22 +46,21 @@ _Pending = ErrorCode | Commit | asyncio.Future[Any]
 async def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
     turns = Turns()
     pending: list[list[list[_Pending]]] = []
+    waiting: set[Commit] = set()
     for marker in request.markers:
         topics: list[list[_Pending]] = []
+        await turns.next()
         for topic in marker.topics:
             partitions = []
+            await turns.next()
             for index in topic.partition_indexes:
-                partitions.append(_append(marker, topic.name, index, context))
+                commit = _append(marker, topic.name, index, context)
+                partitions.append(commit)
+                if not isinstance(commit, ErrorCode):
+                    waiting.add(commit)
                 await turns.next()
             topics.append(partitions)
         pending.append(topics)
-    waiting = {
-        commit
-        for topics in pending
-        for partitions in topics
-        for commit in partitions
-        if not isinstance(commit, ErrorCode)
-    }
     if waiting:
         await asyncio.wait(waiting, timeout=_TIMEOUT_S)
     markers = await in_slices(_results(request, pending))
@@ -74,6 +73,7 @@ def _results(
     markers = []
     for marker, of_topics in zip(request.markers, pending, strict=True):
         topics = []
+        yield
         for topic, of_partitions in zip(marker.topics, of_topics, strict=True):
             yield
             outcomes = zip(topic.partition_indexes, of_partitions, strict=True)
