@@ -14,6 +14,9 @@ from wire.requests import create_topic, produce_request
 
 LIMIT: Final = 100
 FLOOD: Final = 300
+LARGE_FLOOD: Final = 100_000
+DEFAULT_LIMIT: Final = 20_000
+MEBIBYTE: Final = 2**20
 LIVE: Final = 7
 INVENTED: Final = 1_000_000
 
@@ -54,3 +57,26 @@ def test_a_new_producer_replaces_an_idle_one_after_a_while(tmp_path: Path) -> No
             assert producer.flush(30) == 0
         assert delivered == [None, None]
         broker.wait_for_log("NOT_ENOUGH_REPLICAS")
+
+
+def test_100_000_invented_ids_take_a_bounded_amount_of_memory(tmp_path: Path) -> None:
+    """Each took 1.1 KB, without a limit."""
+    with BrokerProcess(tmp_path) as broker, RawClient(broker.bootstrap) as client:
+        create_topic(client, "orders")
+        write(client, "orders", LIVE)
+        before = broker.rss_bytes
+
+        accepted = 0
+        for first in range(0, LARGE_FLOOD, FLOOD):
+            ids = range(INVENTED + first, INVENTED + min(first + FLOOD, LARGE_FLOOD))
+            requests = [
+                produce_request("orders", make_batch(1, producer_id=each, producer_epoch=0, base_sequence=0))
+                for each in ids
+            ]
+            for request in requests:
+                client.send(request, 9)
+            answers = [client.receive(request, 9).responses[0].partition_responses[0] for request in requests]
+            accepted += sum(answer.error_code == ErrorCode.NONE for answer in answers)
+
+        assert accepted == DEFAULT_LIMIT - 1
+        assert broker.rss_bytes - before < 40 * MEBIBYTE

@@ -60,8 +60,8 @@ class Sliced(Generic[T]):
         return result
 
 
-def each(function: Callable[[S], T], items: Iterable[S]) -> Steps[list[T]]:
-    """Return `function(item)` for all items, yielding first and after every STEP items.
+def each(function: Callable[[S], T], items: Iterable[S], step: int = STEP) -> Steps[list[T]]:
+    """Return `function(item)` for all items, yielding first and after every `step` items.
 
     It also yields if there are no items: a request may have very many empty lists.
     """
@@ -69,7 +69,7 @@ def each(function: Callable[[S], T], items: Iterable[S]) -> Steps[list[T]]:
     results = []
     for number, item in enumerate(items, start=1):
         results.append(function(item))
-        if not number % STEP:
+        if not number % step:
             yield
     return results
 

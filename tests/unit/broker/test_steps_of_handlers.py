@@ -12,10 +12,12 @@ import pytest
 from amplification.shapes import Filling, Scalars, Shape, World, all_shapes, build, version_classes
 from headrace.broker.handlers.join_group import MAX_PROTOCOLS, join_group
 from headrace.broker.requests.dispatch import HANDLERS, Context, call
+from headrace.broker.requests.envelopes import sealed
 from headrace.broker.server import Broker
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.slices import STEP, Steps, at_once, grouped, keyed
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from headrace.security.listeners import Listener, SecurityProtocol
@@ -36,6 +38,7 @@ HANDLED: Final = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     ApiKey.LIST_GROUPS,
     ApiKey.LIST_OFFSETS,
+    ApiKey.LIST_TRANSACTIONS,
     ApiKey.OFFSET_COMMIT,
     ApiKey.OFFSET_DELETE,
     ApiKey.OFFSET_FETCH,
@@ -44,6 +47,7 @@ HANDLED: Final = {
 LEFT_OUT: Final = {
     ("subscribed_topic_names",),  # strings and numbers that become a set, which takes 50 ns for each
     ("topic_partitions", "partitions"),
+    ("producer_id_filters",),
     ("resources", "configuration_keys"),  # nobody looks at them: the resource or the group does not exist
     ("groups", "topics"),
     ("groups", "topics", "partition_indexes"),
@@ -123,3 +127,16 @@ def test_a_member_of_very_many_protocols_is_refused_before_they_are_looked_at() 
     assert isinstance(response, JoinGroupResponse)
     assert response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert CountedItems.seen == before
+
+
+def test_a_large_request_is_put_into_an_envelope_in_steps() -> None:
+    listener = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, is_inter_broker=True)
+    context = Context(Broker(BrokerConfig.of({"broker.id": "1"})), listener, None, version=7)
+    request = CreateTopicsRequest(
+        topics=[
+            CreatableTopic(name="orders", num_partitions=1, replication_factor=1, assignments=(), configs=())
+        ]
+        * MANY
+    )
+
+    assert sum(1 for _ in sealed(request, context)) > MANY / 100

@@ -13,7 +13,7 @@ from headrace.broker.coordinators.replies import respond
 from headrace.broker.handlers.join_group import client_of
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group, on_topics
-from headrace.broker.slices import STEP, Steps, each
+from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.consumer_protocol import Heartbeat, HeartbeatResult
@@ -36,9 +36,11 @@ def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, context: Context
 ) -> Steps[ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]]:
     topics = request.subscribed_topic_names
-    owned = yield from each(
-        lambda topic: (topic.topic_id, frozenset(topic.partitions)), request.topic_partitions or ()
-    )
+    owned = {}
+    for number, owned_topic in enumerate(request.topic_partitions or ()):
+        if not number % STEP:
+            yield
+        owned[owned_topic.topic_id] = frozenset(owned_topic.partitions)
     beat = Heartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -50,7 +52,7 @@ def consumer_group_heartbeat(
         topics=None if topics is None else frozenset(topics),
         expression=request.subscribed_topic_regex,
         assignor=request.server_assignor,
-        owned=None if request.topic_partitions is None else dict(owned),
+        owned=None if request.topic_partitions is None else owned,
     )
     try:
         if context.version >= _CLIENT_GENERATED_ID and not beat.member_id.strip():

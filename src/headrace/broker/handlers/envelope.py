@@ -5,12 +5,14 @@ Behaviour: the request is handled as if the client had sent it here, with its pr
            brokers send it, and ApiVersions does not list it.
 """
 
+from typing import Any
+
 from headrace.broker.quotas.throttling import RequestUsage
 from headrace.broker.requests.dispatch import HANDLERS, BrokerKey, Context, call, handles
 from headrace.broker.requests.envelopes import client_address
 from headrace.broker.requests.requirements import on_cluster
-from headrace.broker.slices import completed
-from headrace.protocol.api import decode_request, encode_response
+from headrace.broker.slices import completed, free_later, in_slices
+from headrace.protocol.api import decode_request_in_slices
 from headrace.protocol.errors import ErrorCode, ProtocolError
 from headrace.protocol.headers import decode_request_header, encode_response_header
 from headrace.protocol.schema.envelope import EnvelopeRequest, EnvelopeResponse
@@ -42,9 +44,11 @@ async def envelope(request: EnvelopeRequest, context: Context) -> EnvelopeRespon
         principal=principal,
         usage=usage,
     )
-    response = await completed(call(handler, decode_request(key, version, body), caller))
-    frame = [
-        encode_response_header(key, version, header.correlation_id),
-        *encode_response(key, version, response),
-    ]
-    return EnvelopeResponse(response_data=b"".join(frame))
+    structs: list[Any] = []
+    inner = await in_slices(decode_request_in_slices(key, version, body, structs))
+    response = await completed(call(handler, inner, caller))
+    buffers = await in_slices(response.encode_in_slices(version, structs))
+    del inner, response
+    free_later(structs, context.broker.loop)
+    head = encode_response_header(key, version, header.correlation_id)
+    return EnvelopeResponse(response_data=b"".join([head, *buffers]))

@@ -9,7 +9,7 @@ from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_groups
-from headrace.broker.slices import STEP, Steps, each
+from headrace.broker.slices import STEP, Steps, keyed
 from headrace.coordinators.errors import CoordinatorError
 from headrace.coordinators.group.classic import ClassicGroup
 from headrace.coordinators.group.coordinator import Group
@@ -28,8 +28,8 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroup
         runtime.ensure_all_ready()
     except CoordinatorError as error:
         return ListGroupsResponse(error_code=error.code, groups=[])
-    states = set((yield from each(lambda state: state.strip().lower(), request.states_filter)))
-    types = set((yield from each(str.lower, request.types_filter)))
+    states = yield from keyed(lambda state: state.strip().lower(), request.states_filter)
+    types = yield from keyed(str.lower, request.types_filter)
     sees_all = context.may(_DESCRIBE_CLUSTER)
 
     def matches(group: Group) -> bool:

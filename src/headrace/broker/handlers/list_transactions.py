@@ -5,12 +5,12 @@ Behaviour: returns the transactional ids whose coordinator is this broker; clien
 Versions:  v1 filter by duration; v2 filter by a regular expression, in RE2's syntax as in Kafka.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_transactional_ids
-from headrace.broker.slices import STEP, Steps
+from headrace.broker.slices import STEP, Steps, keyed
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinators.group.topics import compile_expression
 from headrace.coordinators.transaction.state import Transaction, TransactionState
@@ -32,10 +32,11 @@ _DESCRIBE: Final = on_transactional_ids(Operation.DESCRIBE)
 @handles(ApiKey.LIST_TRANSACTIONS, range(3), requires=_DESCRIBE)
 def list_transactions(request: ListTransactionsRequest, context: Context) -> Steps[ListTransactionsResponse]:
     runtime = context.broker.transactions.runtime
-    unknown = [name for name in request.state_filters if name not in _STATES and name not in _OTHERS]
+    names = yield from keyed(str, request.state_filters)
+    unknown = [name for name in names if name not in _STATES and name not in _OTHERS]
     try:
         runtime.ensure_all_ready()
-        is_listed = _filter(request, context.broker.now_ms())
+        is_listed = _filter(request, names, context.broker.now_ms())
     except FAILURES as error:
         return ListTransactionsResponse(
             error_code=error_code(error), unknown_state_filters=unknown, transaction_states=()
@@ -56,8 +57,10 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ste
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
 
 
-def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
-    states = {_STATES[name] for name in request.state_filters if name in _STATES}
+def _filter(
+    request: ListTransactionsRequest, names: Container[str], now_ms: int
+) -> Callable[[Transaction], bool]:
+    states = {state for name, state in _STATES.items() if name in names}
     producer_ids = frozenset(request.producer_id_filters)
     pattern = (
         compile_expression(request.transactional_id_pattern) if request.transactional_id_pattern else None

@@ -5,6 +5,7 @@ import ipaddress
 from typing import Final
 
 from headrace.broker.requests.dispatch import Context, Encoded, HangUp
+from headrace.broker.slices import Steps, in_slices
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.headers import decode_response_header, encode_request_header
 from headrace.protocol.message import Message
@@ -27,7 +28,7 @@ async def forward(request: Message, context: Context) -> Encoded:
     """
     key, controller = request.__api_key__, context.broker.controller_client
     assert key is not None, request
-    envelope = sealed(request, context)
+    envelope = await in_slices(sealed(request, context))
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _TIMEOUT_S
     while True:
@@ -43,7 +44,7 @@ async def forward(request: Message, context: Context) -> Encoded:
         await asyncio.sleep(_RETRY_S)
 
 
-def sealed(request: Message, context: Context) -> EnvelopeRequest:
+def sealed(request: Message, context: Context) -> Steps[EnvelopeRequest]:
     """Return the envelope that carries `request` to the controller."""
     key = request.__api_key__
     assert key is not None, request
@@ -53,7 +54,8 @@ def sealed(request: Message, context: Context) -> EnvelopeRequest:
         correlation_id=_CORRELATION_ID,
         client_id=context.client_id,
     )
-    frame = [encode_request_header(header), *request.encode(context.version)]
+    body = yield from request.encode_in_slices(context.version)
+    frame = [encode_request_header(header), *body]
     return EnvelopeRequest(
         request_data=b"".join(frame),
         request_principal=context.principal.encode(),
