@@ -3,12 +3,23 @@
 A transaction that has records on a partition of which its coordinator does not know would never get a marker
 there, and would block readers for ever. So a leader accepts the first batch of a transaction only after its
 coordinator has confirmed the partition, or has added it, which clients since Kafka 4.0 leave to the leader.
+
+Produce and TxnOffsetCommit use it in this sequence. In Produce, a batch that has to wait has a task of its
+own: it is appended even if its client disconnects meanwhile, like a batch that need not wait.
+
+    verification = verifier.required(partition, transactional_id, producer, adds=..., size=...)
+    if verification is None:  the transaction has records here: append at once
+    try:
+        error = await verification.answer()
+        if error is not None:  refuse the batch with refusal_of(error, ...)
+        partition.append(batch, acks_all=..., verification=verification)
+    finally:
+        verifier.release(partition, verification, size)
 """
 
 import asyncio
-import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from headrace.broker.errors import RefusedByCoordinator, TimedOut
@@ -33,8 +44,6 @@ MAX_WAITING_BYTES: Final = 256 * 1024 * 1024  # of batches that wait
 _TIMEOUT_S: Final = 5.0  # for the coordinator's response
 _CONCURRENT_S: Final = 1.0  # for the markers of the previous transaction
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 0.002, 0.05
-
-logger = logging.getLogger(__name__)
 
 
 class AskBroker(Protocol):
@@ -69,7 +78,7 @@ class TransactionVerifier:
         self._ask = ask
         self._loop = loop
         self._is_enabled = is_enabled
-        self._collected: dict[_Question, list[tuple[Partition, Verification]]] = defaultdict(list)
+        self._collected: dict[_Question, list[tuple[TopicPartition, Verification]]] = defaultdict(list)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting_bytes = 0
 
@@ -90,110 +99,92 @@ class TransactionVerifier:
         if current is None or current.epoch != producer.epoch:
             if partition.log.producers.is_in_transaction(producer.producer_id, producer.epoch):
                 return None
-            current = Verification(producer.epoch, partition.leader_epoch)
+            current = Verification(producer, partition.leader_epoch)
             partition.verifications[producer.producer_id] = current
             if adds or self._is_enabled():
-                self._collect(_Question(transactional_id, producer, adds), partition, current)
+                if not self._collected:
+                    self._loop().call_soon(self._send)
+                question = _Question(transactional_id, producer, adds)
+                self._collected[question].append((partition.id, current))
             else:
                 current.finish(None)
         current.holds += 1
         self._waiting_bytes += size
         return current
 
-    def release(
-        self, partition: Partition, producer: Producer, verification: Verification, size: int = 0
-    ) -> None:
+    def release(self, partition: Partition, verification: Verification, size: int = 0) -> None:
         """Forget the verification after its last batch, so that it cannot be used in a later transaction."""
         self._waiting_bytes -= size
         verification.holds -= 1
-        if verification.holds == 0 and partition.verifications.get(producer.producer_id) is verification:
-            del partition.verifications[producer.producer_id]
+        if verification.holds == 0 and partition.verifications.get(verification.producer_id) is verification:
+            del partition.verifications[verification.producer_id]
 
     def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
 
-    def _collect(self, question: _Question, partition: Partition, verification: Verification) -> None:
-        if not self._collected:
-            self._loop().call_soon(self._send)
-        self._collected[question].append((partition, verification))
-
     def _send(self) -> None:
-        collected = dict(self._collected)
-        self._collected.clear()
-        for question, entries in collected.items():
-            task = self._loop().create_task(self._verify(question, entries))
+        """Ask the questions that were collected in this turn of the event loop."""
+        collected, self._collected = self._collected, defaultdict(list)
+        for question, asked in collected.items():
+            task = self._loop().create_task(self._verify(question, asked))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _verify(self, question: _Question, entries: list[tuple[Partition, Verification]]) -> None:
+    async def _verify(self, question: _Question, asked: list[tuple[TopicPartition, Verification]]) -> None:
+        """Ask the coordinator, and again while it completes the previous transaction; finish `asked`."""
+        topics: dict[str, list[int]] = defaultdict(list)
+        for (topic, partition), _ in asked:
+            topics[topic].append(partition)
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=question.transactional_id,
+            producer_id=question.producer.producer_id,
+            producer_epoch=question.producer.epoch,
+            verify_only=not question.adds,
+            topics=[AddPartitionsToTxnTopic(name=name, partitions=ids) for name, ids in topics.items()],
+        )
+        deadline, backoff_s = self._loop().time() + _CONCURRENT_S, _FIRST_BACKOFF_S
         errors: Mapping[TopicPartition, KafkaError] = {}
         failure: KafkaError | None = CoordinatorNotAvailable("the broker is stopping")
         try:
-            errors = await self._errors(question, [partition.id for partition, _ in entries])
+            while True:
+                errors = await self._request(transaction)
+                concurrent = any(error.code == ErrorCode.CONCURRENT_TRANSACTIONS for error in errors.values())
+                if not (concurrent and question.adds) or self._loop().time() > deadline:
+                    break
+                await asyncio.sleep(backoff_s)
+                backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
             failure = None
         except KafkaError as error:
             failure = error
         finally:
-            for partition, verification in entries:
-                verification.finish(failure or errors.get(partition.id))
-
-    async def _errors(
-        self, question: _Question, partitions: list[TopicPartition]
-    ) -> Mapping[TopicPartition, KafkaError]:
-        """Return the errors of partitions; retry while the previous transaction is being completed."""
-        deadline = self._loop().time() + _CONCURRENT_S
-        backoff_s = _FIRST_BACKOFF_S
-        while True:
-            errors = await self._request(question, partitions)
-            concurrent = any(error.code == ErrorCode.CONCURRENT_TRANSACTIONS for error in errors.values())
-            if not (concurrent and question.adds) or self._loop().time() > deadline:
-                return errors
-            await asyncio.sleep(backoff_s)
-            backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
+            for id_, verification in asked:
+                verification.finish(failure or errors.get(id_))
 
     async def _request(
-        self, question: _Question, partitions: list[TopicPartition]
+        self, transaction: AddPartitionsToTxnTransaction
     ) -> Mapping[TopicPartition, KafkaError]:
-        request = AddPartitionsToTxnRequest(
-            transactions=[
-                AddPartitionsToTxnTransaction(
-                    transactional_id=question.transactional_id,
-                    producer_id=question.producer.producer_id,
-                    producer_epoch=question.producer.epoch,
-                    verify_only=not question.adds,
-                    topics=_by_topic(partitions),
-                )
-            ]
-        )
-        coordinator = self._coordinator_id(question.transactional_id)
+        """Send the transaction to its coordinator, and return the errors of its partitions."""
+        coordinator = self._coordinator_id(transaction.transactional_id)
+        request = AddPartitionsToTxnRequest(transactions=[transaction])
         try:
-            response = await self._ask(coordinator, request, ADD_PARTITIONS_VERSIONS, timeout_s=_TIMEOUT_S)
+            response: AddPartitionsToTxnResponse = await self._ask(
+                coordinator, request, ADD_PARTITIONS_VERSIONS, timeout_s=_TIMEOUT_S
+            )
         except PeerGone as error:
             raise CoordinatorNotAvailable(
                 f"the transaction coordinator, broker {coordinator}, does not answer: {error} "
                 "(COORDINATOR_NOT_AVAILABLE)"
             ) from error
-        return _errors_of(response)
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> list[AddPartitionsToTxnTopic]:
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in partitions:
-        topics[topic].append(partition)
-    return [AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in topics.items()]
-
-
-def _errors_of(response: AddPartitionsToTxnResponse) -> Mapping[TopicPartition, KafkaError]:
-    if response.error_code:
-        raise _refused(response.error_code)
-    return {
-        TopicPartition(topic.name, each.partition_index): _refused(each.partition_error_code)
-        for transaction in response.results_by_transaction
-        for topic in transaction.topic_results
-        for each in topic.results_by_partition
-        if each.partition_error_code
-    }
+        if response.error_code:
+            raise _refused(response.error_code)
+        return {
+            TopicPartition(topic.name, result.partition_index): _refused(result.partition_error_code)
+            for answered in response.results_by_transaction
+            for topic in answered.topic_results
+            for result in topic.results_by_partition
+            if result.partition_error_code
+        }
 
 
 def _refused(code: int) -> CoordinatorError:

@@ -14,9 +14,8 @@ Quotas:    a client that exceeds its producer_byte_rate is throttled after the r
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Awaitable, Sequence
+from typing import Final, NamedTuple
 
 from headrace.broker.coordinators.transaction_verification import refusal_of
 from headrace.broker.errors import NotEnoughReplicas, TimedOut
@@ -55,8 +54,6 @@ _ACKS = (_ALL, 0, 1)
 
 _WRITE: Final = on_transactional_ids(Operation.WRITE)
 _WRITE_TOPIC: Final = on_topics(Operation.WRITE)
-
-T = TypeVar("T")
 
 
 @handles(
@@ -112,7 +109,7 @@ class _Appends(NamedTuple):
 
 
 class _QueuedBatch(NamedTuple):
-    """A batch whose records are being read; its response belongs in `replies` at `position`."""
+    """A batch that waits for a verification, or whose records are being read; where its response belongs."""
 
     done: "asyncio.Future[PartitionProduceResponse]"
     replies: list[PartitionProduceResponse]
@@ -137,8 +134,9 @@ def _answer(
 async def _answer_later(
     replies: list[TopicProduceResponse], appends: _Appends, request: ProduceRequest, context: Context
 ) -> Reply:
-    for each in appends.queued:
-        each.replies[each.position] = await each.done
+    for queued in appends.queued:
+        await asyncio.wait([queued.done])  # which does not cancel the append if the client disconnects
+        queued.replies[queued.position] = queued.done.result()
     answer = _answer(replies, appends.uncommitted, request, context)
     return await answer if inspect.isawaitable(answer) else answer
 
@@ -255,19 +253,11 @@ def _append_or_wait(
                     size=len(data.records),
                 )
                 if verification is not None:
-                    append = partial(
-                        _append_or_read,
-                        partition,
-                        bytearray(data.records),
-                        acks,
-                        context,
-                        appends,
-                        verification=verification,
+                    records = bytearray(data.records)
+                    waiting = _append_verified(
+                        partition, records, acks, context, appends, verification=verification
                     )
-                    release = partial(
-                        broker.verifier.release, partition, producer, verification, len(data.records)
-                    )
-                    return _append_verified(append, release, partition, verification, context)
+                    return broker.loop.create_task(waiting)
     except FAILURES as error:
         return _failed(topic, data.index, error, context)
     return _append_or_read(partition, data.records, acks, context, appends)
@@ -281,50 +271,27 @@ def _transactional_producer(records: Buffer) -> Producer | None:
     return Producer(header.producer_id, header.producer_epoch) if header.is_transactional else None
 
 
-def _append_verified(
-    append: Callable[[], "PartitionProduceResponse | asyncio.Future[PartitionProduceResponse]"],
-    release: Callable[[], None],
+async def _append_verified(
     partition: Partition,
-    verification: Verification,
+    records: Buffer,
+    acks: int,
     context: Context,
-) -> "asyncio.Future[PartitionProduceResponse]":
-    """Append the first batch of a transaction once its coordinator has confirmed the partition.
-
-    A batch is appended even if its client has disconnected meanwhile, as one that need not wait.
-    """
-    done: asyncio.Future[PartitionProduceResponse] = context.broker.loop.create_future()
-
-    def verified(error: KafkaError | None) -> None:
-        reply: PartitionProduceResponse | asyncio.Future[PartitionProduceResponse]
-        if error is None:
-            reply = append()
-        else:
+    appends: _Appends,
+    *,
+    verification: Verification,
+) -> PartitionProduceResponse:
+    """Append the first batch of a transaction once its coordinator has confirmed the partition."""
+    try:
+        error = await verification.answer()
+        if error is not None:
             refusal = refusal_of(
                 error, knows_abortable=context.version >= _ABORTABLE, retried_as=NotEnoughReplicas
             )
-            reply = _failed(partition.id.topic, partition.id.partition, refusal, context)
-        if isinstance(reply, asyncio.Future):
-            reply.add_done_callback(partial(_copy, done))
-            reply.add_done_callback(lambda _: release())
-        else:
-            release()
-            if not done.done():
-                done.set_result(reply)
-
-    verification.when_done(verified)
-    return done
-
-
-def _copy(target: "asyncio.Future[T]", source: "asyncio.Future[T]") -> None:
-    """Give `target` the outcome of `source`, unless the client of `target` has disconnected."""
-    if target.done():
-        return
-    if source.cancelled():
-        target.cancel()
-    elif (failure := source.exception()) is not None:
-        target.set_exception(failure)
-    else:
-        target.set_result(source.result())
+            return _failed(partition.id.topic, partition.id.partition, refusal, context)
+        reply = _append_or_read(partition, records, acks, context, appends, verification=verification)
+        return await reply if isinstance(reply, asyncio.Future) else reply
+    finally:
+        context.broker.verifier.release(partition, verification, len(records))
 
 
 def _append_or_read(

@@ -27,7 +27,7 @@ from headrace.coordinators.errors import CoordinatorLoading
 from headrace.coordinators.group.coordinator import Commit, GroupCoordinator
 from headrace.coordinators.group.decision import Decision
 from headrace.coordinators.group.offsets import Committed
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -137,8 +137,9 @@ async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: C
     broker = context.broker
     producer = Producer(request.producer_id, request.producer_epoch)
     shard = broker.groups.shard(request.group_id)
+    partition = shard.partition
     verification = broker.verifier.required(
-        shard.partition,
+        partition,
         request.transactional_id,
         producer,
         adds=context.version >= _IMPLICIT_PARTITIONS,
@@ -147,9 +148,7 @@ async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: C
         await _append(shard, offsets, request, context, None)
         return
     try:
-        verified: asyncio.Future[KafkaError | None] = broker.loop.create_future()
-        verification.when_done(partial(_set, verified))
-        error = await verified
+        error = await verification.answer()
         if error is not None:
             # The errors of the transaction coordinator would make the client look for the group coordinator.
             raise refusal_of(
@@ -160,12 +159,7 @@ async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: C
     except LeadershipInterrupted as error:  # clients do not expect NOT_LEADER_OR_FOLLOWER from a coordinator
         raise CoordinatorLoading(str(error)) from error
     finally:
-        broker.verifier.release(shard.partition, producer, verification)
-
-
-def _set(verified: "asyncio.Future[KafkaError | None]", error: KafkaError | None) -> None:
-    if not verified.done():  # the client may have disconnected
-        verified.set_result(error)
+        broker.verifier.release(partition, verification)
 
 
 async def _append(

@@ -1,42 +1,42 @@
 """The verification of a transaction before its first batch is appended."""
 
-import logging
-from collections.abc import Callable
+import asyncio
 
+from headrace.coordinators.decision import Producer
 from headrace.protocol.errors import KafkaError
-
-logger = logging.getLogger(__name__)
 
 
 class Verification:
-    """The question to a transaction coordinator whether a producer's transaction includes a partition.
+    """The question to a transaction coordinator whether a producer's transaction includes a partition."""
 
-    Batches that arrive before the answer are appended in their order when it is there: `finish` calls what
-    was passed to `when_done`, with the error or None. A future would let a later batch overtake them.
-    """
+    __slots__ = ("_error", "_is_done", "_waiting", "epoch", "holds", "leader_epoch", "producer_id")
 
-    __slots__ = ("_error", "_is_done", "_waiting", "epoch", "holds", "leader_epoch")
-
-    def __init__(self, epoch: int, leader_epoch: int) -> None:
-        self.epoch = epoch  # of the producer
+    def __init__(self, producer: Producer, leader_epoch: int) -> None:
+        self.producer_id, self.epoch = producer
         self.leader_epoch = leader_epoch  # of the partition when the question was asked
         self.holds = 0  # batches that are neither appended nor refused yet
-        self._waiting: list[Callable[[KafkaError | None], None]] = []
+        self._waiting: list[asyncio.Future[KafkaError | None]] = []
         self._is_done = False
         self._error: KafkaError | None = None
 
-    def when_done(self, action: Callable[[KafkaError | None], None]) -> None:
+    async def answer(self) -> KafkaError | None:
+        """Return the error of the verification, or None, to one batch after the other in their order.
+
+        Every batch has a future of its own: a client that disconnects cancels its future.
+        """
         if self._is_done:
-            action(self._error)
-        else:
-            self._waiting.append(action)
+            await asyncio.sleep(
+                0
+            )  # behind the batches that `finish` has woken in this turn of the event loop
+            return self._error
+        waiter: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        return await waiter
 
     def finish(self, error: KafkaError | None) -> None:
-        """Call the actions that wait."""
+        """Give the batches that wait their answer."""
         self._is_done, self._error = True, error
         waiting, self._waiting = self._waiting, []
-        for action in waiting:
-            try:
-                action(error)
-            except Exception:  # the batches after it have nothing to do with it
-                logger.exception("a batch could not be appended after its verification")
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(error)

@@ -322,7 +322,7 @@ def commit_in_transaction(
     def decide(machine: GroupCoordinator, now_ms: int) -> Decision:
         return machine.commit_in_transaction(commit_request([("orders", 0, offset)]), PRODUCER, now_ms)
 
-    verification = Verification(PRODUCER.epoch, office.shard.leader_epoch - earlier_epochs)
+    verification = Verification(PRODUCER, office.shard.leader_epoch - earlier_epochs)
     if verified:
         office.shard.partition.verifications[PRODUCER.producer_id] = verification
     office.shard.write(decide, verification)

@@ -107,16 +107,7 @@ class Stage:
     def outcome(self, verification: Verification | None) -> KafkaError | None:
         """Wait for the answer of the coordinator, and return it."""
         assert verification is not None
-        done: list[KafkaError | None] = []
-        verification.when_done(done.append)
-
-        async def wait() -> None:
-            async with asyncio.timeout(10):
-                while not done:  # noqa: ASYNC110  there is nothing to wait for but turns of the loop
-                    await asyncio.sleep(0)
-
-        self.loop.run_until_complete(wait())
-        return done[0]
+        return self.loop.run_until_complete(asyncio.wait_for(verification.answer(), 10))
 
 
 @pytest.fixture
@@ -138,7 +129,7 @@ def test_a_batch_is_accepted_with_a_verification_only(stage: Stage) -> None:
     assert stage.required() is verification  # others of the same moment are not overtaken
     assert verification is not None
     for _ in range(2):
-        stage.verifier.release(stage.partition, PRODUCER, verification)
+        stage.verifier.release(stage.partition, verification)
     assert stage.required() is None  # the log knows the transaction
     stage.partition.append(batch(1), acks_all=False)
 
@@ -164,15 +155,40 @@ def test_batches_that_wait_are_appended_in_their_order(stage: Stage) -> None:
     appended: list[int] = []
     verification = stage.required()
     assert verification is not None
-    for number in range(3):
-        joined = stage.required()
-        assert joined is verification
-        verification.when_done(lambda _, number=number: appended.append(number))  # type: ignore[misc]
-    verification.when_done(lambda _: verification.when_done(lambda _: appended.append(3)))
 
-    stage.outcome(verification)
+    async def append(number: int) -> None:
+        assert await verification.answer() is None
+        appended.append(number)
+
+    async def append_all() -> None:
+        async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+            for number in range(3):
+                joined = stage.required()
+                assert joined is verification
+                tasks.create_task(append(number))
+            await asyncio.sleep(0)
+            verification.finish(None)
+            await append(3)
+
+    stage.loop.run_until_complete(append_all())
 
     assert appended == [0, 1, 2, 3]
+
+
+def test_a_client_that_disconnects_does_not_keep_the_batches_of_others_from_their_answer(
+    stage: Stage,
+) -> None:
+    verification = stage.required()
+    assert verification is not None
+
+    async def cancel_one_of_two() -> KafkaError | None:
+        gone = stage.loop.create_task(verification.answer())
+        other = stage.loop.create_task(verification.answer())
+        await asyncio.sleep(0)
+        gone.cancel()
+        return await asyncio.wait_for(other, 10)
+
+    assert stage.loop.run_until_complete(cancel_one_of_two()) is None
 
 
 def test_a_marker_invalidates_the_verification_of_the_transaction_that_it_ends(stage: Stage) -> None:
@@ -262,7 +278,7 @@ def test_a_coordinator_that_is_gone_is_an_error_that_clients_retry(stage: Stage)
     error = stage.outcome(gone)
     assert isinstance(error, CoordinatorNotAvailable)
     assert gone is not None
-    stage.verifier.release(stage.partition, PRODUCER, gone)
+    stage.verifier.release(stage.partition, gone)
     stage.coordinator.id = NotCoordinator("nobody")
     assert isinstance(stage.outcome(stage.required()), NotCoordinator)
 
@@ -274,7 +290,7 @@ def test_verification_can_be_switched_off_for_old_clients_only(stage: Stage) -> 
     assert stage.outcome(verification) is None
     assert stage.coordinator.requests == []
     assert verification is not None
-    stage.verifier.release(stage.partition, PRODUCER, verification)
+    stage.verifier.release(stage.partition, verification)
     stage.outcome(stage.required(adds=True))
     assert len(stage.coordinator.requests) == 1
 
@@ -289,7 +305,7 @@ def test_the_bytes_of_batches_that_wait_are_bounded(stage: Stage, monkeypatch: p
     with pytest.raises(TimedOut):
         require()
     assert waiting[0] is not None
-    stage.verifier.release(stage.partition, PRODUCER, waiting[0], 400)
+    stage.verifier.release(stage.partition, waiting[0], 400)
     assert require() is waiting[0]
 
 

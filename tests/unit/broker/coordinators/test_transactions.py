@@ -97,7 +97,7 @@ class Desk:
         added = frozenset([ORDERS])
         self.decide(lambda machine, now_ms: machine.add_partitions("t", producer, added, 2, now_ms))
         self.replicate()
-        verification = Verification(producer.epoch, self.orders.leader_epoch)
+        verification = Verification(producer, self.orders.leader_epoch)
         self.orders.verifications[producer.producer_id] = verification
         batch = make_batch(
             1,
