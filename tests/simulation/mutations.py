@@ -372,7 +372,7 @@ def a_batch_is_accepted_without_its_transaction_coordinator() -> Iterator[None]:
 
 @_transaction_mutation
 def a_coordinator_forgets_what_was_prepared_before_it_was_loaded() -> Iterator[None]:
-    applied = Transactions._applied
+    applied = Transactions.applied
 
     def only_its_own(self: Transactions, shard: TransactionShard) -> None:
         if shard.partition.log.log_end_offset == getattr(shard, "_end_when_loaded", None):
@@ -386,7 +386,7 @@ def a_coordinator_forgets_what_was_prepared_before_it_was_loaded() -> Iterator[N
         await load(self)
 
     with (
-        patch.object(Transactions, "_applied", only_its_own),
+        patch.object(Transactions, "applied", only_its_own),
         patch.object(CoordinatorShard, "_load", remember),
     ):
         yield

@@ -20,7 +20,7 @@ from headrace.coordinators.group.errors import GroupError
 from headrace.coordinators.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.coordinators.group.offsets import Committed
 from headrace.coordinators.group.records import GroupRecord, decode_record, encode_record
-from headrace.coordinators.group.topics import Topic, Topics
+from headrace.coordinators.topics import Topic, Topics
 from headrace.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 
 LogEntry = tuple[bytes, bytes | None]
@@ -81,7 +81,7 @@ class GroupDesk:
 
     def decide(self, decide: Callable[[GroupCoordinator, int], Decision]) -> Any:
         """Carry out a decision, and return its answer."""
-        self.coordinator.topics = self.topics
+        self.coordinator.topics_changed(self.topics)
         decision = decide(self.coordinator, self.now_ms)
         self.carry_out(decision)
         return decision.answer
@@ -116,7 +116,7 @@ class GroupDesk:
     def heartbeat(
         self, member_id: str, generation: int, instance_id: str | None = None, group_id: str = "g"
     ) -> None:
-        self.coordinator.topics = self.topics
+        self.coordinator.topics_changed(self.topics)
         self.coordinator.heartbeat(group_id, member_id, instance_id, generation, self.now_ms)
 
     def leave(self, *leaving: tuple[str, str | None], group_id: str = "g") -> list[GroupError | None]:
@@ -143,14 +143,14 @@ class GroupDesk:
 
     def expire(self) -> None:
         """Expire all deadlines that are due now."""
-        self.coordinator.topics = self.topics
+        self.coordinator.topics_changed(self.topics)
         for decision in self.coordinator.expire(self.now_ms):
             self.carry_out(decision)
 
     def crash(self) -> None:
         """Replace the coordinator by one that has only read the log."""
         self.coordinator = self.replayed()
-        self.coordinator.topics = self.topics
+        self.coordinator.topics_changed(self.topics)
         self.coordinator.start(self.now_ms)
 
     def replayed(self, log: Iterable[LogEntry] | None = None) -> GroupCoordinator:

@@ -9,6 +9,14 @@ from headrace.protocol.locations import Location, Locations
 from headrace.storage.topics import INTERNAL_TOPICS
 
 
+def put_config(configs: dict[str, Mapping[str, str]], name: str, values: Mapping[str, str]) -> None:
+    """Store the configuration of `name`, or remove an empty one."""
+    if values:
+        configs[name] = values
+    else:
+        configs.pop(name, None)
+
+
 class Node(NamedTuple):
     """A broker as clients of one listener see it."""
 

@@ -14,9 +14,16 @@ from typing import Final
 from headrace import __version__
 from headrace.broker.meters import RequestMeter, TopicMeter
 from headrace.broker.services import BrokerServices
-from headrace.coordinators.transaction.state import TransactionState
 from headrace.protocol.api import request_class
-from headrace.protocol.between_brokers.broker_metrics import COUNTER, GAUGE, HISTOGRAM, Family, Sample
+from headrace.protocol.between_brokers.broker_metrics import (
+    COUNTER,
+    GAUGE,
+    HISTOGRAM,
+    Family,
+    Sample,
+    counter,
+    gauge,
+)
 
 _TOPICS: Final[dict[str, tuple[str, Callable[[TopicMeter], int]]]] = {
     "messagesin": ("Records appended by producers.", lambda meter: meter.messages_in),
@@ -52,14 +59,6 @@ def families(broker: BrokerServices, prefixes: Sequence[str] = ()) -> Iterator[F
             )
 
 
-def _gauge(name: str, help_: str, value: float) -> Family:
-    return Family(name=name, kind=GAUGE, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
-
-
-def _counter(name: str, help_: str, value: float) -> Family:
-    return Family(name=name, kind=COUNTER, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
-
-
 def _of_topics(broker: BrokerServices, prefixes: tuple[str, ...]) -> Iterator[Family]:
     """Yield the counters of each topic, and their total with an empty topic label, as in Kafka."""
     meters = broker.meters
@@ -86,29 +85,29 @@ def _of_replicas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
     led = [each for each in partitions if each.leadership is not None]
     manager = "kafka_server_replicamanager_"
     meters = broker.meters.topics.values()
-    yield _gauge(f"{manager}partitioncount", "Partitions with a replica on this broker.", len(partitions))
-    yield _gauge(f"{manager}leadercount", "Partitions that this broker leads.", len(led))
-    yield _gauge(
+    yield gauge(f"{manager}partitioncount", "Partitions with a replica on this broker.", len(partitions))
+    yield gauge(f"{manager}leadercount", "Partitions that this broker leads.", len(led))
+    yield gauge(
         f"{manager}underreplicatedpartitions",
         "Partitions led by this broker whose ISR is smaller than the replica set.",
         sum(len(each.isr) < len(each.replicas) for each in led),
     )
-    yield _gauge(
+    yield gauge(
         f"{manager}underminisrpartitioncount",
         "Partitions led by this broker whose ISR is smaller than min.insync.replicas.",
         sum(len(each.isr) < each.min_insync_replicas for each in led),
     )
-    yield _gauge(
+    yield gauge(
         f"{manager}offlinereplicacount",
         "Replicas on this broker that are offline after a disk failure.",
         len(broker.logs.failed) + sum(each.log.offline is not None for each in partitions),
     )
-    yield _counter(
+    yield counter(
         f"{manager}isrshrinks_total",
         "How often a replica was removed from an ISR.",
         sum(each.isr_shrinks for each in meters),
     )
-    yield _counter(
+    yield counter(
         f"{manager}isrexpands_total",
         "How often a replica was added to an ISR.",
         sum(each.isr_expands for each in meters),
@@ -117,7 +116,7 @@ def _of_replicas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
 
 def _of_damage(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     damaged = {id_: each.log.damaged for id_, each in broker.partitions.items() if each.log.damaged}
-    yield _gauge(
+    yield gauge(
         "headrace_damaged_segments",
         "Closed segments on this broker with records that cannot be read.",
         sum(map(len, damaged.values())),
@@ -182,20 +181,20 @@ def _of_requests(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
             )
         ],
     )
-    yield _gauge(
+    yield gauge(
         "kafka_server_socket_server_metrics_connection_count", "Open connections.", len(broker.connections)
     )
-    yield _counter(
+    yield counter(
         "kafka_server_socket_server_metrics_failed_authentication_total",
         "Clients that failed to authenticate by SASL.",
         broker.meters.failed_authentications,
     )
-    yield _counter(
+    yield counter(
         "kafka_server_authorizer_metrics_authorization_denied_total",
         "Requests, or resources in requests, that were denied for lack of a permission.",
         broker.audit.total,
     )
-    yield _gauge(
+    yield gauge(
         "kafka_server_authorizer_metrics_acls_total_count",
         "ACLs in force.",
         0 if broker.acls is None else len(broker.acls.index),
@@ -219,7 +218,7 @@ def _of_quotas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[F
         labels=("quota",),
         samples=[Sample(labels=(key,), value=meter.throttled_ms / 1000) for key, meter in meters.items()],
     )
-    yield _gauge(
+    yield gauge(
         "headrace_quota_muted_connections", "Connections that are throttled now.", broker.quotas.muted
     )
 
@@ -237,16 +236,16 @@ def _api(key: int) -> str:
 def _of_controller(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     controller = broker.controller
     name = "kafka_controller_kafkacontroller_"
-    yield _gauge(
+    yield gauge(
         f"{name}activecontrollercount", "Whether this broker is the controller.", controller is not None
     )
     if controller is None:
         return
     topics = broker.image.topics.values()
     states = [state for topic in topics for state in topic.states.values()]
-    yield _gauge(f"{name}globaltopiccount", "Topics of the cluster.", len(topics))
-    yield _gauge(f"{name}globalpartitioncount", "Partitions of the cluster.", len(states))
-    yield _gauge(
+    yield gauge(f"{name}globaltopiccount", "Topics of the cluster.", len(topics))
+    yield gauge(f"{name}globalpartitioncount", "Partitions of the cluster.", len(states))
+    yield gauge(
         f"{name}offlinepartitionscount",
         "Partitions without a leader.",
         sum(each.leader < 0 for each in states),
@@ -255,12 +254,12 @@ def _of_controller(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterat
 
 def _of_process(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    yield _counter("process_cpu_seconds_total", "CPU time.", used.ru_utime + used.ru_stime)
+    yield counter("process_cpu_seconds_total", "CPU time.", used.ru_utime + used.ru_stime)
     with suppress(OSError):  # only Linux has it
         resident = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
-        yield _gauge("process_resident_memory_bytes", "Resident memory.", resident)
-    yield _gauge("process_open_fds", "Open files and sockets.", len(os.listdir("/dev/fd")))  # noqa: PTH208
-    yield _gauge(
+        yield gauge("process_resident_memory_bytes", "Resident memory.", resident)
+    yield gauge("process_open_fds", "Open files and sockets.", len(os.listdir("/dev/fd")))  # noqa: PTH208
+    yield gauge(
         "process_start_time_seconds", "Start time of the broker, in seconds since 1970.", broker.started_s
     )
     yield Family(
@@ -277,29 +276,9 @@ def _of_requests_and_process(broker: BrokerServices, prefixes: tuple[str, ...]) 
     yield from _of_process(broker, prefixes)
 
 
-def _of_transactions(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
-    """Yield the transactional ids that this broker coordinates, by state, and the work on their markers."""
-    machines = [shard.machine for shard in broker.transactions.runtime.shards]
-    yield Family(
-        name="headrace_transactions",
-        kind=GAUGE,
-        help="Transactional ids that this broker coordinates.",
-        labels=("state",),
-        samples=[
-            Sample(labels=(state.kafka_name,), value=sum(machine.counts[state] for machine in machines))
-            for state in TransactionState
-        ],
-    )
-    yield _counter(
-        "headrace_transactions_timed_out_total",
-        "Transactions that were aborted at their timeout, since their coordinator was loaded.",
-        sum(machine.timed_out for machine in machines),
-    )
-    yield _gauge(
-        "headrace_transaction_markers_queued",
-        "Transaction markers that wait to be sent to the leaders of their partitions.",
-        broker.transactions.markers.queued,
-    )
+def _of_coordinators(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
+    for coordinator in broker.coordinators:
+        yield from coordinator.metrics()
 
 
 _GROUPS: Final[dict[str, Callable[[BrokerServices, tuple[str, ...]], Iterator[Family]]]] = {
@@ -308,8 +287,8 @@ _GROUPS: Final[dict[str, Callable[[BrokerServices, tuple[str, ...]], Iterator[Fa
     "headrace_damaged_": _of_damage,
     "kafka_log_log_": _of_logs,
     "kafka_controller_": _of_controller,
-    "headrace_transaction": _of_transactions,
     "headrace_quota_": _of_quotas,
+    "headrace_": _of_coordinators,
     "": _of_requests_and_process,
 }
 """The functions that build metrics, by the common prefix of the names."""

@@ -9,18 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from headrace.broker.coordinators.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS, Groups
-from headrace.broker.coordinators.internal_topics import InternalTopic, ReplicaWarning
+from headrace.broker.coordinator_table import Coordinators
+from headrace.broker.coordinators.internal_topics import ReplicaWarning
 from headrace.broker.coordinators.producer_ids import ProducerIds
 from headrace.broker.coordinators.runtime import CoordinatorHost
-from headrace.broker.coordinators.transaction_verification import TransactionVerifier
-from headrace.broker.coordinators.transactions import (
-    TRANSACTIONS_TOPIC,
-    TRANSACTIONS_TOPIC_SETTINGS,
-    Transactions,
-)
 from headrace.broker.errors import StartRefused
-from headrace.broker.image import ClusterImage, TopicImage
+from headrace.broker.image import ClusterImage, TopicImage, put_config
 from headrace.broker.membership.cluster import ClusterView, cluster_secret, prepare
 from headrace.broker.membership.controller_client import ControllerClient
 from headrace.broker.membership.controller_election import ControllerElection
@@ -52,7 +46,6 @@ from headrace.broker.security.zookeeper_security import zookeeper_security
 from headrace.broker.services import BrokerServices
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.config_rules import SettingRules
-from headrace.broker.settings.group_configs import consumer_timeouts
 from headrace.broker.settings.setting import InvalidSetting
 from headrace.broker.slices import completed, in_slices
 from headrace.coordination.loop_progress import happens_within
@@ -157,47 +150,20 @@ class Broker(BrokerServices):
         )
         self.schemas = Schemas(view, threads.run, partitions=self.partitions, session=lambda: self.session)
         self.inspections = Inspections(self.schemas, threads)
-        host = CoordinatorHost(
-            self.broker_id,
-            self.image,
-            self.partitions,
-            self.ensure_lease,
-            lambda: self.loop,
-        )
-        self.groups = Groups(host, config.group_limits())
-        self._marker_peers = self._peer_pool()
-        self._verification_peers = self._peer_pool()
-        self.transactions = Transactions(
-            host,
-            config.transaction_limits(),
-            new_producer_id=self._new_producer_id,
-            ask=self.send_markers,
-        )
-        self.verifier = TransactionVerifier(
-            coordinator_id=self.transactions.runtime.coordinator_id,
-            ask=self._verification_peers.ask,
-            loop=lambda: self.loop,
-            is_enabled=lambda: self.config.flag("transaction.partition.verification.enable"),
-        )
-        self.coordinators = {
-            OFFSETS_TOPIC: self.groups.runtime,
-            TRANSACTIONS_TOPIC: self.transactions.runtime,
-        }
-        few_replicas = ReplicaWarning()
-        self.internal_topics = {
-            name: InternalTopic(
-                name,
-                settings,
+        self.coordinators = Coordinators(
+            CoordinatorHost(
+                self.broker_id,
+                self.image,
+                self.partitions,
+                self.ensure_lease,
+                loop=lambda: self.loop,
                 config=lambda: self.config,
-                image=self.image,
                 create_topic=self.controller_client.create_topic,
-                few_replicas=few_replicas,
+                few_replicas=ReplicaWarning(),
+                new_producer_id=self._new_producer_id,
+                new_peer_pool=self._new_peer_pool,
             )
-            for name, settings in (
-                (OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS),
-                (TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS),
-            )
-        }
+        )
         self._scrub = Scrub(self.partitions, config=lambda: self.config)
         self._housekeeping = Housekeeping(
             config=lambda: self.config,
@@ -210,7 +176,7 @@ class Broker(BrokerServices):
     async def _new_producer_id(self) -> int:
         return await self.producer_ids.take()
 
-    def _peer_pool(self) -> PeerPool:
+    def _new_peer_pool(self) -> PeerPool:
         return PeerPool(self.broker_id, connect_to=self.connect_to, handle_locally=self.handle_locally)
 
     @property
@@ -377,11 +343,7 @@ class Broker(BrokerServices):
             Job(self.replicas.open_truncated, _DAMAGE_INTERVAL_S),
             Job(self._scrub.run, config.integer("log.scrub.interval.ms") / 1000),
             Job(self._balance_leaders, config.integer("leader.imbalance.check.interval.seconds")),
-            Job(self.groups.expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),
-            Job(
-                self.transactions.expire_ids,
-                config.integer("transaction.remove.expired.transaction.cleanup.interval.ms") / 1000,
-            ),
+            *(job for coordinator in self.coordinators for job in coordinator.periodic_jobs(config)),
         ]
 
     async def _look_for_lagging_replicas(self) -> None:
@@ -402,8 +364,8 @@ class Broker(BrokerServices):
         return TopicRules(self.config.min_insync_replicas(configs), self.config.unclean_allowed(configs))
 
     async def _raise_replicas(self, controller: Controller) -> None:
-        for topic in self.internal_topics.values():
-            await topic.raise_replicas(controller)
+        for coordinator in self.coordinators:
+            await coordinator.topic.raise_replicas(controller)
 
     async def _connect_as_controller(self, broker_id: int, registration: BrokerRegistration) -> Link:
         if broker_id == self.broker_id:
@@ -428,12 +390,8 @@ class Broker(BrokerServices):
         await self.session.close()
 
     def stop_coordinators(self) -> None:
-        self.transactions.stop()
-        self.verifier.stop()
-        self._marker_peers.close()
-        self._verification_peers.close()
-        for runtime in self.coordinators.values():
-            runtime.stop()
+        for coordinator in self.coordinators:
+            coordinator.stop()
 
     def _open_logs(self) -> LogDirectory:
         # The topics' own configurations are not known yet: they arrive with the metadata, before any append.
@@ -504,19 +462,13 @@ class Broker(BrokerServices):
             self.quotas.change(kind, name, values)
         if kind == "topics":
             self._topic_config_changed(name, values)
-        elif kind == "groups":
-            try:
-                timeouts = consumer_timeouts(values, self.config.values)
-            except InvalidSetting as error:
-                logger.warning("the configuration of group %.100r in ZooKeeper is ignored: %s", name, error)
-                return
-            _put(self.image.group_configs, name, values)
-            self.groups.configure(name, timeouts)
         elif kind == "users":
             self.authentication.user_changed(self.image.users.get(name, {}), values)
-            _put(self.image.users, name, values)
+            put_config(self.image.users, name, values)
         elif kind == "client-metrics":
-            _put(self.image.client_metrics, name, values)
+            put_config(self.image.client_metrics, name, values)
+        for coordinator in self.coordinators:
+            coordinator.resource_config_changed(kind, name, values)
 
     def _topic_config_changed(self, name: str, values: Mapping[str, str]) -> None:
         topic = self.image.topics.get(name)
@@ -540,8 +492,8 @@ class Broker(BrokerServices):
         self.peers.credentials = credentials
         self.config = config
         self.connections.use_config(config)
-        self.groups.use(config.group_limits())
-        self.transactions.use(config.transaction_limits())
+        for coordinator in self.coordinators:
+            coordinator.use_config(config)
         self.replicas.use_config(config)
         self._housekeeping.use_config()
 
@@ -554,12 +506,6 @@ class Broker(BrokerServices):
             self, self._inter_broker_listener, f"broker-{self.broker_id}", version, "127.0.0.1", ANONYMOUS
         )
         return await completed(HANDLERS[request.__api_key__].function(request, context))
-
-    async def send_markers(
-        self, broker_id: int, request: Message, versions: range, *, timeout_s: float
-    ) -> Any:
-        """Send the markers of a coordinator of this broker to their leader; raise PeerGone."""
-        return await self._marker_peers.ask(broker_id, request, versions, timeout_s=timeout_s)
 
     async def connect_to(self, broker_id: int) -> Peer:
         """Connect to another broker; PeerGone if it cannot be reached."""
@@ -580,14 +526,14 @@ class Broker(BrokerServices):
     def topic_changed(self, topic: TopicImage, own: Mapping[str, str]) -> None:
         """Apply a topic's configuration, and start or stop the coordinators of an internal topic."""
         self.schemas.use(topic, self.config.topic_values(own))
-        if topic.name in self.coordinators:
-            self.coordinators[topic.name].follow(topic)
+        coordinator = self.coordinators.by_topic.get(topic.name)
+        if coordinator is not None:
+            coordinator.follow(topic)
 
     def topic_removed(self, name: str) -> None:
-        """Delete what groups and schemas keep of a deleted topic."""
-        if name == TRANSACTIONS_TOPIC:
-            self.transactions.runtime.stop()
-        self.groups.forget_topic(name)
+        """Delete what coordinators and schemas keep of a deleted topic."""
+        for coordinator in self.coordinators:
+            coordinator.topic_removed(name)
         self.schemas.forget(name)
 
 
@@ -613,14 +559,6 @@ class _LoadingProgress:
         if now - self._logged >= _PROGRESS_INTERVAL_S or is_last:
             self._logged = now
             logger.info("loading logs: %d of %d, after %.0f s", done, total, now - self._began)
-
-
-def _put(configs: dict[str, Mapping[str, str]], name: str, values: Mapping[str, str]) -> None:
-    """Store the configuration of `name`, or remove an empty one."""
-    if values:
-        configs[name] = values
-    else:
-        configs.pop(name, None)
 
 
 def _why(error: OSError) -> str:

@@ -5,11 +5,9 @@ import time
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from headrace.broker.coordinator_table import Coordinators
 from headrace.broker.coordinators.groups import Groups
-from headrace.broker.coordinators.internal_topics import InternalTopic
 from headrace.broker.coordinators.producer_ids import ProducerIds
-from headrace.broker.coordinators.runtime import CoordinatorRuntime
-from headrace.broker.coordinators.transaction_verification import TransactionVerifier
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.errors import NotLeader, UnknownTopicId
 from headrace.broker.image import ClusterImage
@@ -78,12 +76,7 @@ class BrokerServices:
     schemas: Schemas
     meters: Meters
     lease: Lease
-    groups: Groups
-    transactions: Transactions
-    coordinators: Mapping[str, CoordinatorRuntime[Any]]
-    """By internal topic."""
-    internal_topics: Mapping[str, InternalTopic]
-    verifier: TransactionVerifier
+    coordinators: Coordinators
     producer_ids: ProducerIds
     topic_admin: TopicAdmin
     config_admin: ConfigAdmin
@@ -103,6 +96,14 @@ class BrokerServices:
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
+
+    @property
+    def groups(self) -> Groups:
+        return self.coordinators.groups
+
+    @property
+    def transactions(self) -> Transactions:
+        return self.coordinators.transactions
 
     @property
     def partitions(self) -> dict[TopicPartition, Partition]:

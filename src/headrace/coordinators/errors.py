@@ -27,3 +27,9 @@ class NotCoordinator(CoordinatorError):
 
 class RecordsTooLarge(CoordinatorError):
     """The records of one decision do not fit in a batch of the internal topic."""
+
+
+class InvalidRegularExpression(CoordinatorError):
+    """RE2 cannot compile the expression of a client."""
+
+    code = ErrorCode.INVALID_REGULAR_EXPRESSION

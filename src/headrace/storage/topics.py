@@ -6,7 +6,10 @@ from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import MAX_INT32
 from headrace.storage.errors import InvalidTopic
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+"""The topics of coordinators: clients cannot create, delete or produce to them."""
 MAX_NAME_LENGTH = 249  # `<topic>-<partition>` with Kafka's suffixes has to be a valid file name
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _DIRECTORY = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]{0,9})")

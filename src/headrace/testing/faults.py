@@ -13,11 +13,12 @@ leads the partitions itself.
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypedDict, Unpack
 
+from headrace.broker.coordinators.transaction_verification import AskBroker
 from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, HangUp, load_handlers
 from headrace.broker.slices import completed
 from headrace.protocol.api import api_schema, request_class
@@ -39,9 +40,6 @@ _BROKERS: Final = re.compile(r"broker-\d+")
 
 After = Literal["before", "append"]
 """When a fault happens: before a request is served, or after what it appends is in the log."""
-
-SendMarkers = Callable[[Message], Awaitable[Any]]
-"""Sends a WriteTxnMarkers request to the leader of its partitions, and returns the response."""
 
 
 def api_key(name: str) -> ApiKey:
@@ -310,12 +308,21 @@ class Faults:
         return False
 
     async def send_markers(
-        self, broker: "EmbeddedBroker", request: Message, version: int, send: SendMarkers
+        self,
+        broker: "EmbeddedBroker",
+        ask: AskBroker,
+        broker_id: int,
+        request: Message,
+        versions: range,
+        *,
+        timeout_s: float,
     ) -> Any:
         """Send the markers of a transaction coordinator behind these faults; PeerGone if one hangs up."""
-        handler = HANDLERS[ApiKey.WRITE_TXN_MARKERS]._replace(function=lambda request, _: send(request))
+        handler = HANDLERS[ApiKey.WRITE_TXN_MARKERS]._replace(
+            function=lambda request, _: ask(broker_id, request, versions, timeout_s=timeout_s)
+        )
         listener = broker.config.listener(broker.config.inter_broker_listener)
-        context = Context(broker, listener, f"broker-{broker.broker_id}", version)
+        context = Context(broker, listener, f"broker-{broker.broker_id}", versions[-1])
         try:
             return await completed(self._intercept(handler, request, context, from_coordinator=True))
         except HangUp as lost:

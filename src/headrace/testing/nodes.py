@@ -8,14 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from headrace.broker.network.connections import ClientConnection, Connections
 from headrace.broker.quotas.client_quotas import ClientQuotas
 from headrace.broker.server import Broker
 from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.machine.process import ProcessEnded, Service
-from headrace.protocol.message import Message
 from headrace.testing.faults import Faults
 
 STOP_S: Final = 10.0
@@ -49,18 +48,12 @@ class EmbeddedBroker(Broker):
 
     def __init__(self, config: BrokerConfig, faults: Faults) -> None:
         super().__init__(config)
-        self._faults = faults
         self.handlers = faults.handlers()
+        markers = self.transactions.markers
+        markers.ask = partial(faults.send_markers, self, markers.ask)
         self.connections = _RefusingConnections(
             config, lambda: len(self.logs.logs), self.quotas, lambda: faults.refuses(self.broker_id)
         )
-
-    async def send_markers(
-        self, broker_id: int, request: Message, versions: range, *, timeout_s: float
-    ) -> Any:
-        """Send a WriteTxnMarkers of this coordinator, to another broker or to itself, through the faults."""
-        send = partial(super().send_markers, broker_id, versions=versions, timeout_s=timeout_s)
-        return await self._faults.send_markers(self, request, versions[-1], send)
 
     async def crash(self) -> None:
         """End as a killed process does: no broker is informed, nothing is written.

@@ -228,7 +228,7 @@ class World(GroupDesk):
 
     def forget_topic(self, name: str) -> None:
         self.expected = {place: each for place, each in self.expected.items() if place[0] != name}
-        self.decide(lambda coordinator, now_ms: coordinator.forget_topic(name, now_ms))
+        self.decide(lambda coordinator, now_ms: coordinator.topic_deleted(name, now_ms))
         self.check()
 
     def expire_offsets(self) -> None:

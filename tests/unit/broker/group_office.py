@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from headrace.broker.coordinators.groups import OFFSETS_TOPIC, GroupShard
+from headrace.broker.coordinators.groups import GroupShard
 from headrace.broker.image import TopicImage
 from headrace.broker.membership.lease import Lease
 from headrace.broker.replicas.partition import Partition
@@ -20,6 +20,7 @@ from headrace.coordinators.group.coordinator import Commit
 from headrace.coordinators.group.decision import Joined
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
+from headrace.storage.topics import OFFSETS_TOPIC
 from support.groups import join_request, sync_request
 from support.logs import open_test_log
 
@@ -63,7 +64,7 @@ class Office:
         self.partition.become(self.state, self.replicas, 0)
         topic = TopicImage(OFFSETS_TOPIC, b"offsets".ljust(16), {0: self.replicas}, {0: self.state})
         self.broker.image.put_topic(topic)
-        self.broker.groups.runtime.follow(topic)
+        self.broker.groups.follow(topic)
 
     @property
     def shard(self) -> GroupShard:
@@ -71,7 +72,7 @@ class Office:
 
     def load(self) -> None:
         """Let the coordinator read its log."""
-        while self.broker.groups.runtime.is_loading:
+        while self.broker.groups.is_loading:
             self.run()
 
     def run(self) -> None:

@@ -21,8 +21,9 @@ logger = logging.getLogger(__name__)
 
 
 class InternalTopicSettings(NamedTuple):
-    """The names of the settings with which an internal topic is created."""
+    """An internal topic, and the names of the settings with which it is created."""
 
+    name: str
     partitions: str
     replicas: str
     segment_bytes: str
@@ -58,7 +59,6 @@ class InternalTopic:
 
     def __init__(
         self,
-        name: str,
         settings: InternalTopicSettings,
         *,
         config: Callable[[], BrokerConfig],
@@ -66,7 +66,7 @@ class InternalTopic:
         create_topic: CreateTopic,
         few_replicas: ReplicaWarning,
     ) -> None:
-        self.name = name
+        self.name = settings.name
         self._settings = settings
         self._config = config
         self._image = image
@@ -83,24 +83,17 @@ class InternalTopic:
             replicas = min(_REPLICAS, len(nodes(self._image.locations)))
             if replicas < _REPLICAS:
                 self._few_replicas.warn(replicas)
-        try:
-            await self._create_topic(
-                self.name,
-                partitions=config.integer(self._settings.partitions),
-                replicas=replicas,
-                configs=self._topic_configs(config),
-            )
-        except RefusedByController as error:
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise CoordinatorNotAvailable(f"{self.name} cannot be created: {error}") from error
-            logger.debug("another broker has created %s", self.name)
-
-    def _topic_configs(self, config: BrokerConfig) -> Mapping[str, str]:
         configs = {**_CONFIGS, "segment.bytes": str(config.integer(self._settings.segment_bytes))}
         if self._settings.min_isr is not None:
             configs["min.insync.replicas"] = str(config.integer(self._settings.min_isr))
             configs["unclean.leader.election.enable"] = "false"
-        return configs
+        partitions = config.integer(self._settings.partitions)
+        try:
+            await self._create_topic(self.name, partitions=partitions, replicas=replicas, configs=configs)
+        except RefusedByController as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise CoordinatorNotAvailable(f"{self.name} cannot be created: {error}") from error
+            logger.debug("another broker has created %s", self.name)
 
     async def raise_replicas(self, controller: Controller) -> None:
         """Add the replicas that the topic could not have when it was created: brokers have joined.

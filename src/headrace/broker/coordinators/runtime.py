@@ -1,19 +1,40 @@
-"""The coordinators of one internal topic: this broker runs one for each partition of it that it leads."""
+"""The coordinators of one internal topic: this broker runs one for each partition of it that it leads.
+
+A coordinator is declared by a subclass of `CoordinatorRuntime`, such as `Groups`: its internal topic, its
+state machine, and, where it has them, its settings, periodic jobs, metrics, and what it does at its end. The
+broker has a table of these subclasses (`coordinator_table.py`) and knows none of them by name.
+"""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
+from headrace.broker.coordinators.internal_topics import (
+    CreateTopic,
+    InternalTopic,
+    InternalTopicSettings,
+    ReplicaWarning,
+)
 from headrace.broker.coordinators.shard import CoordinatorShard, Expirations
 from headrace.broker.errors import NotLeader
 from headrace.broker.image import ClusterImage, Node, TopicImage
+from headrace.broker.peers.peer import PeerPool
+from headrace.broker.replicas.housekeeping import Job
 from headrace.broker.replicas.partition import Partition
+from headrace.broker.settings.config import BrokerConfig
 from headrace.coordinators.errors import CoordinatorError, CoordinatorNotAvailable, NotCoordinator
 from headrace.coordinators.machine import CoordinatorMachine
 from headrace.coordinators.partitioner import partition_for
+from headrace.coordinators.topics import Topic, Topics
+from headrace.protocol.between_brokers.broker_metrics import Family
 from headrace.protocol.ids import TopicPartition
+from headrace.storage.topics import INTERNAL_TOPICS
 
 MOVED_S: Final = 10.0  # for which clients may still send requests to the previous coordinator
+
+logger = logging.getLogger(__name__)
 
 Machine = TypeVar("Machine", bound=CoordinatorMachine[Any])
 
@@ -27,36 +48,70 @@ class CoordinatorHost(NamedTuple):
     ensure_lease: Callable[[Partition], None]
     """Raises NotLeader if another broker may lead the partition by now."""
     loop: Callable[[], asyncio.AbstractEventLoop]
+    config: Callable[[], BrokerConfig]
+    """Returns the settings that are in force now."""
+    create_topic: CreateTopic
+    few_replicas: ReplicaWarning
+    new_producer_id: Callable[[], Awaitable[int]]
+    new_peer_pool: Callable[[], PeerPool]
 
 
 class CoordinatorRuntime(Generic[Machine]):
-    """Starts, finds and stops coordinators as leaders change.
+    """Starts, finds and stops coordinators as leaders change; subclasses declare what they coordinate."""
 
-    `prepare` is called before every decision, for what a machine has to know of the cluster; `applied` when
-    the state of a coordinator has changed, for what has to be done about it elsewhere.
-    """
+    topic_settings: ClassVar[InternalTopicSettings]
+    key_type: ClassVar[int]
+    """The key type of these coordinators in FindCoordinator."""
 
-    def __init__(
-        self,
-        topic: str,
-        host: CoordinatorHost,
-        new_machine: Callable[[], Machine],
-        prepare: Callable[[Machine], None] = lambda _machine: None,
-        applied: Callable[[CoordinatorShard[Machine]], None] = lambda _shard: None,
-    ) -> None:
-        self.topic = topic
-        self.new_machine = new_machine
-        self.prepare = prepare
-        self.applied = applied
+    def __init__(self, host: CoordinatorHost) -> None:
+        self.host = host
+        self.topic = InternalTopic(
+            self.topic_settings,
+            config=host.config,
+            image=host.image,
+            create_topic=host.create_topic,
+            few_replicas=host.few_replicas,
+        )
         self.loading = asyncio.Lock()  # one partition at a time, so that slices of many do not add up
         self.expirations = Expirations(host.loop)
-        self._host = host
         self._shards: dict[int, CoordinatorShard[Machine]] = {}
         self._moved_s: dict[int, float] = {}  # when a partition was led here last, by the clock of the loop
+        self._topics = Topics()
+        self._image_version = -1  # that `_topics` was made from
+
+    # -- what subclasses declare ---------------------------------------------------------------
+
+    def new_machine(self) -> Machine:
+        """Return the state machine of one partition, without any state."""
+        raise NotImplementedError
+
+    def applied(self, shard: CoordinatorShard[Machine]) -> None:
+        """Act on the new state of a coordinator elsewhere, after an append or after loading."""
+
+    def use_config(self, config: BrokerConfig) -> None:
+        """Apply the broker's changed settings."""
+
+    def resource_config_changed(self, kind: str, name: str, values: Mapping[str, str]) -> None:
+        """Apply the settings of a resource, such as a group, that have changed in ZooKeeper."""
+
+    def periodic_jobs(self, config: BrokerConfig) -> list[Job]:
+        """Return what has to be done again and again."""
+        del config
+        return []
+
+    def metrics(self) -> Iterator[Family]:
+        """Yield the metrics of these coordinators; their names begin with `headrace_`."""
+        return iter(())
+
+    def stop(self) -> None:
+        """Stop for good: the broker stops."""
+        self.stop_shards()
+
+    # -- state ---------------------------------------------------------------------------------
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        return self._host.loop()
+        return self.host.loop()
 
     @property
     def shards(self) -> list[CoordinatorShard[Machine]]:
@@ -82,7 +137,7 @@ class CoordinatorRuntime(Generic[Machine]):
     def ensure_lease(self, partition: Partition) -> None:
         """Raise NotCoordinator if another broker may coordinate the keys of this partition by now."""
         try:
-            self._host.ensure_lease(partition)
+            self.host.ensure_lease(partition)
         except NotLeader as error:
             raise NotCoordinator(f"the lease has expired: {error}") from error
 
@@ -90,26 +145,22 @@ class CoordinatorRuntime(Generic[Machine]):
 
     def find(self, key: str, listener: str) -> Node:
         """Return the broker that coordinates `key`, or raise CoordinatorNotAvailable."""
-        leader = self._leader(key)
-        for node in self._host.image.nodes(listener):
+        leader = self.coordinator_id(key)
+        for node in self.host.image.nodes(listener):
             if node.id == leader:
                 return node
         raise self._unavailable(key)
 
     def coordinator_id(self, key: str) -> int:
         """Return the id of the broker that coordinates `key`, or raise CoordinatorNotAvailable."""
-        leader = self._leader(key)
-        if leader not in self._host.image.brokers:
-            raise self._unavailable(key)
-        return leader
-
-    def _leader(self, key: str) -> int:
         state = self._topic_image().states.get(self.partition_for(key))
-        return -1 if state is None else state.leader
+        if state is None or state.leader not in self.host.image.brokers:
+            raise self._unavailable(key)
+        return state.leader
 
     def _unavailable(self, key: str) -> CoordinatorNotAvailable:
         return CoordinatorNotAvailable(
-            f"{self.topic}-{self.partition_for(key)}, which holds {key!r}, has no leader "
+            f"{self.topic.name}-{self.partition_for(key)}, which holds {key!r}, has no leader "
             "(COORDINATOR_NOT_AVAILABLE)"
         )
 
@@ -125,7 +176,7 @@ class CoordinatorRuntime(Generic[Machine]):
         """Return the coordinator of a partition of the topic, or raise NotCoordinator."""
         shard = self._shards.get(index)
         if shard is None:
-            raise NotCoordinator(f"another broker leads {self.topic}-{index} (NOT_COORDINATOR)")
+            raise NotCoordinator(f"another broker leads {self.topic.name}-{index} (NOT_COORDINATOR)")
         return shard
 
     def has_just_moved(self, key: str) -> bool:
@@ -142,9 +193,9 @@ class CoordinatorRuntime(Generic[Machine]):
         return partition_for(key, len(self._topic_image().replicas))
 
     def _topic_image(self) -> TopicImage:
-        topic = self._host.image.topics.get(self.topic)
+        topic = self.host.image.topics.get(self.topic.name)
         if topic is None:
-            raise CoordinatorNotAvailable(f"there is no {self.topic} yet (COORDINATOR_NOT_AVAILABLE)")
+            raise CoordinatorNotAvailable(f"there is no {self.topic.name} yet (COORDINATOR_NOT_AVAILABLE)")
         return topic
 
     # -- leadership changes --------------------------------------------------------------------
@@ -152,8 +203,8 @@ class CoordinatorRuntime(Generic[Machine]):
     def follow(self, topic: TopicImage) -> None:
         """Start and stop coordinators: leaders of the topic's partitions may have changed."""
         for index in topic.replicas:
-            partition = self._host.partitions.get(TopicPartition(self.topic, index))
-            leads = partition is not None and partition.leader == self._host.broker_id
+            partition = self.host.partitions.get(TopicPartition(self.topic.name, index))
+            leads = partition is not None and partition.leader == self.host.broker_id
             shard = self._shards.get(index)
             if shard is not None and not (
                 leads and shard.partition is partition and shard.leader_epoch == partition.leader_epoch
@@ -175,7 +226,42 @@ class CoordinatorRuntime(Generic[Machine]):
             if shard.partition.log.offline is None:
                 self._shards[index] = CoordinatorShard(self, shard.partition)
 
-    def stop(self) -> None:
+    def stop_shards(self) -> None:
         for shard in self._shards.values():
             shard.stop()
         self._shards.clear()
+
+    # -- metadata changes ----------------------------------------------------------------------
+
+    def update_topics(self, machine: Machine) -> None:
+        """Tell the machine of topics that were created, deleted or have grown since its last decision.
+
+        A snapshot of many topics takes milliseconds: it is made for the next decision, not for each change.
+        """
+        if not machine.follows_topics:
+            return
+        image = self.host.image
+        if self._image_version != image.version:
+            self._image_version = image.version
+            by_name = {
+                topic.name: Topic(topic.topic_id, len(topic.replicas)) for topic in image.topics.values()
+            }
+            if by_name != self._topics.by_name:  # a change of leaders does not concern coordinators
+                self._topics = Topics.of(self._topics.version + 1, by_name, INTERNAL_TOPICS)
+        if machine.topics is not self._topics:
+            machine.topics_changed(self._topics)
+
+    def topic_removed(self, name: str) -> None:
+        """Tell every coordinator that a topic was deleted, also those that are still being loaded."""
+        if name == self.topic.name:
+            self.stop_shards()
+        for shard in self.all_shards:
+            if shard.machine.follows_topics:
+                shard.when_loaded(partial(_delete_topic, shard, name))
+
+
+def _delete_topic(shard: CoordinatorShard[Any], name: str) -> None:
+    try:
+        shard.write_in_parts(lambda machine, now_ms: machine.topic_deleted(name, now_ms))
+    except CoordinatorError as error:
+        logger.warning("coordinator: %s keeps what it has of topic %s: %s", shard.partition.id, name, error)

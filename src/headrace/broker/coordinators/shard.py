@@ -96,8 +96,8 @@ class ShardOwner(Protocol[Machine]):
 
     def new_machine(self) -> Machine: ...
 
-    def prepare(self, machine: Machine) -> None:
-        """Bring what the machine knows of the cluster up to date, before a decision."""
+    def update_topics(self, machine: Machine) -> None:
+        """Tell the machine of topics that have changed, before a decision."""
 
     def ensure_lease(self, partition: Partition) -> None:
         """Raise NotCoordinator if another broker may coordinate by now."""
@@ -265,7 +265,7 @@ class CoordinatorShard(Generic[Machine]):
 
     def _decide(self, decide: Callable[[Machine, int], Decision[Any]]) -> Decision[Any]:
         self._ensure_writable()
-        self._owner.prepare(self.machine)
+        self._owner.update_topics(self.machine)
         return decide(self.machine, self.now_ms)
 
     def _ensure_writable(self) -> None:
@@ -378,7 +378,7 @@ class CoordinatorShard(Generic[Machine]):
             decisions = self.machine.expire(self.now_ms)
             while self.is_current:  # it may have been stopped since the last step
                 self._ensure_writable()
-                self._owner.prepare(self.machine)
+                self._owner.update_topics(self.machine)
                 decision = next(decisions, None)
                 if decision is None:
                     break

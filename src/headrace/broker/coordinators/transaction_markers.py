@@ -68,7 +68,7 @@ class TransactionMarkers:
         self, image: ClusterImage, ask: AskBroker, loop: Callable[[], asyncio.AbstractEventLoop]
     ) -> None:
         self._image = image
-        self._ask = ask
+        self.ask = ask
         self._loop = loop
         self._queues: dict[int, _Queue] = defaultdict(dict)
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -166,7 +166,7 @@ class TransactionMarkers:
         request = WriteTxnMarkersRequest(
             markers=[_marker(ending, partitions) for ending, partitions in sent.items()]
         )
-        response: WriteTxnMarkersResponse = await self._ask(
+        response: WriteTxnMarkersResponse = await self.ask(
             broker_id, request, WRITE_MARKERS_VERSIONS, timeout_s=_TIMEOUT_S
         )
         codes = {

@@ -5,7 +5,6 @@ Behaviour: adds a group's partition of __consumer_offsets to a transaction, befo
 Versions:  v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE.
 """
 
-from headrace.broker.coordinators.groups import OFFSETS_TOPIC
 from headrace.broker.coordinators.transactions import fencing_code
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group, on_transactional_id
@@ -15,6 +14,7 @@ from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
+from headrace.storage.topics import OFFSETS_TOPIC
 
 _FENCED = 2
 
@@ -28,8 +28,8 @@ async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context) 
     broker = context.broker
     producer = Producer(request.producer_id, request.producer_epoch)
     try:
-        await broker.internal_topics[OFFSETS_TOPIC].ensure()
-        partition = TopicPartition(OFFSETS_TOPIC, broker.groups.runtime.partition_for(request.group_id))
+        await broker.groups.topic.ensure()
+        partition = TopicPartition(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
         await broker.transactions.shard(request.transactional_id).write(
             lambda machine, now_ms: machine.add_partitions(
                 request.transactional_id, producer, frozenset([partition]), 0, now_ms

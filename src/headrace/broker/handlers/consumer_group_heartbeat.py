@@ -15,9 +15,10 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group, on_topics
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.coordinators.errors import InvalidRegularExpression
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.consumer_protocol import Heartbeat, HeartbeatResult
-from headrace.coordinators.group.errors import InvalidGroupRequest, InvalidRegularExpression
+from headrace.coordinators.group.errors import InvalidGroupRequest
 from headrace.protocol.schema.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -98,7 +99,7 @@ def _response(answer: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
 def _match_expressions(beat: Heartbeat, context: Context) -> Steps[None]:
     """Match regular expressions against topic names in steps: there may be many thousands of topics."""
     coordinator = context.broker.groups.shard(beat.group_id).machine
-    context.broker.groups.show_topics(coordinator)
+    context.broker.groups.update_topics(coordinator)
     topics, group = coordinator.topics, coordinator.groups.get(beat.group_id)
     expressions = {beat.expression} if beat.expression else set()
     if isinstance(group, ConsumerGroup) and group.seen_topics != topics.version:

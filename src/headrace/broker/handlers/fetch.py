@@ -32,7 +32,7 @@ from headrace.broker.replicas.committed_log import Isolation
 from headrace.broker.replicas.partition import Partition, monotonic_ms
 from headrace.broker.replicas.purgatory import WaitingFetch
 from headrace.broker.replicas.repairs import REPAIRING
-from headrace.broker.requests.dispatch import Context, Encoded, free, handles
+from headrace.broker.requests.dispatch import Context, Encoded, handles
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Steps, at_once, each, free, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code

@@ -8,9 +8,6 @@ Not yet:   share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
 
 from typing import Final
 
-from headrace.broker.coordinators.groups import OFFSETS_TOPIC
-from headrace.broker.coordinators.transactions import TRANSACTIONS_TOPIC
-from headrace.broker.image import Node
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.repeats import bounded_repeats
 from headrace.broker.requests.requirements import on_groups, on_transactional_ids
@@ -28,8 +25,6 @@ from headrace.security.authorization import Operation
 
 _SEVERAL_KEYS, _SHARE_GROUPS = 4, 6
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
-_TOPICS: Final = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
-
 
 _DESCRIBE: Final = {
     _GROUP: on_groups(Operation.DESCRIBE),
@@ -57,20 +52,17 @@ async def find_coordinator(request: FindCoordinatorRequest, context: Context) ->
 
 async def _find(key: str, key_type: int, context: Context) -> Coordinator:
     try:
-        if key_type in _TOPICS:
-            context.require(_DESCRIBE[key_type], key)
-            topic = _TOPICS[key_type]
-            await context.broker.internal_topics[topic].ensure()
-            return _found(key, context.broker.coordinators[topic].find(key, context.listener.name))
+        for coordinator in context.broker.coordinators:
+            if coordinator.key_type == key_type:
+                context.require(_DESCRIBE[key_type], key)
+                await coordinator.topic.ensure()
+                node = coordinator.find(key, context.listener.name)
+                return Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
         if key_type == _SHARE and context.version >= _SHARE_GROUPS:
             raise CoordinatorNotAvailable("share groups are not supported yet (COORDINATOR_NOT_AVAILABLE)")
         raise InvalidRequest(f"coordinator type {key_type} is unknown (INVALID_REQUEST)")
     except FAILURES as error:
         return _refused(key, error)
-
-
-def _found(key: str, node: Node) -> Coordinator:
-    return Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
 
 
 def _refused(key: str, error: Failure) -> Coordinator:

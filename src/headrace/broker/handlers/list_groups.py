@@ -23,7 +23,7 @@ _DESCRIBE_CLUSTER: Final = Permission(Operation.DESCRIBE, ResourceType.CLUSTER)
 
 @handles(ApiKey.LIST_GROUPS, range(6), requires=(_DESCRIBE, _DESCRIBE_CLUSTER))
 def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroupsResponse]:
-    runtime = context.broker.groups.runtime
+    runtime = context.broker.groups
     try:
         runtime.ensure_all_ready()
     except CoordinatorError as error:

@@ -12,7 +12,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_transactional_ids
 from headrace.broker.slices import STEP, Steps, keyed
 from headrace.broker.translate import FAILURES, error_code
-from headrace.coordinators.group.topics import compile_expression
+from headrace.coordinators.topics import compile_expression
 from headrace.coordinators.transaction.state import Transaction, TransactionState
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_transactions import (
@@ -31,7 +31,7 @@ _DESCRIBE: Final = on_transactional_ids(Operation.DESCRIBE)
 
 @handles(ApiKey.LIST_TRANSACTIONS, range(3), requires=_DESCRIBE)
 def list_transactions(request: ListTransactionsRequest, context: Context) -> Steps[ListTransactionsResponse]:
-    runtime = context.broker.transactions.runtime
+    runtime = context.broker.transactions
     names = yield from keyed(str, request.state_filters)
     unknown = [name for name in names if name not in _STATES and name not in _OTHERS]
     try:

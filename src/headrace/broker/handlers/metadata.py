@@ -144,10 +144,10 @@ async def _create_and_reply(
 async def _create(names: Sequence[str], context: Context) -> dict[str, ErrorCode]:
     """Create topics; return the error codes of those that failed."""
     refused = {}
-    internal = context.broker.internal_topics
+    internal = context.broker.coordinators.by_topic
     for name in internal.keys() & set(names):
         try:
-            await internal[name].ensure()
+            await internal[name].topic.ensure()
         except FAILURES as error:
             refused[name] = error_code(error)
     others = [name for name in names if name not in internal]

@@ -166,7 +166,7 @@ def _refusal(error: Failure, group_id: str, context: Context) -> ErrorCode:
     librdkafka (2.16) never repeats an OffsetFetch after NOT_COORDINATOR, and does not read the partition
     until the next rebalance. After a connection that was closed it asks the new coordinator.
     """
-    if isinstance(error, NotCoordinator) and context.broker.groups.runtime.has_just_moved(group_id):
+    if isinstance(error, NotCoordinator) and context.broker.groups.has_just_moved(group_id):
         raise CoordinatorMoved(f"OffsetFetch of group {group_id}: {error}") from error
     return error_code(error)
 

@@ -245,7 +245,7 @@ def _append_or_wait(
             producer = _transactional_producer(data.records)
             if producer is not None:
                 partition.ensure_leader()
-                verification = broker.verifier.required(
+                verification = broker.transactions.verifier.required(
                     partition,
                     request.transactional_id,
                     producer,
@@ -291,7 +291,7 @@ async def _append_verified(
         reply = _append_or_read(partition, records, acks, context, appends, verification=verification)
         return await reply if isinstance(reply, asyncio.Future) else reply
     finally:
-        context.broker.verifier.release(partition, verification, len(records))
+        context.broker.transactions.verifier.release(partition, verification, len(records))
 
 
 def _append_or_read(

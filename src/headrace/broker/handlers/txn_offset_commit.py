@@ -138,7 +138,7 @@ async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: C
     producer = Producer(request.producer_id, request.producer_epoch)
     shard = broker.groups.shard(request.group_id)
     partition = shard.partition
-    verification = broker.verifier.required(
+    verification = broker.transactions.verifier.required(
         partition,
         request.transactional_id,
         producer,
@@ -159,7 +159,7 @@ async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: C
     except LeadershipInterrupted as error:  # clients do not expect NOT_LEADER_OR_FOLLOWER from a coordinator
         raise CoordinatorLoading(str(error)) from error
     finally:
-        broker.verifier.release(partition, verification)
+        broker.transactions.verifier.release(partition, verification)
 
 
 async def _append(

@@ -9,7 +9,6 @@ Versions:  v1 flexible; v2 the transaction version, with which a marker of an ea
 import asyncio
 from typing import Any, Final
 
-from headrace.broker.coordinators.groups import OFFSETS_TOPIC
 from headrace.broker.replicas.purgatory import Commit
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import Steps, Turns, each, in_slices
@@ -26,6 +25,7 @@ from headrace.protocol.schema.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from headrace.security.authorization import Operation, Permission, ResourceType
+from headrace.storage.topics import OFFSETS_TOPIC
 
 _TIMEOUT_S = 30.0  # for the replicas
 _NOT_READY = frozenset(
@@ -96,7 +96,7 @@ def _append(marker: WritableTxnMarker, topic: str, index: int, context: Context)
         if not context.may(_ALTER):
             context.require(_CLUSTER_ACTION)
         if topic == OFFSETS_TOPIC:
-            return broker.groups.runtime.shard_of(index).end_transaction(
+            return broker.groups.shard_of(index).end_transaction(
                 producer,
                 commit=marker.transaction_result,
                 coordinator_epoch=marker.coordinator_epoch,

@@ -5,11 +5,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.broker.settings.broker import BROKER_SETTINGS, COARSER, MINUTE_MS
+from headrace.broker.settings.broker import BROKER_SETTINGS, COARSER
 from headrace.broker.settings.setting import InvalidSetting, Scope, Value, parse_properties
 from headrace.broker.settings.topic import check_topic_values, log_config, topic_values
-from headrace.coordinators.group.limits import GroupLimits
-from headrace.coordinators.transaction.limits import TransactionLimits
 from headrace.security.acl_authorizer import parse_super_users
 from headrace.security.listeners import Endpoint, Listener, SecurityProtocol
 from headrace.security.principals import Principal
@@ -279,33 +277,6 @@ class BrokerConfig:
         lists = [values[f"{role}.replication.throttled.replicas"] for role in ("leader", "follower")]
         assert all(isinstance(each, tuple) for each in lists), lists
         return lists[0], lists[1]  # type: ignore[return-value]
-
-    def group_limits(self) -> GroupLimits:
-        """Return the settings that the group coordinator uses."""
-        policy = self.text("group.consumer.migration.policy")
-        return GroupLimits(
-            initial_rebalance_delay_ms=self.integer("group.initial.rebalance.delay.ms"),
-            min_session_timeout_ms=self.integer("group.min.session.timeout.ms"),
-            max_session_timeout_ms=self.integer("group.max.session.timeout.ms"),
-            max_size=self.integer("group.max.size"),
-            max_record_bytes=self.integer("message.max.bytes"),
-            offset_metadata_max_bytes=self.integer("offset.metadata.max.bytes"),
-            offsets_retention_ms=self.integer("offsets.retention.minutes") * MINUTE_MS,
-            consumer_session_timeout_ms=self.integer("group.consumer.session.timeout.ms"),
-            consumer_heartbeat_interval_ms=self.integer("group.consumer.heartbeat.interval.ms"),
-            consumer_max_size=self.integer("group.consumer.max.size"),
-            consumer_assignors=self.items("group.consumer.assignors"),
-            may_upgrade=policy in {"bidirectional", "upgrade"},
-            may_downgrade=policy in {"bidirectional", "downgrade"},
-        )
-
-    def transaction_limits(self) -> TransactionLimits:
-        """Return the settings that the transaction coordinator uses."""
-        return TransactionLimits(
-            max_timeout_ms=self.integer("transaction.max.timeout.ms"),
-            id_expiration_ms=self.integer("transactional.id.expiration.ms"),
-            two_phase_commit=self.flag("transaction.two.phase.commit.enable"),
-        )
 
     def check_topic(self, own: Mapping[str, str]) -> None:
         """Raise InvalidSetting if the topic settings `own` are invalid."""

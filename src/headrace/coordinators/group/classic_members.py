@@ -23,7 +23,7 @@ from headrace.coordinators.group.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from headrace.coordinators.group.topics import Topics
+from headrace.coordinators.topics import Topics
 from headrace.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,

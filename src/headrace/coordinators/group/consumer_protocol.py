@@ -34,7 +34,7 @@ from headrace.coordinators.group.errors import (
 from headrace.coordinators.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.coordinators.group.reconcile import Owned, reconcile
 from headrace.coordinators.group.records import GroupRecord
-from headrace.coordinators.group.topics import Topics, compile_expression
+from headrace.coordinators.topics import Topics, compile_expression
 
 # After a change of the group epoch, members heartbeat more often for a while.
 _RECONCILING_MS = 10_000

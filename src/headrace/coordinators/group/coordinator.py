@@ -64,8 +64,7 @@ from headrace.coordinators.group.records import (
     encode_record,
     is_offset_commit,
 )
-from headrace.coordinators.group.topics import Topics
-from headrace.coordinators.machine import NO_PRODUCER
+from headrace.coordinators.machine import NO_PRODUCER, CoordinatorMachine
 
 Group = ClassicGroup | ConsumerGroup
 _PREFIX_CHARS = 255  # how much of the client id or instance id a member id begins with
@@ -84,7 +83,7 @@ class Commit(NamedTuple):
     version: int
 
 
-class GroupCoordinator:
+class GroupCoordinator(CoordinatorMachine[GroupRecord]):
     """Groups, their committed offsets and their deadlines.
 
     `new_id` returns a unique id. `timeouts` are the timeouts that consumer groups override, by group id;
@@ -99,7 +98,6 @@ class GroupCoordinator:
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
-        self.topics = Topics()
         self.deadlines: Deadlines[Timer] = Deadlines()
         self.pending_offsets = PendingOffsets()
 
@@ -368,7 +366,9 @@ class GroupCoordinator:
             raise GroupIdNotFound(f"group {group_id!r} does not exist")
         return group
 
-    def forget_topic(self, name: str, now_ms: int) -> Decision:
+    follows_topics = True
+
+    def topic_deleted(self, name: str, now_ms: int) -> Decision:
         """Delete all offsets of a deleted topic, so that a new topic of that name has none."""
         return Decision(now_ms, records=[offset_tombstone(*key) for key in self.offsets.of_topic(name)])
 

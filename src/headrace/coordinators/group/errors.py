@@ -118,12 +118,6 @@ class UnsupportedAssignor(GroupError):
     code = ErrorCode.UNSUPPORTED_ASSIGNOR
 
 
-class InvalidRegularExpression(GroupError):
-    """RE2 cannot compile the expression."""
-
-    code = ErrorCode.INVALID_REGULAR_EXPRESSION
-
-
 class InvalidGroupRequest(GroupError):
     """A field of the request is missing or contradicts another one."""
 

@@ -17,7 +17,7 @@ from headrace.coordinators.group.consumer import (
 )
 from headrace.coordinators.group.errors import GroupIdNotFound, InconsistentProtocol
 from headrace.coordinators.group.records import GroupRecord
-from headrace.coordinators.group.topics import Topics
+from headrace.coordinators.topics import Topics
 from headrace.protocol.consumer_protocol import decode_assignment
 from headrace.protocol.errors import ProtocolError
 

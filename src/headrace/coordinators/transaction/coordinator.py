@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from headrace.coordinators.deadlines import Deadlines
 from headrace.coordinators.decision import Decision, Producer
-from headrace.coordinators.machine import NO_PRODUCER
+from headrace.coordinators.machine import NO_PRODUCER, CoordinatorMachine
 from headrace.coordinators.transaction.errors import (
     ConcurrentTransactions,
     InvalidProducerIdMapping,
@@ -63,7 +63,7 @@ class EndTransaction(NamedTuple):
     client_version: int
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
     """Transactional ids, their transactions and their timeouts."""
 
     def __init__(self, limits: TransactionLimits) -> None:
@@ -279,7 +279,7 @@ class TransactionCoordinator:
         )
         return _decision(next_, now_ms)
 
-    def expire_ids(self, names: Iterable[str], now_ms: int) -> TransactionDecision:
+    def expire_ids(self, now_ms: int, names: Iterable[str]) -> TransactionDecision:
         """Delete those of the transactional ids that were not used for transactional.id.expiration.ms."""
         before_ms = now_ms - self.limits.id_expiration_ms
         decision: TransactionDecision = Decision(now_ms)
@@ -292,20 +292,13 @@ class TransactionCoordinator:
                 decision.records.append(TransactionRecord(name, None))
         return decision
 
-    def start(self, now_ms: int) -> None:
-        """Do nothing: `apply` has set the deadlines."""
-        del now_ms
-
-    def stop(self, now_ms: int) -> TransactionDecision:
-        """Return a decision without replies: no request waits for another one."""
-        return Decision(now_ms)
-
     # -- records -------------------------------------------------------------------------------
 
     encode = staticmethod(encode_record)
     decode = staticmethod(decode_record)
 
-    def is_replaced_by_later(self, key: bytes) -> bool:
+    @staticmethod
+    def is_replaced_by_later(key: bytes) -> bool:
         """Return True: every record has the whole state of its transactional id."""
         del key
         return True
@@ -328,9 +321,6 @@ class TransactionCoordinator:
             self.deadlines.set(name, transaction.start_ms + transaction.timeout_ms)
         else:
             self.deadlines.clear(name)
-
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Ignore the marker: no record of this topic is part of a transaction."""
 
 
 def _decision(next_: Transaction, now_ms: int, answer: object = None) -> TransactionDecision:

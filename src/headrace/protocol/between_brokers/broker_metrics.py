@@ -32,6 +32,16 @@ class Family(Struct):
     samples: Sequence[Sample] = field("[]Sample", "0+")
 
 
+def gauge(name: str, help_: str, value: float) -> Family:
+    """Return a gauge without labels."""
+    return Family(name=name, kind=GAUGE, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
+
+
+def counter(name: str, help_: str, value: float) -> Family:
+    """Return a counter without labels."""
+    return Family(name=name, kind=COUNTER, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
+
+
 class BrokerMetricsRequest(Message, key=BROKER_METRICS, versions="0", flexible="0+"):
     prefixes: Sequence[str] = field("[]string", "0+", default=())
     """Only families whose names begin with this; all if empty."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from headrace.broker.coordinators.groups import OFFSETS_TOPIC
 from headrace.broker.coordinators.shard import timer_at
 from headrace.broker.errors import LeadershipInterrupted
 from headrace.broker.replicas.pending_verification import Verification
@@ -18,6 +17,7 @@ from headrace.coordinators.group.decision import Decision, Joined, Synced
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.records import Record, encode_batch
 from headrace.storage.errors import InvalidTxnState
+from headrace.storage.topics import OFFSETS_TOPIC
 from support.groups import commit_request, join_request, sync_request
 from support.logs import read_all
 from unit.broker.group_office import HERE, THERE, Office
@@ -130,7 +130,7 @@ def test_any_number_of_offsets_can_expire_at_once(office: Office) -> None:
 def test_any_number_of_offsets_can_go_with_their_topic(office: Office) -> None:
     commit_many(office, 2_000)
 
-    office.broker.groups.forget_topic("orders")
+    office.broker.groups.topic_removed("orders")
 
     assert office.shard.machine.offsets.of("g") == {}
 
@@ -141,7 +141,7 @@ def test_offsets_of_a_topic_that_goes_while_they_are_read_go_with_it(
     open_office().commit(commit_request([("orders", 0, 1), ("people", 0, 1)]))
     again = open_office()
 
-    again.broker.groups.forget_topic("orders")
+    again.broker.groups.topic_removed("orders")
     again.load()
 
     assert set(again.shard.machine.offsets.of("g")) == {("people", 0)}
@@ -152,7 +152,7 @@ def test_a_record_that_is_too_large_alone_does_not_keep_others_from_being_forgot
     for number in range(60):
         office.commit(commit_request([("orders", 0, 1)], group_id="g" * 1_000 + str(number)))
 
-    office.broker.groups.forget_topic("orders")
+    office.broker.groups.topic_removed("orders")
 
     assert all(not office.shard.machine.offsets.of(group) for group in office.shard.machine.groups)
 
@@ -404,7 +404,7 @@ def test_a_coordinator_without_a_lease_answers_nothing(open_office: Callable[...
     with pytest.raises(NotCoordinator):
         shard.write_in_parts(GroupCoordinator.expire_offsets)
     with pytest.raises(CoordinatorNotAvailable):
-        office.broker.groups.runtime.ensure_all_ready()
+        office.broker.groups.ensure_all_ready()
 
 
 def test_a_coordinator_that_has_stepped_down_answers_nothing(office: Office) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from headrace.broker.coordinators.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS
+from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.internal_topics import InternalTopic, ReplicaWarning
-from headrace.broker.coordinators.transactions import TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS
+from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.image import ClusterImage
 from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.znodes import BrokerRegistration
+from headrace.storage.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 
 class Cluster:
@@ -26,17 +27,13 @@ class Cluster:
         warning = ReplicaWarning()
         self.topics = [
             InternalTopic(
-                name,
                 settings,
                 config=lambda: config,
                 image=ClusterImage("id", registrations),
                 create_topic=self._create,
                 few_replicas=warning,
             )
-            for name, settings in (
-                (OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS),
-                (TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS),
-            )
+            for settings in (Groups.topic_settings, Transactions.topic_settings)
         ]
 
     async def _create(self, name: str, *, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:

@@ -176,7 +176,7 @@ def test_a_marker_is_sent_again_to_whoever_leads_then(stage: Stage) -> None:
         stage.markers._image = stage.brokers.image
         return response
 
-    stage.markers._ask = ask_and_move
+    stage.markers.ask = ask_and_move
     stage.write(A, B)
     stage.run_until(lambda: stage.shard.completed == ["t"])
 
@@ -255,7 +255,7 @@ def test_markers_of_many_transactions_share_requests_of_a_bounded_size(stage: St
         )
         return await ask(broker_id, request, versions, timeout_s=timeout_s)
 
-    stage.markers._ask = counted
+    stage.markers.ask = counted
     for number in range(1200):
         stage.write(A, name=f"t{number}", id_=number)
     stage.run_until(lambda: len(stage.shard.completed) == 1200)

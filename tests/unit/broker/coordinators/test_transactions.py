@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from headrace.broker.coordinators.transactions import TRANSACTIONS_TOPIC
 from headrace.broker.image import TopicImage
 from headrace.broker.membership.lease import Lease
 from headrace.broker.replicas.partition import Partition
@@ -23,6 +22,7 @@ from headrace.coordinators.transaction.state import TransactionState
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
+from headrace.storage.topics import TRANSACTIONS_TOPIC
 from support.logs import open_test_log
 from support.records import make_batch
 from unit.broker.group_office import HERE, THERE, MovableLoop
@@ -63,7 +63,7 @@ class Desk:
         topic = TopicImage(id_.topic, partition.topic_id, {0: list(replicas)}, {0: state})
         self.broker.image.put_topic(topic)
         if id_ == STATES:
-            self.broker.transactions.runtime.follow(topic)
+            self.broker.transactions.follow(topic)
         return partition
 
     def state(self) -> TransactionState:
@@ -187,7 +187,7 @@ def test_the_next_coordinator_writes_the_markers_that_are_missing(open_desk: Cal
     assert not desk.has_marker()
 
     successor = open_desk()
-    while successor.broker.transactions.runtime.is_loading:
+    while successor.broker.transactions.is_loading:
         successor.run()
     successor.run()
 
@@ -210,12 +210,13 @@ def test_unused_ids_are_deleted_from_the_log(open_desk: Callable[..., Desk]) -> 
     desk = open_desk()
     desk.end(desk.begin())
     desk.run()
-    desk.broker.transactions.use(desk.broker.transactions.limits._replace(id_expiration_ms=0))
+    machine = desk.broker.transactions.shard("t").machine
+    machine.limits = machine.limits._replace(id_expiration_ms=0)
 
     desk.loop.run_until_complete(desk.broker.transactions.expire_ids())
 
     assert desk.broker.transactions.shard("t").machine.transactions == {}
     successor = open_desk()
-    while successor.broker.transactions.runtime.is_loading:
+    while successor.broker.transactions.is_loading:
         successor.run()
     assert successor.broker.transactions.shard("t").machine.transactions == {}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from headrace.coordinators.errors import InvalidRegularExpression
 from headrace.coordinators.group.consumer import MemberState
 from headrace.coordinators.group.consumer_protocol import HeartbeatResult
 from headrace.coordinators.group.errors import (
@@ -9,7 +10,6 @@ from headrace.coordinators.group.errors import (
     GroupIdNotFound,
     GroupIsFull,
     InvalidGroupRequest,
-    InvalidRegularExpression,
     UnknownMember,
     UnsupportedAssignor,
 )

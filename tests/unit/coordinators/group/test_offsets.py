@@ -172,7 +172,7 @@ def test_offsets_of_a_topic_go_with_it_in_all_groups() -> None:
         for topic in ("orders", "people"):
             at.commit(commit_request([(topic, 0, 1), (topic, 1, 1)], group_id=group_id))
 
-    at.decide(lambda coordinator, now_ms: coordinator.forget_topic("orders", now_ms))
+    at.decide(lambda coordinator, now_ms: coordinator.topic_deleted("orders", now_ms))
 
     for group_id in ("g", "h"):
         assert set(at.coordinator.offsets.of(group_id)) == {("people", 0), ("people", 1)}

@@ -381,7 +381,7 @@ def test_unused_ids_expire_unless_they_have_a_transaction(driver: Driver) -> Non
     driver.add(ongoing)
     driver.now_ms += driver.machine.limits.id_expiration_ms
 
-    decision = driver.machine.expire_ids(["idle", "t", "gone"], driver.now_ms)
+    decision = driver.machine.expire_ids(driver.now_ms, ["idle", "t", "gone"])
 
     assert [(record.transactional_id, record.transaction) for record in decision.records] == [("idle", None)]
     driver._carry_out(decision)

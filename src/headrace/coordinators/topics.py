@@ -1,11 +1,11 @@
-"""The topics of the cluster as the group coordinator needs them, and the matching of expressions."""
+"""The topics of the cluster as coordinators need them, and the matching of regular expressions."""
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from headrace.coordinators.group.errors import InvalidRegularExpression
+from headrace.coordinators.errors import InvalidRegularExpression
 from headrace.security import expressions
 
 EXPRESSION_CHARS: Final = 4096
@@ -45,15 +45,15 @@ class Topics:
         if expression in self._matched:
             return
         matches = compile_expression(expression).fullmatch
-        found = []
+        matched = []
         for number, name in enumerate(self.by_name):
             if not number % _STEP:
                 yield
             if name not in self.internal and matches(name):
-                found.append(name)
+                matched.append(name)
         while len(self._matched) >= REMEMBERED:
             del self._matched[next(iter(self._matched))]
-        self._matched[expression] = frozenset(found)
+        self._matched[expression] = frozenset(matched)
 
     def ids(self, names: Iterable[str]) -> frozenset[bytes]:
         """Return the ids of the topics in `names` that exist."""
@@ -78,9 +78,12 @@ def compile_expression(expression: str) -> Any:
     """Compile the expression of a client; raise InvalidRegularExpression, also if it is too long."""
     if len(expression) > EXPRESSION_CHARS:
         raise InvalidRegularExpression(
-            f"the regular expression has {len(expression)} characters, the maximum is {EXPRESSION_CHARS}"
+            f"the regular expression has {len(expression)} characters, the maximum is {EXPRESSION_CHARS} "
+            "(INVALID_REGULAR_EXPRESSION)"
         )
     try:
         return expressions.compile_expression(expression)
     except expressions.InvalidExpression as error:
-        raise InvalidRegularExpression(f"{expression!r} is not a regular expression: {error}") from error
+        raise InvalidRegularExpression(
+            f"{expression!r} is not a regular expression: {error} (INVALID_REGULAR_EXPRESSION)"
+        ) from error

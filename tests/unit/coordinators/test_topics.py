@@ -1,7 +1,7 @@
 import pytest
 
-from headrace.coordinators.group.errors import InvalidRegularExpression
-from headrace.coordinators.group.topics import Topic, Topics, compile_expression
+from headrace.coordinators.errors import InvalidRegularExpression
+from headrace.coordinators.topics import Topic, Topics, compile_expression
 from support.groups import GroupDesk
 
 
