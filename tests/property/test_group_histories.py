@@ -225,7 +225,7 @@ class GroupHistory(RuleBasedStateMachine):
         if isinstance(group, ClassicGroup):
             stable = group.state is State.STABLE
         else:
-            stable = isinstance(group, ConsumerGroup) and group.state == "Stable"
+            stable = isinstance(group, ConsumerGroup) and group.state_name == "Stable"
         if not stable or self.world.waiting or len(group.members) != len(living):  # type: ignore[union-attr]
             return False
         if not all(client.is_settled for client in living):

@@ -12,13 +12,12 @@ Every record is encoded for the log and decoded from it, as in a broker.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
-from headrace.coordinators.group.classic_protocol import Join, Leaving, Sync
 from headrace.coordinators.group.consumer_protocol import Heartbeat, HeartbeatResult
-from headrace.coordinators.group.coordinator import Commit, GroupCoordinator
-from headrace.coordinators.group.decision import Client, Decision
+from headrace.coordinators.group.coordinator import GroupCoordinator
+from headrace.coordinators.group.decision import Client, Decision, Join, Leaving, Sync
 from headrace.coordinators.group.errors import GroupError
 from headrace.coordinators.group.limits import ConsumerTimeouts, GroupLimits
-from headrace.coordinators.group.offsets import Committed
+from headrace.coordinators.group.offsets import Commit, Committed
 from headrace.coordinators.group.records import GroupRecord, decode_record, encode_record
 from headrace.coordinators.topics import Topic, Topics
 from headrace.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription

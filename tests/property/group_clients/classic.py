@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from enum import Enum, auto
 
-from headrace.coordinators.group.classic_protocol import Join, Sync
-from headrace.coordinators.group.decision import Joined, Synced
+from headrace.coordinators.group.decision import Join, Joined, Sync, Synced
 from headrace.coordinators.group.errors import (
     FencedInstance,
     GroupError,

@@ -18,17 +18,17 @@ from enum import Enum
 from typing import Any, Protocol
 
 from headrace.coordinators.group.classic import ClassicGroup
-from headrace.coordinators.group.classic_protocol import Join, Sync
 from headrace.coordinators.group.consumer import (
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     ConsumerGroup,
     ConsumerMember,
 )
 from headrace.coordinators.group.consumer_protocol import Heartbeat, HeartbeatResult
-from headrace.coordinators.group.coordinator import Commit, GroupCoordinator
-from headrace.coordinators.group.decision import Decision, Synced
+from headrace.coordinators.group.coordinator import GroupCoordinator
+from headrace.coordinators.group.decision import Decision, Join, Sync, Synced
 from headrace.coordinators.group.errors import GroupError
-from headrace.coordinators.group.offsets import Committed
+from headrace.coordinators.group.kinds import Group
+from headrace.coordinators.group.offsets import Commit, Committed
 from headrace.coordinators.group.records import decode_record, encode_record, is_offset_commit
 from property.group_clients.assigning import Place, decode_places
 from property.group_clients.written import written
@@ -79,7 +79,7 @@ class World(GroupDesk):
         self._follower = self.replayed()  # is never asked anything, only reads along
         self._told: defaultdict[tuple[int, int], dict[Place, str]] = defaultdict(dict)
         self._life = 0  # a classic group and a consumer group of one name are two lives
-        self._seen: ClassicGroup | ConsumerGroup | None = None
+        self._seen: Group | None = None
         self._number = 0
         self._had_members = False
         self._assigned: dict[str, bytes] = {}  # by the last generation that was written down
@@ -91,7 +91,7 @@ class World(GroupDesk):
         return _number(self.group)
 
     @property
-    def group(self) -> ClassicGroup | ConsumerGroup | None:
+    def group(self) -> Group | None:
         return self.coordinator.groups.get("g")
 
     # -- serving -------------------------------------------------------------------------------
@@ -327,7 +327,8 @@ class World(GroupDesk):
         return {(known[topic].topic_id, number) for topic, number in places if topic in known}
 
 
-def _number(group: ClassicGroup | ConsumerGroup | None) -> int:
+def _number(group: Group | None) -> int:
     if group is None:
         return 0
+    assert isinstance(group, ClassicGroup | ConsumerGroup)
     return group.generation if isinstance(group, ClassicGroup) else group.epoch

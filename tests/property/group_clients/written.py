@@ -5,6 +5,7 @@ from typing import Any
 from headrace.coordinators.group.classic import ClassicGroup, State
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.coordinator import GroupCoordinator
+from headrace.coordinators.group.kinds import Group
 
 WRITTEN_STATES = (State.EMPTY, State.STABLE)
 
@@ -14,7 +15,7 @@ def written(coordinator: GroupCoordinator) -> dict[str, Any]:
     groups = {
         group_id: written_group(group)
         for group_id, group in coordinator.groups.items()
-        if isinstance(group, ConsumerGroup) or group.state in WRITTEN_STATES
+        if not isinstance(group, ClassicGroup) or group.state in WRITTEN_STATES
     }
     offsets = {group_id: dict(coordinator.offsets.of(group_id)) for group_id in coordinator.groups}
     return {
@@ -23,7 +24,7 @@ def written(coordinator: GroupCoordinator) -> dict[str, Any]:
     }
 
 
-def written_group(group: ClassicGroup | ConsumerGroup) -> Any:
+def written_group(group: Group) -> Any:
     """One group; None for one that was never written down: it has nothing but offsets, or not even them."""
     if isinstance(group, ConsumerGroup):
         return (
@@ -36,6 +37,7 @@ def written_group(group: ClassicGroup | ConsumerGroup) -> Any:
             dict(group.resolved),
             dict(group.owners),
         )
+    assert isinstance(group, ClassicGroup)
     if not group.generation and not group.members:
         return None
     return (

@@ -14,10 +14,9 @@ from headrace.broker.server import Broker
 from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.znodes import PartitionState
 from headrace.coordinators.group.classic import ClassicGroup
-from headrace.coordinators.group.classic_protocol import Join, Sync
 from headrace.coordinators.group.consumer_protocol import Heartbeat
-from headrace.coordinators.group.coordinator import Commit
-from headrace.coordinators.group.decision import Joined
+from headrace.coordinators.group.decision import Join, Joined, Sync
+from headrace.coordinators.group.offsets import Commit
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
 from headrace.storage.topics import OFFSETS_TOPIC

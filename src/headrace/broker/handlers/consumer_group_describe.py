@@ -68,7 +68,7 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
         )
     return DescribedGroup(
         group_id=group_id,
-        group_state=group.state,
+        group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=group.preferred_assignor() or context.broker.groups.limits.consumer_assignors[0],

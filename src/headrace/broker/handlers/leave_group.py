@@ -13,7 +13,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group
 from headrace.broker.slices import completed
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.coordinators.group.classic_protocol import Leaving
+from headrace.coordinators.group.decision import Leaving
 from headrace.coordinators.group.errors import GroupError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse

@@ -11,8 +11,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_groups
 from headrace.broker.slices import STEP, Steps, keyed
 from headrace.coordinators.errors import CoordinatorError
-from headrace.coordinators.group.classic import ClassicGroup
-from headrace.coordinators.group.coordinator import Group
+from headrace.coordinators.group.kinds import Group
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from headrace.security.authorization import Operation, Permission, ResourceType
@@ -35,8 +34,8 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroup
     def matches(group: Group) -> bool:
         return (
             (sees_all or context.may(_DESCRIBE, group.group_id))
-            and (not states or _state(group).lower() in states)
-            and (not types or _type(group) in types)
+            and (not states or group.state_name.lower() in states)
+            and (not types or group.type_name in types)
         )
 
     listed: list[ListedGroup] = []
@@ -49,18 +48,9 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroup
 
 
 def _listed(group: Group) -> ListedGroup:
-    protocol_type = (group.protocol_type or "") if isinstance(group, ClassicGroup) else "consumer"
     return ListedGroup(
         group_id=group.group_id,
-        protocol_type=protocol_type,
-        group_state=_state(group),
-        group_type=_type(group),
+        protocol_type=group.protocol_type or "",
+        group_state=group.state_name,
+        group_type=group.type_name,
     )
-
-
-def _state(group: Group) -> str:
-    return group.state.value if isinstance(group, ClassicGroup) else group.state
-
-
-def _type(group: Group) -> str:
-    return "classic" if isinstance(group, ClassicGroup) else "consumer"

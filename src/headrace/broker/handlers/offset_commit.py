@@ -17,8 +17,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_groups, on_topics
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
-from headrace.coordinators.group.coordinator import Commit
-from headrace.coordinators.group.offsets import Committed
+from headrace.coordinators.group.offsets import Commit, Committed
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.offset_commit import (

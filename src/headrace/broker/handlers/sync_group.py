@@ -10,8 +10,7 @@ from headrace.broker.coordinators.replies import respond
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.coordinators.group.classic_protocol import Sync
-from headrace.coordinators.group.decision import Synced
+from headrace.coordinators.group.decision import Sync, Synced
 from headrace.coordinators.group.errors import InconsistentProtocol
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse

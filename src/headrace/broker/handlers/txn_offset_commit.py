@@ -24,9 +24,9 @@ from headrace.broker.slices import Steps, Turns, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinators.decision import Producer
 from headrace.coordinators.errors import CoordinatorLoading
-from headrace.coordinators.group.coordinator import Commit, GroupCoordinator
+from headrace.coordinators.group.coordinator import GroupCoordinator
 from headrace.coordinators.group.decision import Decision
-from headrace.coordinators.group.offsets import Committed
+from headrace.coordinators.group.offsets import Commit, Committed
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.txn_offset_commit import (

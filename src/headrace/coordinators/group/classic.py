@@ -10,13 +10,13 @@ after a failover a group is in the last of these states, and members of a later 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import ClassVar, Final
 
 from headrace.coordinators.decision import Waiter
-from headrace.coordinators.group.decision import JoinedMember
+from headrace.coordinators.group.decision import Protocols
 from headrace.coordinators.group.errors import (
     FencedInstance,
     GroupNotEmpty,
@@ -24,6 +24,7 @@ from headrace.coordinators.group.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
+from headrace.coordinators.group.offsets import Commit
 from headrace.coordinators.group.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -33,12 +34,10 @@ from headrace.coordinators.group.records import (
 from headrace.coordinators.transitions import check_transition
 from headrace.protocol.consumer_protocol import decode_subscription
 from headrace.protocol.errors import ProtocolError
+from headrace.protocol.message import Message
 
 CONSUMER: str = "consumer"
 """The protocol type of consumers. The coordinator can decode the subscriptions of such members."""
-
-Protocols = Sequence[tuple[str, bytes]]
-"""Protocol names in order of preference, each with the member's metadata."""
 
 
 class State(Enum):
@@ -90,6 +89,10 @@ class ClassicMember:
 class ClassicGroup:
     """A classic group. `classic_protocol` decides its transitions; records change its durable state."""
 
+    type_name: ClassVar[str] = "classic"
+    metadata_key: ClassVar[type[Message]] = GroupMetadataKey
+    record_keys: ClassVar[Collection[type[Message]]] = (GroupMetadataKey,)
+
     group_id: str
     state: State = State.EMPTY
     generation: int = 0
@@ -99,9 +102,7 @@ class ClassicGroup:
     state_timestamp_ms: int = -1
     members: dict[str, ClassicMember] = field(default_factory=dict)  # in the order in which they joined
     instances: dict[str, str] = field(default_factory=dict)  # member ids of static members by instance id
-    pending: set[str] = field(
-        default_factory=set
-    )  # ids of MEMBER_ID_REQUIRED responses that have not joined yet
+    pending: set[str] = field(default_factory=set)  # ids of MEMBER_ID_REQUIRED responses that have not joined
     unsynced: set[str] = field(default_factory=set)
     subscribed: frozenset[str] | None = None  # None: the subscriptions cannot be decoded
     gained_member: bool = False  # since the initial rebalance delay was last extended
@@ -113,6 +114,14 @@ class ClassicGroup:
         return self.state is State.EMPTY
 
     @property
+    def is_unused(self) -> bool:
+        return self.is_empty and not self.pending
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
     def uses_consumer_protocol(self) -> bool:
         return self.protocol_type == CONSUMER
 
@@ -120,10 +129,6 @@ class ClassicGroup:
     def rebalance_timeout_ms(self) -> int:
         """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
-
-    @property
-    def joining(self) -> int:
-        return sum(member.joining is not None for member in self.members.values())
 
     @property
     def all_have_joined(self) -> bool:
@@ -169,28 +174,26 @@ class ClassicGroup:
                 f"group {self.group_id!r} is in generation {self.generation}, the request names {generation}"
             )
 
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Raise unless the member may commit offsets, or the group is empty and the request names none."""
-        if generation < 0 and self.is_empty:
+    def check_commit(self, commit: Commit) -> None:
+        if commit.generation < 0 and self.is_empty:
             return
-        if generation >= 0 or member_id or instance_id is not None:
-            self.check_member(member_id, instance_id)
-            self.check_generation(generation)
-        elif not self.is_empty:
+        if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
             raise UnknownMember(f"group {self.group_id!r} has members: only members may commit offsets")
+        self.check_transactional_commit(commit)
         if self.state is State.COMPLETING:
             raise RebalanceInProgress(f"group {self.group_id!r} is rebalancing and has no assignment yet")
 
-    def check_transactional_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Raise if the request names a member or a generation, and they are not current."""
-        if generation < 0 and self.is_empty:
+    def check_transactional_commit(self, commit: Commit) -> None:
+        if commit.generation < 0 and self.is_empty:
             return
-        if generation >= 0 or member_id or instance_id is not None:
-            self.check_member(member_id, instance_id)
-            self.check_generation(generation)
+        if commit.generation >= 0 or commit.member_id or commit.instance_id is not None:
+            self.check_member(commit.member_id, commit.instance_id)
+            self.check_generation(commit.generation)
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """Accept every request: OffsetFetch has no generation."""
 
     def check_delete_offsets(self) -> None:
-        """Raise if the group has members whose subscriptions cannot be decoded."""
         if not self.is_empty and not self.uses_consumer_protocol:
             raise GroupNotEmpty(
                 f"group {self.group_id!r} has members of protocol type {self.protocol_type!r}"
@@ -201,7 +204,6 @@ class ClassicGroup:
         return self.uses_consumer_protocol if self.subscribed is None else topic in self.subscribed
 
     def offset_expiration_base_ms(self, committed_ms: int) -> int | None:
-        """Return when the retention of an offset begins; None if the offset does not expire at present."""
         if self.protocol_type is None:
             return committed_ms
         if self.is_empty:
@@ -209,12 +211,6 @@ class ClassicGroup:
         if self.state is State.STABLE and self.uses_consumer_protocol and self.subscribed is not None:
             return committed_ms
         return None
-
-    def joined_members(self) -> list[JoinedMember]:
-        return [
-            JoinedMember(member.member_id, member.instance_id, member.metadata(self.protocol_name))
-            for member in self.members.values()
-        ]
 
     def move_to(self, state: State) -> None:
         check_transition(TRANSITIONS, self.state, state, f"group {self.group_id!r}")
@@ -248,7 +244,7 @@ class ClassicGroup:
         member = self.members[old_id]
         # The order of members must not change: the next leader is the first member.
         self.members = {
-            (new_id if member_id == old_id else member_id): each for member_id, each in self.members.items()
+            (new_id if member_id == old_id else member_id): other for member_id, other in self.members.items()
         }
         member.member_id = new_id
         if member.instance_id is not None:
@@ -262,7 +258,7 @@ class ClassicGroup:
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.joining is not None:
             return True
-        joined = next((each for each in self.members.values() if each.joining is not None), None)
+        joined = next((member for member in self.members.values() if member.joining is not None), None)
         if joined is not None:
             self.leader = joined.member_id
         return joined is not None
@@ -328,11 +324,12 @@ class ClassicGroup:
         )
         return GroupRecord(GroupMetadataKey(group=self.group_id), value)
 
-    def tombstone(self) -> GroupRecord:
-        return GroupRecord(GroupMetadataKey(group=self.group_id), None)
+    def tombstones(self) -> list[GroupRecord]:
+        return [GroupRecord(GroupMetadataKey(group=self.group_id), None)]
 
-    def apply(self, value: GroupMetadataValue) -> None:
+    def apply(self, key: Message, value: Message | None) -> None:
         """Replace the state by the record's; known members keep what a record does not contain."""
+        assert isinstance(value, GroupMetadataValue), key
         self.protocol_type = value.protocol_type or None
         self.generation = value.generation
         self.protocol_name = value.protocol
@@ -340,7 +337,16 @@ class ClassicGroup:
         self.state_timestamp_ms = value.current_state_timestamp
         previous, self.members, self.instances = self.members, {}, {}
         for recorded in value.members:
-            member = _member_of(recorded, value.protocol)
+            timeout_ms = recorded.rebalance_timeout
+            member = ClassicMember(
+                member_id=recorded.member_id,
+                instance_id=recorded.group_instance_id,
+                client_id=recorded.client_id,
+                client_host=recorded.client_host,
+                session_timeout_ms=recorded.session_timeout,
+                rebalance_timeout_ms=timeout_ms if timeout_ms >= 0 else recorded.session_timeout,
+                protocols=((value.protocol or "", recorded.subscription),),
+            )
             known = previous.get(recorded.member_id)
             if known is not None and (value.protocol, recorded.subscription) in known.protocols:
                 known.session_timeout_ms = member.session_timeout_ms
@@ -353,16 +359,3 @@ class ClassicGroup:
                 self.instances[member.instance_id] = member.member_id
         self.move_to(State.STABLE if self.members else State.EMPTY)
         self.subscribed = self._read_subscriptions()
-
-
-def _member_of(recorded: MemberMetadata, protocol: str | None) -> ClassicMember:
-    timeout = recorded.rebalance_timeout
-    return ClassicMember(
-        member_id=recorded.member_id,
-        instance_id=recorded.group_instance_id,
-        client_id=recorded.client_id,
-        client_host=recorded.client_host,
-        session_timeout_ms=recorded.session_timeout,
-        rebalance_timeout_ms=timeout if timeout >= 0 else recorded.session_timeout,
-        protocols=((protocol or "", recorded.subscription),),
-    )

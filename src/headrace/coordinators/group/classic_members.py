@@ -1,20 +1,36 @@
-"""Members of a consumer group that use the classic protocol, during an upgrade or a downgrade.
+"""Consumer groups as the classic protocol sees them, during an upgrade or a downgrade.
 
-Such members use JoinGroup, SyncGroup, Heartbeat and LeaveGroup. They see a classic group whose generation
-is the member's own epoch, which has no leader, and whose assignment the coordinator computes.
+Classic members use JoinGroup, SyncGroup, Heartbeat and LeaveGroup. They see a classic group whose generation
+is the member's own epoch, which has no leader, and whose assignment the coordinator computes. When all
+members of a consumer group use the classic protocol, it becomes a classic group.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from headrace.coordinators.deadlines import Deadlines
 from headrace.coordinators.decision import Waiter
-from headrace.coordinators.group.assignors import Assignment
-from headrace.coordinators.group.classic import CONSUMER
-from headrace.coordinators.group.classic_protocol import Join, Leaving, Sync
-from headrace.coordinators.group.consumer import ClassicMetadata, ConsumerGroup, ConsumerMember, MemberState
+from headrace.coordinators.errors import CoordinatorError
+from headrace.coordinators.group.classic import CONSUMER, ClassicGroup
+from headrace.coordinators.group.classic_protocol import ClassicGroupKind
+from headrace.coordinators.group.consumer import (
+    ClassicMetadata,
+    ConsumerGroup,
+    ConsumerMember,
+    MemberState,
+    member_tombstones,
+)
 from headrace.coordinators.group.consumer_protocol import ConsumerProtocolMachine, GroupUpdate
-from headrace.coordinators.group.decision import Decision, Joined, Synced, Timer, TimerKind
+from headrace.coordinators.group.decision import (
+    Decision,
+    Join,
+    Joined,
+    Leaving,
+    Sync,
+    Synced,
+    Timer,
+    TimerKind,
+)
 from headrace.coordinators.group.errors import (
     GroupError,
     IllegalGeneration,
@@ -23,33 +39,30 @@ from headrace.coordinators.group.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from headrace.coordinators.topics import Topics
-from headrace.protocol.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    decode_subscription,
-    encode_assignment,
-)
-from headrace.protocol.errors import ProtocolError
-from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition
+from headrace.coordinators.group.kinds import Group, GroupContext
+from headrace.coordinators.group.migration import downgrade, read_subscription, write_assignment
 
 
-class ClassicMembers:
-    """Serves the classic protocol APIs to members of consumer groups."""
+class ConsumerGroupKind:
+    """Serves the classic protocol to members of consumer groups, and removes or downgrades what has expired.
+
+    `groups` are all groups of the coordinator. `classic` has the groups that are downgraded.
+    """
 
     def __init__(
         self,
+        context: GroupContext,
         machine: ConsumerProtocolMachine,
-        deadlines: Deadlines[Timer],
-        new_member_id: Callable[[str], str],
+        classic: ClassicGroupKind,
+        groups: Mapping[str, Group],
     ) -> None:
+        self._context = context
+        self._deadlines = context.deadlines
         self._machine = machine
-        self._deadlines = deadlines
-        self._new_member_id = new_member_id
+        self._classic = classic
+        self._groups = groups
 
-    def join(
-        self, group: ConsumerGroup, join: Join, topics: Topics, waiter: Waiter, decision: Decision
-    ) -> GroupUpdate:
+    def join(self, group: ConsumerGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
         """Add or update a member. The reply is sent at once: no other member has to rejoin."""
         if join.protocol_type != CONSUMER or not group.supports_classic(join.protocols):
             raise InconsistentProtocol(
@@ -71,18 +84,30 @@ class ClassicMembers:
             client_host=join.client.host,
             classic=ClassicMetadata(join.session_timeout_ms, tuple(join.protocols)),
         )
-        owned = owned_partitions(subscription, topics)
-        updated = self._machine.advance(update, member, described, topics, owned, client=join.client)
+        by_name = self._context.topics.by_name
+        owned = {
+            by_name[owned.topic].topic_id: frozenset(owned.partitions)
+            for owned in subscription.owned_partitions
+            if owned.topic in by_name
+        }
+        updated = self._machine.advance(update, member, described, owned, client=join.client)
         group_id, member_id = group.group_id, updated.member_id
         self._deadlines.clear(Timer(TimerKind.REJOIN, group_id, member_id))
         self._deadlines.clear(Timer(TimerKind.REVOCATION, group_id, member_id))
-        self._machine.schedule_session_timeout(group_id, member_id, join.session_timeout_ms, decision.now_ms)
+        self._machine.restart_session(group_id, updated, decision.now_ms)
         self._deadlines.set(
             Timer(TimerKind.RESYNC, group_id, member_id), decision.now_ms + join.rebalance_timeout_ms
         )
         protocol = join.protocols[0][0]
         decision.replies.append((waiter, Joined(member_id, updated.epoch, CONSUMER, protocol, leader="")))
-        return update
+        before, after = group.members.values(), update.group.members.values()
+        if (
+            any(other.classic is None for other in before)
+            and all(other.classic is not None for other in after)
+            and self._may_downgrade(len(after))
+        ):
+            # The last member with the consumer protocol was static, and has rejoined with the classic one.
+            self._downgrade(update.group, decision)
 
     def _find_member(self, update: GroupUpdate, join: Join) -> ConsumerMember:
         group = update.group
@@ -90,20 +115,19 @@ class ClassicMembers:
             if join.member_id:
                 return group.member(join.member_id, join.instance_id)
             holder = group.members[group.instances[join.instance_id]]
-            return self._machine.replace_static_member(update, holder, self._new_member_id(join.instance_id))
+            new_id = self._context.new_member_id(join.instance_id)
+            return self._machine.replace_static_member(update, holder, new_id)
         if join.instance_id is not None and join.member_id:
             raise UnknownMember(f"group {group.group_id!r} has no static member {join.instance_id!r}")
         if join.member_id in group.members:
             return group.members[join.member_id]
-        new_id = join.member_id or self._new_member_id(join.instance_id or join.client.client_id)
+        new_id = join.member_id or self._context.new_member_id(join.instance_id or join.client.client_id)
         member = self._machine.new_member(group, new_id)
         if not join.member_id and join.instance_id is None and join.requires_known_member_id:
             raise MemberIdRequired(new_id)
         return member
 
-    def sync(
-        self, group: ConsumerGroup, sync: Sync, topics: Topics, waiter: Waiter, decision: Decision
-    ) -> None:
+    def sync(self, group: ConsumerGroup, sync: Sync, waiter: Waiter, decision: Decision) -> None:
         """Reply with the member's current assignment."""
         member, classic = self._check(group, sync.member_id, sync.instance_id, sync.generation)
         protocol, metadata = classic.protocols[0]
@@ -118,18 +142,16 @@ class ClassicMembers:
                 f"group {group.group_id!r} is at {group.epoch}: rejoin"
             )
         self._deadlines.clear(Timer(TimerKind.RESYNC, group.group_id, member.member_id))
-        self._machine.schedule_session_timeout(
-            group.group_id, member.member_id, classic.session_timeout_ms, decision.now_ms
-        )
-        assignment = write_assignment(member.assigned, topics, like=metadata)
+        self._machine.restart_session(group.group_id, member, decision.now_ms)
+        assignment = write_assignment(member.assigned, self._context.topics, like=metadata)
         decision.replies.append((waiter, Synced(sync.protocol_type, sync.protocol_name, assignment)))
 
     def heartbeat(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int
     ) -> None:
         """Extend the member's session; raise RebalanceInProgress if it has to rejoin to reconcile."""
-        member, classic = self._check(group, member_id, instance_id, generation)
-        self._machine.schedule_session_timeout(group.group_id, member_id, classic.session_timeout_ms, now_ms)
+        member, _ = self._check(group, member_id, instance_id, generation)
+        self._machine.restart_session(group.group_id, member, now_ms)
         can_have_more = member.state is MemberState.UNRELEASED and not group.waits_for_others(member)
         behind = member.epoch < group.classic_epoch()
         if behind or member.state is MemberState.UNREVOKED or can_have_more:
@@ -142,10 +164,10 @@ class ClassicMembers:
         """Remove classic members; return an error or None for each."""
         results: list[GroupError | None] = []
         removed: list[str] = []
-        for each in leaving:
-            member_id = each.member_id or group.instances.get(each.instance_id or "", "")
+        for member in leaving:
+            member_id = member.member_id or group.instances.get(member.instance_id or "", "")
             try:
-                self._classic(group.member(member_id, each.instance_id))
+                _classic_metadata(group.member(member_id, member.instance_id))
             except GroupError as error:
                 results.append(error)
             else:
@@ -159,53 +181,73 @@ class ClassicMembers:
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
     ) -> tuple[ConsumerMember, ClassicMetadata]:
         member = group.member(member_id, instance_id)
-        classic = self._classic(member)
+        classic = _classic_metadata(member)
         if member.epoch != generation:
             raise IllegalGeneration(
                 f"member {member_id} is at epoch {member.epoch}, the request names {generation}"
             )
         return member, classic
 
-    def _classic(self, member: ConsumerMember) -> ClassicMetadata:
-        if member.classic is None:
-            raise UnknownMember(f"member {member.member_id} does not use the classic protocol")
-        return member.classic
-
     def _schedule_rejoin_timeout(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
         timer = Timer(TimerKind.REJOIN, group.group_id, member.member_id)
         if timer not in self._deadlines:
             self._deadlines.set(timer, now_ms + max(member.rebalance_timeout_ms, 0))
 
+    def committed(self, group: ConsumerGroup, member_id: str, now_ms: int) -> None:
+        """Do nothing: only heartbeats extend the sessions of members of consumer groups."""
 
-# -- subscriptions and assignments in the format of classic consumers --------------------------
+    # -- removal and downgrade -----------------------------------------------------------------
+
+    def expire(self, group: ConsumerGroup, timer: Timer, decision: Decision) -> None:
+        """Remove a member that has missed any of its deadlines."""
+        if timer.member_id in group.members:
+            self.fence(group, timer.member_id, decision)
+
+    def fence(self, group: ConsumerGroup, member_id: str, decision: Decision) -> None:
+        """Remove a member; downgrade the group if only classic members remain."""
+        others = [member for member in group.members.values() if member.member_id != member_id]
+        member = group.members.get(member_id)
+        if (
+            member is None
+            or member.classic is not None
+            or any(other.classic is None for other in others)
+            or not self._may_downgrade(len(others))
+        ):
+            self._machine.remove(group, [member_id], decision)
+            return
+        # The group epoch does not change: it becomes the generation, and the heartbeats of the remaining
+        # members name it already.
+        update = GroupUpdate(group, decision)
+        update.write(*member_tombstones(group.group_id, member_id))
+        self._machine.cancel_timers(group.group_id, member_id)
+        self._downgrade(update.group, decision)
+        decision.on_applied = partial(self._rebalance_downgraded, group.group_id, decision.now_ms)
+
+    def _may_downgrade(self, members: int) -> bool:
+        limits = self._context.limits
+        return limits.may_downgrade and 0 < members <= limits.max_size
+
+    def _downgrade(self, group: ConsumerGroup, decision: Decision) -> None:
+        decision.records.extend(downgrade(group, self._context.topics, decision.now_ms))
+        for member_id in group.members:
+            self._deadlines.clear(Timer(TimerKind.REJOIN, group.group_id, member_id))
+            self._deadlines.clear(Timer(TimerKind.RESYNC, group.group_id, member_id))
+
+    def _rebalance_downgraded(self, group_id: str, now_ms: int) -> None:
+        """Begin a rebalance: members may still own partitions that the target assigns to others."""
+        group = self._groups[group_id]
+        assert isinstance(group, ClassicGroup), f"{group_id!r} is a {group.type_name} group"
+        self._classic.rebalance(group, Decision(now_ms))  # no member waits, so it has no replies
+
+    def start(self, group: ConsumerGroup, now_ms: int) -> None:
+        """Start the session timeouts of a group that was just loaded."""
+        self._machine.start(group, now_ms)
+
+    def stop(self, group: ConsumerGroup, error: CoordinatorError, decision: Decision) -> None:
+        """Do nothing: no request of a consumer group waits for others."""
 
 
-def read_subscription(protocols: Sequence[tuple[str, bytes]]) -> ConsumerProtocolSubscription:
-    """Return the member's subscription from its first protocol; all its protocols carry the same one."""
-    try:
-        return decode_subscription(protocols[0][1])
-    except ProtocolError as error:
-        raise InconsistentProtocol(f"the member's subscription cannot be decoded: {error}") from error
-
-
-def owned_partitions(
-    subscription: ConsumerProtocolSubscription, topics: Topics
-) -> Mapping[bytes, frozenset[int]]:
-    return {
-        topics.by_name[each.topic].topic_id: frozenset(each.partitions)
-        for each in subscription.owned_partitions
-        if each.topic in topics.by_name
-    }
-
-
-def write_assignment(assigned: Assignment, topics: Topics, *, like: bytes) -> bytes:
-    """Return the encoded assignment, in the version of the subscription `like`."""
-    newest = ConsumerProtocolAssignment.__codec__.versions[-1]
-    version = max(0, min(int.from_bytes(like[:2], "big", signed=True), newest))
-    partitions = [
-        TopicPartition(topic=topics.names[topic_id], partitions=sorted(numbers))
-        for topic_id, numbers in sorted(assigned.items())
-        if topic_id in topics.names
-    ]
-    message = ConsumerProtocolAssignment(assigned_partitions=partitions, user_data=None)
-    return encode_assignment(message, version)
+def _classic_metadata(member: ConsumerMember) -> ClassicMetadata:
+    if member.classic is None:
+        raise UnknownMember(f"member {member.member_id} does not use the classic protocol")
+    return member.classic

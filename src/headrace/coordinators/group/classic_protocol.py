@@ -5,14 +5,23 @@ rebalance (joined members, waiting requests, deadlines) is changed here directly
 a failover the group has the state of its last record.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
-from headrace.coordinators.deadlines import Deadlines
 from headrace.coordinators.decision import Waiter
 from headrace.coordinators.errors import CoordinatorError
-from headrace.coordinators.group.classic import ClassicGroup, ClassicMember, Protocols, State
-from headrace.coordinators.group.decision import Answer, Client, Decision, Joined, Synced, Timer, TimerKind
+from headrace.coordinators.group.classic import ClassicGroup, ClassicMember, State
+from headrace.coordinators.group.decision import (
+    Answer,
+    Decision,
+    Join,
+    Joined,
+    JoinedMember,
+    Leaving,
+    Sync,
+    Synced,
+    Timer,
+    TimerKind,
+)
 from headrace.coordinators.group.errors import (
     FencedInstance,
     GroupError,
@@ -24,55 +33,18 @@ from headrace.coordinators.group.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from headrace.coordinators.group.limits import GroupLimits
+from headrace.coordinators.group.kinds import GroupContext
 
 _MAX_PENDING = 10_000  # members with a MEMBER_ID_REQUIRED response that have not rejoined
 _MAX_PROTOCOLS = 128  # of one member; clients send a handful
 
 
-class Join(NamedTuple):
-    """A JoinGroup request."""
-
-    group_id: str
-    member_id: str
-    instance_id: str | None
-    client: Client
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocol_type: str
-    protocols: Protocols
-    requires_known_member_id: bool  # answer MEMBER_ID_REQUIRED to a new member; it joins by rejoining
-    supports_skipping_assignment: bool
-
-
-class Sync(NamedTuple):
-    """A SyncGroup request; the leader's contains the assignments."""
-
-    group_id: str
-    member_id: str
-    instance_id: str | None
-    generation: int
-    protocol_type: str | None
-    protocol_name: str | None
-    assignments: Mapping[str, bytes]
-
-
-class Leaving(NamedTuple):
-    """One of the members that a LeaveGroup names."""
-
-    member_id: str
-    instance_id: str | None
-
-
-class ClassicProtocolMachine:
+class ClassicGroupKind:
     """Decides the transitions of classic groups. It keeps their timers, but no groups."""
 
-    def __init__(
-        self, limits: GroupLimits, deadlines: Deadlines[Timer], new_member_id: Callable[[str], str]
-    ) -> None:
-        self.limits = limits
-        self._deadlines = deadlines
-        self._new_member_id = new_member_id
+    def __init__(self, context: GroupContext) -> None:
+        self._context = context
+        self._deadlines = context.deadlines
         self._remaining_delay_ms: dict[str, int] = {}  # how far a group's initial delay may still be extended
 
     # -- join ----------------------------------------------------------------------------------
@@ -81,7 +53,8 @@ class ClassicProtocolMachine:
         """Let a member join the next generation; the reply is sent when that generation begins."""
         if not self._has_room(group, join.member_id):
             group.remove(join.member_id)
-            raise GroupIsFull(f"group {group.group_id!r} already has {self.limits.max_size} members").of("")
+            max_size = self._context.limits.max_size
+            raise GroupIsFull(f"group {group.group_id!r} already has {max_size} members").of("")
         if len(join.protocols) > _MAX_PROTOCOLS or not group.supports(join.protocol_type, join.protocols):
             raise InconsistentProtocol(
                 f"the members of group {group.group_id!r} (type {group.protocol_type!r}) have no protocol in "
@@ -99,22 +72,23 @@ class ClassicProtocolMachine:
             self._join_again(group, join, waiter, decision)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        member = group.members.get(member_id)
+        member, max_size = group.members.get(member_id), self._context.limits.max_size
         if group.state is State.EMPTY:
             return True
         if group.state is State.PREPARING:
-            return (member is not None and member.joining is not None) or group.joining < self.limits.max_size
-        return member is not None or len(group.members) < self.limits.max_size
+            joining = sum(other.joining is not None for other in group.members.values())
+            return (member is not None and member.joining is not None) or joining < max_size
+        return member is not None or len(group.members) < max_size
 
     def _join_new(self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
         if join.instance_id is not None:
-            member_id = self._new_member_id(join.instance_id)
+            member_id = self._context.new_member_id(join.instance_id)
             if join.instance_id in group.instances:
                 self._replace(group, join, member_id, waiter, decision)
             else:
                 self._add(group, join, member_id, waiter, decision)
             return
-        member_id = self._new_member_id(join.client.client_id)
+        member_id = self._context.new_member_id(join.client.client_id)
         if join.requires_known_member_id:
             if len(group.pending) >= _MAX_PENDING:
                 raise GroupIsFull(
@@ -127,12 +101,7 @@ class ClassicProtocolMachine:
             self._add(group, join, member_id, waiter, decision)
 
     def _add(
-        self,
-        group: ClassicGroup,
-        join: Join,
-        member_id: str,
-        waiter: Waiter,
-        decision: Decision,
+        self, group: ClassicGroup, join: Join, member_id: str, waiter: Waiter, decision: Decision
     ) -> None:
         member = ClassicMember(
             member_id=member_id,
@@ -149,9 +118,8 @@ class ClassicProtocolMachine:
             group.gained_member = True
         group.add(member, join.protocol_type)
         # A new member may fail before its first heartbeat; this timeout bounds the wait for it.
-        self._schedule_session_timeout(
-            group, member_id, self.limits.new_member_join_timeout_ms, decision.now_ms
-        )
+        within_ms = self._context.limits.new_member_join_timeout_ms
+        self._schedule_session_timeout(group, member_id, within_ms, decision.now_ms)
         self.rebalance(group, decision)
 
     def _join_again(self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
@@ -188,9 +156,9 @@ class ClassicProtocolMachine:
         self._answer_all(member, fenced, decision)
         group.unsynced.discard(old_id)
         self._update(member, join, waiter, decision)
-        self._schedule_session_timeout(group, new_id, member.session_timeout_ms, decision.now_ms)
+        self._restart_session(group, member, decision.now_ms)
         if group.state is State.STABLE and group.choose_protocol() == group.protocol_name:
-            assignments = {each.member_id: each.assignment for each in group.members.values()}
+            assignments = {other.member_id: other.assignment for other in group.members.values()}
             decision.records.append(group.record(assignments, decision.now_ms))
             member.joining = None
             joined = self._joined(group, member)
@@ -220,17 +188,22 @@ class ClassicProtocolMachine:
         """Wait for all members to rejoin, at most for the longest rebalance timeout of a member."""
         if group.state is State.COMPLETING:
             rebalancing = RebalanceInProgress(f"group {group.group_id!r} is rebalancing: rejoin")
-            self._answer_syncing(group, rebalancing, decision)
-        self._clear_sync(group)
+            for member in group.members.values():
+                if member.syncing is not None:
+                    decision.replies.append((member.syncing, rebalancing))
+                    member.syncing = None
+                    self._restart_session(group, member, decision.now_ms)
+        group.unsynced.clear()
+        self._deadlines.clear(Timer(TimerKind.SYNC, group.group_id))
         was_empty = group.state is State.EMPTY
         group.move_to(State.PREPARING)
         if was_empty:
-            delay = self.limits.initial_rebalance_delay_ms
+            delay = self._context.limits.initial_rebalance_delay_ms
             self._remaining_delay_ms[group.group_id] = max(group.rebalance_timeout_ms - delay, 0)
             group.gained_member = False
             self._deadlines.set(Timer(TimerKind.JOIN, group.group_id), decision.now_ms + delay)
             if not delay:
-                self.expire_join(group, decision)
+                self._expire_join(group, decision)
         elif group.all_have_joined:
             self._complete_join(group, decision)
         else:
@@ -244,14 +217,14 @@ class ClassicProtocolMachine:
         if group.group_id not in self._remaining_delay_ms and group.all_have_joined:
             self._complete_join(group, decision)
 
-    def expire_join(self, group: ClassicGroup, decision: Decision) -> None:
+    def _expire_join(self, group: ClassicGroup, decision: Decision) -> None:
         """Complete the join phase with the members that have joined, or extend a new group's delay."""
         if group.state is not State.PREPARING:
             return
         remaining = self._remaining_delay_ms.get(group.group_id, 0)
         if group.gained_member and remaining:
             group.gained_member = False
-            delay = min(self.limits.initial_rebalance_delay_ms, remaining)
+            delay = min(self._context.limits.initial_rebalance_delay_ms, remaining)
             self._remaining_delay_ms[group.group_id] = max(remaining - delay, 0)
             self._deadlines.set(Timer(TimerKind.JOIN, group.group_id), decision.now_ms + delay)
         else:
@@ -270,30 +243,30 @@ class ClassicProtocolMachine:
             self._wait_for_joins(group, decision.now_ms)  # only static members remain, and none has rejoined
         else:
             group.begin_generation()
-            self._answer_joining(group, decision)
-
-    def _answer_joining(self, group: ClassicGroup, decision: Decision) -> None:
-        for member in group.members.values():
-            if member.joining is not None:
-                decision.replies.append((member.joining, self._joined(group, member)))
-                member.joining = None
-            member.is_new = False
-            self._schedule_session_timeout(
-                group, member.member_id, member.session_timeout_ms, decision.now_ms
-            )
-        group.unsynced = set(group.members)
-        self._deadlines.set(
-            Timer(TimerKind.SYNC, group.group_id), decision.now_ms + group.rebalance_timeout_ms
-        )
+            for member in group.members.values():
+                if member.joining is not None:
+                    decision.replies.append((member.joining, self._joined(group, member)))
+                    member.joining = None
+                member.is_new = False
+                self._restart_session(group, member, decision.now_ms)
+            group.unsynced = set(group.members)
+            timer = Timer(TimerKind.SYNC, group.group_id)
+            self._deadlines.set(timer, decision.now_ms + group.rebalance_timeout_ms)
 
     def _joined(self, group: ClassicGroup, member: ClassicMember) -> Joined:
+        members: Sequence[JoinedMember] = ()
+        if group.leader == member.member_id:
+            members = [
+                JoinedMember(other.member_id, other.instance_id, other.metadata(group.protocol_name))
+                for other in group.members.values()
+            ]
         return Joined(
             member_id=member.member_id,
             generation=group.generation,
             protocol_type=group.protocol_type,
             protocol_name=group.protocol_name,
             leader=group.leader or "",
-            members=group.joined_members() if group.leader == member.member_id else (),
+            members=members,
         )
 
     # -- sync ----------------------------------------------------------------------------------
@@ -315,13 +288,13 @@ class ClassicProtocolMachine:
         leads = member.member_id == group.leader
         if group.state is State.COMPLETING and leads:
             self._check_size(group, sync.assignments)
-        self._mark_synced(group, member.member_id)
+        group.unsynced.discard(member.member_id)
+        if not group.unsynced:
+            self._deadlines.clear(Timer(TimerKind.SYNC, group.group_id))
         if group.state is State.STABLE:
             synced = Synced(group.protocol_type, group.protocol_name, member.assignment)
             decision.replies.append((waiter, synced))
-            self._schedule_session_timeout(
-                group, member.member_id, member.session_timeout_ms, decision.now_ms
-            )
+            self._restart_session(group, member, decision.now_ms)
             return
         if member.syncing is not None:
             decision.replies.append(
@@ -336,10 +309,10 @@ class ClassicProtocolMachine:
             len(member.metadata(group.protocol_name)) + len(assignments.get(member.member_id, b""))
             for member in group.members.values()
         )
-        if size > self.limits.max_record_bytes:
+        if size > self._context.limits.max_record_bytes:
             raise GroupTooLarge(
                 f"group {group.group_id!r} has {size} bytes of subscriptions and assignments, "
-                f"more than {self.limits.max_record_bytes}"
+                f"more than {self._context.limits.max_record_bytes}"
             )
 
     def _complete_sync(
@@ -352,27 +325,9 @@ class ClassicProtocolMachine:
                 synced = Synced(group.protocol_type, group.protocol_name, given)
                 decision.replies.append((member.syncing, synced))
                 member.syncing = None
-                self._schedule_session_timeout(
-                    group, member.member_id, member.session_timeout_ms, decision.now_ms
-                )
+                self._restart_session(group, member, decision.now_ms)
 
-    def _mark_synced(self, group: ClassicGroup, member_id: str) -> None:
-        group.unsynced.discard(member_id)
-        if not group.unsynced:
-            self._deadlines.clear(Timer(TimerKind.SYNC, group.group_id))
-
-    def _clear_sync(self, group: ClassicGroup) -> None:
-        group.unsynced.clear()
-        self._deadlines.clear(Timer(TimerKind.SYNC, group.group_id))
-
-    def expire_sync(self, group: ClassicGroup, decision: Decision) -> None:
-        """Remove the members that have not synced in this generation, and rebalance."""
-        if group.state in {State.COMPLETING, State.STABLE} and group.unsynced:
-            for member_id in sorted(group.unsynced):
-                self._remove_member(group, member_id)
-            self._prepare_rebalance(group, decision)
-
-    # -- heartbeats ----------------------------------------------------------------------------
+    # -- heartbeats and deadlines --------------------------------------------------------------
 
     def heartbeat(
         self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int
@@ -382,17 +337,30 @@ class ClassicProtocolMachine:
         group.check_generation(generation)
         if group.state is State.EMPTY:
             raise UnknownMember(f"group {group.group_id!r} is empty")
-        self._schedule_session_timeout(group, member_id, member.session_timeout_ms, now_ms)
+        self._restart_session(group, member, now_ms)
         if group.state is State.PREPARING:
             raise RebalanceInProgress(f"group {group.group_id!r} is rebalancing: rejoin")
 
-    def keep_alive(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
+    def committed(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
         """Extend the member's session after an OffsetCommit, which counts as a heartbeat."""
         member = group.members.get(member_id)
         if member is not None and group.state in {State.STABLE, State.PREPARING}:
-            self._schedule_session_timeout(group, member_id, member.session_timeout_ms, now_ms)
+            self._restart_session(group, member, now_ms)
 
-    def expire_session(self, group: ClassicGroup, member_id: str, decision: Decision) -> None:
+    def expire(self, group: ClassicGroup, timer: Timer, decision: Decision) -> None:
+        """Act on a deadline of the group or of a member that has passed."""
+        if timer.kind is TimerKind.SESSION:
+            self._expire_session(group, timer.member_id, decision)
+        elif timer.kind is TimerKind.JOIN:
+            self._expire_join(group, decision)
+        elif timer.kind is TimerKind.SYNC and group.state in {State.COMPLETING, State.STABLE}:
+            late = sorted(group.unsynced)
+            for member_id in late:
+                self._remove_member(group, member_id)
+            if late:
+                self._prepare_rebalance(group, decision)
+
+    def _expire_session(self, group: ClassicGroup, member_id: str, decision: Decision) -> None:
         """Remove a member whose session timeout has passed, unless it waits for a response of ours."""
         if member_id in group.pending:
             group.remove(member_id)
@@ -413,9 +381,9 @@ class ClassicProtocolMachine:
     ) -> list[GroupError | None]:
         """Remove members; return an error or None for each."""
         results: list[GroupError | None] = []
-        for each in leaving:
+        for member in leaving:
             try:
-                self._leave(group, each, decision)
+                self._leave(group, member, decision)
             except GroupError as error:
                 results.append(error)
             else:
@@ -448,12 +416,12 @@ class ClassicProtocolMachine:
 
     # -- common --------------------------------------------------------------------------------
 
-    def schedule_session_timeouts(self, group: ClassicGroup, now_ms: int) -> None:
+    def start(self, group: ClassicGroup, now_ms: int) -> None:
         """Start a session timeout for every member of a group that was just loaded."""
         for member in group.members.values():
-            self._schedule_session_timeout(group, member.member_id, member.session_timeout_ms, now_ms)
+            self._restart_session(group, member, now_ms)
 
-    def cancel(self, group: ClassicGroup, error: CoordinatorError, decision: Decision) -> None:
+    def stop(self, group: ClassicGroup, error: CoordinatorError, decision: Decision) -> None:
         """Answer the group's waiting requests with `error` and cancel its timers."""
         for member in list(group.members.values()):
             self._answer_all(member, error, decision)
@@ -469,6 +437,9 @@ class ClassicProtocolMachine:
     ) -> None:
         self._deadlines.set(Timer(TimerKind.SESSION, group.group_id, member_id), now_ms + within_ms)
 
+    def _restart_session(self, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
+        self._schedule_session_timeout(group, member.member_id, member.session_timeout_ms, now_ms)
+
     def _remove_member(self, group: ClassicGroup, member_id: str) -> None:
         group.remove(member_id)
         self._deadlines.clear(Timer(TimerKind.SESSION, group.group_id, member_id))
@@ -478,12 +449,3 @@ class ClassicProtocolMachine:
             if waiter is not None:
                 decision.replies.append((waiter, answer))
         member.joining = member.syncing = None
-
-    def _answer_syncing(self, group: ClassicGroup, answer: Answer, decision: Decision) -> None:
-        for member in group.members.values():
-            if member.syncing is not None:
-                decision.replies.append((member.syncing, answer))
-                member.syncing = None
-                self._schedule_session_timeout(
-                    group, member.member_id, member.session_timeout_ms, decision.now_ms
-                )

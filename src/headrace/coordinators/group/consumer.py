@@ -12,10 +12,10 @@ the owner confirms the revocation in a heartbeat. All of this state is durable.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from headrace.coordinators.group.assignors import Assignment
 from headrace.coordinators.group.errors import (
@@ -25,6 +25,7 @@ from headrace.coordinators.group.errors import (
     UnknownMember,
     UnsupportedByGroup,
 )
+from headrace.coordinators.group.offsets import Commit
 from headrace.coordinators.group.records import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -114,6 +115,18 @@ class ConsumerMember:
 class ConsumerGroup:
     """A consumer group. Its state is durable and changes by records; `consumer_protocol` decides them."""
 
+    type_name: ClassVar[str] = "consumer"
+    protocol_type: ClassVar[str | None] = "consumer"
+    metadata_key: ClassVar[type[Message]] = ConsumerGroupMetadataKey
+    record_keys: ClassVar[Collection[type[Message]]] = (
+        ConsumerGroupMetadataKey,
+        ConsumerGroupMemberMetadataKey,
+        ConsumerGroupTargetAssignmentMetadataKey,
+        ConsumerGroupTargetAssignmentMemberKey,
+        ConsumerGroupCurrentMemberAssignmentKey,
+        ConsumerGroupRegularExpressionKey,
+    )
+
     group_id: str
     epoch: int = 0
     metadata_hash: int = 0
@@ -143,8 +156,11 @@ class ConsumerGroup:
         return not self.members
 
     @property
-    def state(self) -> str:
-        """The state of the group, by Kafka's names."""
+    def is_unused(self) -> bool:
+        return not self.members
+
+    @property
+    def state_name(self) -> str:
         if self.is_empty:
             return "Empty"
         if self.epoch > self.target_epoch:
@@ -179,11 +195,11 @@ class ConsumerGroup:
         return any(topic in self.topics_of(member) for member in self.members.values())
 
     def expressions(self) -> set[str]:
-        return {each.expression for each in self.members.values() if each.expression is not None}
+        return {member.expression for member in self.members.values() if member.expression is not None}
 
     def preferred_assignor(self) -> str | None:
         """Return the assignor that most members request; None if none is requested, or at a tie."""
-        votes = Counter(each.assignor for each in self.members.values() if each.assignor is not None)
+        votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
         most = [name for name, count in votes.items() if count == max(votes.values())]
         return most[0] if len(most) == 1 else None
 
@@ -199,13 +215,16 @@ class ConsumerGroup:
         """
         if self.epoch == self.target_epoch:
             return self.epoch
-        active = (each for each in self.members.values() if each.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH)
-        return self.target_epoch if any(each.classic is None for each in active) else self.epoch
+        has_active_consumer = any(
+            member.classic is None and member.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
+            for member in self.members.values()
+        )
+        return self.target_epoch if has_active_consumer else self.epoch
 
     def supports_classic(self, protocols: Sequence[tuple[str, bytes]]) -> bool:
         """Return whether every classic member supports one of `protocols`."""
         classic = self.classic_members()
-        known = Counter(name for each in classic if each.classic for name, _ in each.classic.protocols)
+        known = Counter(name for member in classic if member.classic for name, _ in member.classic.protocols)
         return any(known[name] == len(classic) for name, _ in protocols)
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
@@ -217,23 +236,21 @@ class ConsumerGroup:
             for partition in partitions - member.assigned.get(topic_id, frozenset())
         )
 
-    def check_commit(self, member_id: str, epoch: int, version: int) -> None:
-        """Raise unless the member may commit offsets, or the group is empty and the request names none."""
-        if epoch < 0 and self.is_empty:
+    def check_commit(self, commit: Commit) -> None:
+        if commit.generation < 0 and self.is_empty:
             return
-        member = self.member(member_id)
-        if member.classic is None and version < _COMMIT_WITH_EPOCH:
+        member = self.member(commit.member_id)
+        if member.classic is None and commit.version < _COMMIT_WITH_EPOCH:
             raise UnsupportedByGroup(
-                f"OffsetCommit v{version} has no member epoch: consumer group {self.group_id!r} "
+                f"OffsetCommit v{commit.version} has no member epoch: consumer group {self.group_id!r} "
                 f"needs v{_COMMIT_WITH_EPOCH} or later"
             )
-        self._check_epoch(member, epoch)
+        self._check_epoch(member, commit.generation)
 
-    def check_transactional_commit(self, member_id: str, instance_id: str | None, epoch: int) -> None:
-        """Raise if the request names a member or an epoch, and they are not current."""
-        if epoch < 0 and (self.is_empty or (not member_id and instance_id is None)):
-            return
-        self._check_epoch(self.member(member_id), epoch)
+    def check_transactional_commit(self, commit: Commit) -> None:
+        names_member = bool(commit.member_id) or commit.instance_id is not None
+        if commit.generation >= 0 or (names_member and not self.is_empty):
+            self._check_epoch(self.member(commit.member_id), commit.generation)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         if member_id is not None or epoch >= 0:
@@ -244,13 +261,15 @@ class ConsumerGroup:
             kind = StaleMemberEpoch if member.classic is None else IllegalGeneration
             raise kind(f"member {member.member_id} is at epoch {member.epoch}, the request names {epoch}")
 
+    def check_delete_offsets(self) -> None:
+        """Accept every request: the subscriptions of all members are known."""
+
     def offset_expiration_base_ms(self, committed_ms: int) -> int | None:
         return committed_ms
 
     # -- records -------------------------------------------------------------------------------
 
     def tombstones(self) -> list[GroupRecord]:
-        """Return the tombstones that delete the group; the group's own comes last."""
         keys: list[Message] = [
             *(
                 ConsumerGroupCurrentMemberAssignmentKey(group=self.group_id, member_id=m)
@@ -314,7 +333,7 @@ class ConsumerGroup:
             if classic is None
             else ClassicMetadata(
                 classic.session_timeout_ms,
-                tuple((each.name, each.metadata) for each in classic.supported_protocols),
+                tuple((protocol.name, protocol.metadata) for protocol in classic.supported_protocols),
             ),
         )
         if value.instance_id is not None:
@@ -428,7 +447,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
 
 
 def _assignment(partitions: Sequence[TopicPartitions]) -> Assignment:
-    return {each.topic_id: frozenset(each.partitions) for each in partitions}
+    return {topic.topic_id: frozenset(topic.partitions) for topic in partitions}
 
 
 def _partitions(assignment: Mapping[bytes, frozenset[int]]) -> list[TopicPartitions]:

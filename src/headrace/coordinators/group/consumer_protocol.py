@@ -4,11 +4,10 @@ A `GroupUpdate` collects the records of a decision and applies each one to a cop
 steps of the decision see it. The group itself changes when the coordinator applies the committed records.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from headrace.coordinators.deadlines import Deadlines
 from headrace.coordinators.group.assignors import ASSIGNORS, Assignment, AssignorMember
 from headrace.coordinators.group.consumer import (
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
@@ -31,7 +30,8 @@ from headrace.coordinators.group.errors import (
     UnreleasedInstance,
     UnsupportedAssignor,
 )
-from headrace.coordinators.group.limits import ConsumerTimeouts, GroupLimits
+from headrace.coordinators.group.kinds import GroupContext
+from headrace.coordinators.group.limits import ConsumerTimeouts
 from headrace.coordinators.group.reconcile import Owned, reconcile
 from headrace.coordinators.group.records import GroupRecord
 from headrace.coordinators.topics import Topics, compile_expression
@@ -123,17 +123,9 @@ class GroupUpdate:
 class ConsumerProtocolMachine:
     """Decides the records of consumer groups. It keeps their timers, but no groups."""
 
-    def __init__(
-        self,
-        limits: GroupLimits,
-        timeouts: Mapping[str, ConsumerTimeouts],
-        deadlines: Deadlines[Timer],
-        new_member_id: Callable[[], str],
-    ) -> None:
-        self.limits = limits
-        self._timeouts = timeouts
-        self._deadlines = deadlines
-        self._new_member_id = new_member_id
+    def __init__(self, context: GroupContext) -> None:
+        self._context = context
+        self._deadlines = context.deadlines
 
     # -- heartbeats ----------------------------------------------------------------------------
 
@@ -155,50 +147,39 @@ class ConsumerProtocolMachine:
                 raise InvalidGroupRequest("a joining member must send an empty list of owned partitions")
             if beat.topics is None and beat.expression is None:
                 raise InvalidGroupRequest("a joining member must set its subscribed topics or expression")
-        if beat.assignor is not None and beat.assignor not in self.limits.consumer_assignors:
-            raise UnsupportedAssignor(
-                f"assignor {beat.assignor!r} is none of {', '.join(self.limits.consumer_assignors)}"
-            )
+        assignors = self._context.limits.consumer_assignors
+        if beat.assignor is not None and beat.assignor not in assignors:
+            raise UnsupportedAssignor(f"assignor {beat.assignor!r} is none of {', '.join(assignors)}")
         if beat.expression:
             compile_expression(beat.expression)
 
-    def heartbeat(
-        self, group: ConsumerGroup, beat: Heartbeat, topics: Topics, decision: Decision
-    ) -> HeartbeatResult:
+    def heartbeat(self, group: ConsumerGroup, beat: Heartbeat, decision: Decision) -> HeartbeatResult:
         """Update the member from the request and reconcile it by one step."""
         update = GroupUpdate(group, decision)
         member = self._find_member(update, beat)
-        updated = self.advance(update, member, beat.apply_to(member), topics, beat.owned, client=beat.client)
-        session_ms = self.session_timeout_ms(group.group_id)
-        self.schedule_session_timeout(group.group_id, updated.member_id, session_ms, decision.now_ms)
+        updated = self.advance(update, member, beat.apply_to(member), beat.owned, client=beat.client)
+        self.restart_session(group.group_id, updated, decision.now_ms)
         self._schedule_revocation_timeout(
             group.group_id, updated, decision.now_ms, reset=updated.revoking != member.revoking
         )
         if update.group.epoch != group.epoch and group.members:  # a sole member has nothing to wait for
             group.changed_ms = decision.now_ms
+        # While the group reconciles, the interval is shorter: a partition moves by heartbeats of two members.
+        own = self._context.timeouts.get(group.group_id, _DEFAULT_TIMEOUTS)
+        interval_ms = own.heartbeat_interval_ms or self._context.limits.consumer_heartbeat_interval_ms
+        if decision.now_ms - group.changed_ms < _RECONCILING_MS:
+            interval_ms = min(interval_ms, _RECONCILING_INTERVAL_MS)
         changed = beat.is_full or updated.assigned != member.assigned
-        interval_ms = self._heartbeat_interval_ms(group, decision.now_ms)
         return HeartbeatResult(
             updated.member_id, updated.epoch, interval_ms, updated.assigned if changed else None
         )
 
-    def _heartbeat_interval_ms(self, group: ConsumerGroup, now_ms: int) -> int:
-        """Return the heartbeat interval, which is shorter while the group reconciles.
-
-        A partition moves from one member to another by heartbeats of both.
-        """
-        own = self._timeouts.get(group.group_id, _DEFAULT_TIMEOUTS)
-        interval_ms = own.heartbeat_interval_ms or self.limits.consumer_heartbeat_interval_ms
-        is_reconciling = now_ms - group.changed_ms < _RECONCILING_MS
-        return min(interval_ms, _RECONCILING_INTERVAL_MS) if is_reconciling else interval_ms
-
     def _find_member(self, update: GroupUpdate, beat: Heartbeat) -> ConsumerMember:
         """Return the member that sent the heartbeat, in its current state; a new one if it joins."""
         group, joins = update.group, beat.epoch == 0
-        member_id = beat.member_id or self._new_member_id()
+        member_id = beat.member_id or self._context.new_id()
         if beat.instance_id is None or not joins:
-            known = group.members.get(member_id)
-            if known is None and joins:
+            if joins and member_id not in group.members:
                 return self.new_member(group, member_id)
             member = group.member(member_id, beat.instance_id)
             if not joins:
@@ -208,13 +189,10 @@ class ConsumerProtocolMachine:
         if holder_id is None:
             return self.new_member(group, member_id)
         holder = group.members[holder_id]
-        if (
-            holder_id == member_id
-            and holder.classic is None
-            and holder.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
-        ):
+        has_left = holder.classic is not None or holder.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        if not has_left and holder_id == member_id:
             return holder  # the member repeats a join whose response was lost
-        if holder.classic is None and holder.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        if not has_left:
             raise UnreleasedInstance(
                 f"instance id {beat.instance_id!r} belongs to member {holder_id}, which has not left"
             )
@@ -222,7 +200,7 @@ class ConsumerProtocolMachine:
 
     def new_member(self, group: ConsumerGroup, member_id: str) -> ConsumerMember:
         """Return a new member; raise GroupIsFull if the group has no room for it."""
-        if len(group.members) >= self.limits.consumer_max_size:
+        if len(group.members) >= self._context.limits.consumer_max_size:
             raise GroupIsFull(f"group {group.group_id!r} already has {len(group.members)} members")
         return ConsumerMember(member_id=member_id)
 
@@ -249,18 +227,17 @@ class ConsumerProtocolMachine:
         update: GroupUpdate,
         member: ConsumerMember,
         described: ConsumerMember,
-        topics: Topics,
         owned: Owned | None,
         *,
         client: Client,
     ) -> ConsumerMember:
         """Update `member` to `described`, then the target, then reconcile the member; return the result."""
-        group_id = update.group.group_id
+        group_id, topics = update.group.group_id, self._context.topics
         bump = False
         if described != member or described.member_id not in update.group.members:
             update.write(member_record(group_id, described))
             bump = (described.topics, described.expression) != (member.topics, member.expression)
-        self.refresh(update, topics, client, bump=bump)
+        self._refresh(update, client, bump=bump)
         group = update.group
         updated = reconcile(
             group.members.get(described.member_id, described),
@@ -274,47 +251,43 @@ class ConsumerProtocolMachine:
             update.write(current_record(group_id, updated))
         return updated
 
-    def refresh(self, update: GroupUpdate, topics: Topics, client: Client, *, bump: bool) -> None:
+    def _refresh(self, update: GroupUpdate, client: Client, *, bump: bool) -> None:
         """Update the group epoch and the target assignment if subscriptions or topics have changed.
 
         `bump` says that a member's subscription has changed.
         """
-        if not bump and update.group.seen_topics == topics.version:
-            if update.group.epoch > update.group.target_epoch:
-                self._assign(update, topics)
-            return
-        self._resolve(update, topics, client)
-        group = update.group
-        digest = topics.digest(group.subscribed())
-        if bump or digest != group.metadata_hash:
-            update.write(epoch_record(group.group_id, group.epoch + 1, digest))
+        topics = self._context.topics
+        if bump or update.group.seen_topics != topics.version:
+            self._resolve(update, client)
+            group = update.group
+            digest = topics.digest(group.subscribed())
+            if bump or digest != group.metadata_hash:
+                update.write(epoch_record(group.group_id, group.epoch + 1, digest))
+            update.mark_topics_seen(topics)
         if update.group.epoch > update.group.target_epoch:
-            self._assign(update, topics)
-        update.mark_topics_seen(topics)
+            self._assign(update)
 
-    def _resolve(self, update: GroupUpdate, topics: Topics, client: Client) -> None:
+    def _resolve(self, update: GroupUpdate, client: Client) -> None:
         """Update the topics that match the members' regular expressions.
 
         As in Kafka, these are topics that the client may describe whose request finds the expression, or the
         topics, changed.
         """
-        group_id, subscribed = update.group.group_id, update.group.expressions()
+        group_id, subscribed, topics = update.group.group_id, update.group.expressions(), self._context.topics
         unchanged = update.group.seen_topics == topics.version
         for expression in sorted(subscribed):
             if unchanged and expression in update.group.resolved:
                 continue
-            found = frozenset(filter(client.may_describe, topics.matching(expression)))
-            if update.group.resolved.get(expression) != found:
-                record = expression_record(
-                    group_id, expression, found, topics.version, update.decision.now_ms
-                )
-                update.write(record)
+            names = frozenset(filter(client.may_describe, topics.matching(expression)))
+            if update.group.resolved.get(expression) != names:
+                now_ms = update.decision.now_ms
+                update.write(expression_record(group_id, expression, names, topics.version, now_ms))
         for expression in sorted(update.group.resolved.keys() - subscribed):
             update.write(expression_record(group_id, expression, None, 0, 0))
 
-    def _assign(self, update: GroupUpdate, topics: Topics) -> None:
+    def _assign(self, update: GroupUpdate) -> None:
         """Compute the target assignment of the group epoch."""
-        group = update.group
+        group, topics = update.group, self._context.topics
         members = {
             member_id: AssignorMember(
                 topics=topics.ids(group.topics_of(member)),
@@ -325,7 +298,7 @@ class ConsumerProtocolMachine:
             for member_id, member in group.members.items()
         }
         partitions = {topic.topic_id: topic.partitions for topic in topics.by_name.values()}
-        assignor = ASSIGNORS[group.preferred_assignor() or self.limits.consumer_assignors[0]]
+        assignor = ASSIGNORS[group.preferred_assignor() or self._context.limits.consumer_assignors[0]]
         for member_id, assignment in assignor(members, partitions).items():
             if group.target.get(member_id) != assignment:
                 update.write(target_record(group.group_id, member_id, assignment))
@@ -351,13 +324,12 @@ class ConsumerProtocolMachine:
 
     # -- deadlines -----------------------------------------------------------------------------
 
-    def session_timeout_ms(self, group_id: str) -> int:
-        """Return the session timeout of the group's members."""
-        own = self._timeouts.get(group_id, _DEFAULT_TIMEOUTS)
-        return own.session_timeout_ms or self.limits.consumer_session_timeout_ms
-
-    def schedule_session_timeout(self, group_id: str, member_id: str, within_ms: int, now_ms: int) -> None:
-        self._deadlines.set(Timer(TimerKind.SESSION, group_id, member_id), now_ms + within_ms)
+    def restart_session(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
+        own = self._context.timeouts.get(group_id, _DEFAULT_TIMEOUTS)
+        session_ms = own.session_timeout_ms or self._context.limits.consumer_session_timeout_ms
+        if member.classic is not None:
+            session_ms = member.classic.session_timeout_ms
+        self._deadlines.set(Timer(TimerKind.SESSION, group_id, member.member_id), now_ms + session_ms)
 
     def _schedule_revocation_timeout(
         self, group_id: str, member: ConsumerMember, now_ms: int, *, reset: bool = False
@@ -368,15 +340,12 @@ class ConsumerProtocolMachine:
         elif reset or timer not in self._deadlines:
             self._deadlines.set(timer, now_ms + max(member.rebalance_timeout_ms, 0))
 
-    def schedule_session_timeouts(self, group: ConsumerGroup, now_ms: int) -> None:
+    def start(self, group: ConsumerGroup, now_ms: int) -> None:
         """Start a session timeout for every member of a group that was just loaded or upgraded."""
         for member in group.members.values():
-            session_ms = self.session_timeout_ms(group.group_id)
-            if member.classic is not None:
-                session_ms = member.classic.session_timeout_ms
-            else:
+            if member.classic is None:
                 self._schedule_revocation_timeout(group.group_id, member, now_ms)
-            self.schedule_session_timeout(group.group_id, member.member_id, session_ms, now_ms)
+            self.restart_session(group.group_id, member, now_ms)
 
     def cancel_timers(self, group_id: str, member_id: str) -> None:
         for kind in (TimerKind.SESSION, TimerKind.REVOCATION, TimerKind.REJOIN, TimerKind.RESYNC):

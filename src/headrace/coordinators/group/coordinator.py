@@ -14,30 +14,22 @@ Waiting requests and deadlines are not durable: a decision changes them immediat
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, Final
 
-from headrace.coordinators.deadlines import Deadlines
 from headrace.coordinators.decision import Producer, Waiter
 from headrace.coordinators.errors import NotCoordinator
 from headrace.coordinators.group.classic import ClassicGroup
-from headrace.coordinators.group.classic_members import ClassicMembers
-from headrace.coordinators.group.classic_protocol import ClassicProtocolMachine, Join, Leaving, Sync
+from headrace.coordinators.group.classic_members import ConsumerGroupKind
+from headrace.coordinators.group.classic_protocol import ClassicGroupKind
 from headrace.coordinators.group.consumer import (
     LEAVE_GROUP_MEMBER_EPOCH,
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     ConsumerGroup,
     initial_group_records,
-    member_tombstones,
 )
-from headrace.coordinators.group.consumer_protocol import (
-    ConsumerProtocolMachine,
-    GroupUpdate,
-    Heartbeat,
-    HeartbeatResult,
-)
-from headrace.coordinators.group.decision import Decision, Timer, TimerKind
+from headrace.coordinators.group.consumer_protocol import ConsumerProtocolMachine, Heartbeat, HeartbeatResult
+from headrace.coordinators.group.decision import Decision, Join, Leaving, Sync
 from headrace.coordinators.group.errors import (
     GroupIdNotFound,
     GroupNotEmpty,
@@ -49,14 +41,12 @@ from headrace.coordinators.group.errors import (
     StaleMemberEpoch,
     UnknownMember,
 )
+from headrace.coordinators.group.kinds import Group, GroupContext, GroupKind
 from headrace.coordinators.group.limits import ConsumerTimeouts, GroupLimits
-from headrace.coordinators.group.migration import downgrade, upgrade
-from headrace.coordinators.group.offsets import Committed, Offsets, offset_record, offset_tombstone
+from headrace.coordinators.group.migration import upgrade
+from headrace.coordinators.group.offsets import Commit, Committed, Offsets, offset_record, offset_tombstone
 from headrace.coordinators.group.pending_offsets import PendingOffsets
 from headrace.coordinators.group.records import (
-    ConsumerGroupMetadataKey,
-    GroupMetadataKey,
-    GroupMetadataValue,
     GroupRecord,
     OffsetCommitKey,
     OffsetCommitValue,
@@ -65,30 +55,21 @@ from headrace.coordinators.group.records import (
     is_offset_commit,
 )
 from headrace.coordinators.machine import NO_PRODUCER, CoordinatorMachine
+from headrace.coordinators.topics import Topics
 
-Group = ClassicGroup | ConsumerGroup
-_PREFIX_CHARS = 255  # how much of the client id or instance id a member id begins with
+GROUP_TYPES: Final[Sequence[type[Group]]] = (ClassicGroup, ConsumerGroup)
+_TYPES_BY_KEY: Final = {key: group_type for group_type in GROUP_TYPES for key in group_type.record_keys}
 _GROUP_ID_NOT_FOUND_SINCE = 9  # the first OffsetCommit version that may return GROUP_ID_NOT_FOUND
 _TXN_EPOCH_ERRORS_SINCE = 6  # the first TxnOffsetCommit version that may return that, and STALE_MEMBER_EPOCH
-
-
-class Commit(NamedTuple):
-    """An OffsetCommit or TxnOffsetCommit, without the partitions that the handler has refused already."""
-
-    group_id: str
-    member_id: str
-    instance_id: str | None
-    generation: int  # in a consumer group, the member epoch
-    offsets: Sequence[tuple[str, int, Committed]]
-    version: int
 
 
 class GroupCoordinator(CoordinatorMachine[GroupRecord]):
     """Groups, their committed offsets and their deadlines.
 
-    `new_id` returns a unique id. `timeouts` are the timeouts that consumer groups override, by group id;
-    the owner of the mapping may change it at any time.
+    `new_id` and `timeouts` are those of `GroupContext`.
     """
+
+    follows_topics = True
 
     def __init__(
         self,
@@ -98,27 +79,30 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
-        self.deadlines: Deadlines[Timer] = Deadlines()
         self.pending_offsets = PendingOffsets()
-
-        def new_member_id(prefix: str) -> str:
-            return f"{prefix[:_PREFIX_CHARS]}-{new_id()}"
-
-        self._classic = ClassicProtocolMachine(limits, self.deadlines, new_member_id)
-        self._consumer = ConsumerProtocolMachine(limits, timeouts, self.deadlines, new_id)
-        self._classic_members = ClassicMembers(self._consumer, self.deadlines, new_member_id)
-        self.limits = limits
+        self._context = context = GroupContext(limits, new_id, timeouts)
+        self.deadlines = context.deadlines
+        self._consumer = ConsumerProtocolMachine(context)
+        self._classic_kind = ClassicGroupKind(context)
+        self._consumer_kind = ConsumerGroupKind(context, self._consumer, self._classic_kind, self.groups)
+        self._kinds: dict[str, GroupKind[Any]] = {
+            ClassicGroup.type_name: self._classic_kind,
+            ConsumerGroup.type_name: self._consumer_kind,
+        }
 
     def use(self, limits: GroupLimits) -> None:
         """Replace the limits; they apply from the next request on."""
-        self.limits = self._classic.limits = self._consumer.limits = limits
+        self._context.limits = limits
+
+    def topics_changed(self, topics: Topics) -> None:
+        self.topics = self._context.topics = topics
 
     # -- the classic protocol ------------------------------------------------------------------
 
     def join(self, join: Join, waiter: Waiter, now_ms: int) -> Decision:
         """JoinGroup: the reply is sent when the rebalance completes the join phase."""
         _check_group_id(join.group_id)
-        limits = self.limits
+        limits = self._context.limits
         if not limits.min_session_timeout_ms <= join.session_timeout_ms <= limits.max_session_timeout_ms:
             raise InvalidSessionTimeout(
                 f"session timeout {join.session_timeout_ms} ms is not between "
@@ -126,10 +110,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
             )
         decision = Decision(now_ms)
         group = self.groups.get(join.group_id)
-        if isinstance(group, ConsumerGroup):
-            if not group.is_empty:
-                self._join_consumer_group(group, join, waiter, decision)
-                return decision
+        if group is not None and group.is_empty and not isinstance(group, ClassicGroup):
             if join.member_id:
                 raise UnknownMember(f"group {join.group_id!r} has no member {join.member_id!r}")
             decision.records.extend(group.tombstones())
@@ -141,31 +122,16 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
                 raise InconsistentProtocol(
                     f"the first member of group {join.group_id!r} names no protocol type or no protocols"
                 )
-            group = ClassicGroup(join.group_id)
-            self.groups[join.group_id] = group
-        self._classic.join(group, join, waiter, decision)
+            group = self.groups[join.group_id] = ClassicGroup(join.group_id)
+        self._kinds[group.type_name].join(group, join, waiter, decision)
         return decision
-
-    def _join_consumer_group(
-        self, group: ConsumerGroup, join: Join, waiter: Waiter, decision: Decision
-    ) -> None:
-        had_others = len(group.classic_members()) < len(group.members)
-        update = self._classic_members.join(group, join, self.topics, waiter, decision)
-        joined = update.group
-        all_classic = len(joined.classic_members()) == len(joined.members)
-        if had_others and all_classic and self._may_downgrade(len(joined.members)):
-            # The last member with the consumer protocol was static, and has rejoined with the classic one.
-            self._downgrade(joined, decision)
 
     def sync(self, sync: Sync, waiter: Waiter, now_ms: int) -> Decision:
         """SyncGroup: the reply is sent when the leader's assignment is committed."""
         _check_group_id(sync.group_id)
         decision = Decision(now_ms)
         group = self._member_group(sync.group_id)
-        if isinstance(group, ClassicGroup):
-            self._classic.sync(group, sync, waiter, decision)
-        else:
-            self._classic_members.sync(group, sync, self.topics, waiter, decision)
+        self._kinds[group.type_name].sync(group, sync, waiter, decision)
         return decision
 
     def heartbeat(
@@ -174,8 +140,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         """Heartbeat: raise RebalanceInProgress if the member has to rejoin. No record is written."""
         _check_group_id(group_id)
         group = self._member_group(group_id)
-        machine = self._classic if isinstance(group, ClassicGroup) else self._classic_members
-        machine.heartbeat(group, member_id, instance_id, generation, now_ms)  # type: ignore[arg-type]
+        self._kinds[group.type_name].heartbeat(group, member_id, instance_id, generation, now_ms)
 
     def leave(self, group_id: str, leaving: Sequence[Leaving], now_ms: int) -> Decision:
         """LeaveGroup: the answer has one error or None for each member."""
@@ -184,10 +149,8 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         group = self.groups.get(group_id)
         if group is None:
             decision.answer = [UnknownMember(f"group {group_id!r} does not exist") for _ in leaving]
-        elif isinstance(group, ClassicGroup):
-            decision.answer = self._classic.leave(group, leaving, decision)
         else:
-            decision.answer = self._classic_members.leave(group, leaving, decision)
+            decision.answer = self._kinds[group.type_name].leave(group, leaving, decision)
         return decision
 
     def _member_group(self, group_id: str) -> Group:
@@ -203,104 +166,53 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         self._consumer.check(beat)
         decision = Decision(now_ms)
         group = self.groups.get(beat.group_id)
-        if beat.epoch in {LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH}:
-            decision.answer = self._leave_consumer_group(beat, decision)
-        elif beat.epoch == 0 and not isinstance(group, ConsumerGroup):
+        if beat.epoch == 0 and (group is None or isinstance(group, ClassicGroup)):
             decision.answer = self._begin_consumer_group(group, beat, decision)
-        else:
-            group = self._consumer_group(beat.group_id)
-            decision.answer = self._consumer.heartbeat(group, beat, self.topics, decision)
-        return decision
-
-    def _leave_consumer_group(self, beat: Heartbeat, decision: Decision) -> HeartbeatResult:
-        group = self._consumer_group(beat.group_id)
-        member = group.member(beat.member_id, beat.instance_id)
-        if beat.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        elif not isinstance(group, ConsumerGroup):
+            raise GroupIdNotFound(f"consumer group {beat.group_id!r} does not exist")
+        elif beat.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            member = group.member(beat.member_id, beat.instance_id)
             self._consumer.leave_as_static_member(group, member, decision)
+            decision.answer = HeartbeatResult(member.member_id, beat.epoch, 0)
+        elif beat.epoch == LEAVE_GROUP_MEMBER_EPOCH:
+            member = group.member(beat.member_id, beat.instance_id)
+            self._consumer_kind.fence(group, member.member_id, decision)
+            decision.answer = HeartbeatResult(member.member_id, beat.epoch, 0)
         else:
-            self._fence(group, member.member_id, decision)
-        return HeartbeatResult(member.member_id, beat.epoch, 0)
+            decision.answer = self._consumer.heartbeat(group, beat, decision)
+        return decision
 
     def _begin_consumer_group(
         self, classic: ClassicGroup | None, beat: Heartbeat, decision: Decision
     ) -> HeartbeatResult:
         """Create a consumer group for its first member, or upgrade the classic group of that name."""
-        group = ConsumerGroup(beat.group_id)
+        group, limits = ConsumerGroup(beat.group_id), self._context.limits
         if classic is None or not classic.members:
             beginning = initial_group_records(beat.group_id)
-        else:
-            self._check_upgrade(classic)
+        elif (
+            limits.may_upgrade
+            and classic.uses_consumer_protocol
+            and len(classic.members) <= limits.consumer_max_size
+        ):
             beginning = upgrade(classic, self.topics)
+        else:
+            raise GroupIdNotFound(
+                f"group {beat.group_id!r} is a classic group with members and cannot be upgraded "
+                "(group.consumer.migration.policy, protocol type or group.consumer.max.size)"
+            )
         if classic is not None:
-            decision.records.append(classic.tombstone())
+            decision.records.extend(classic.tombstones())
         for record in beginning:
             decision.records.append(record)
             group.apply(record.key, record.value)
-        answer = self._consumer.heartbeat(group, beat, self.topics, decision)
+        answer = self._consumer.heartbeat(group, beat, decision)
         if classic is not None:
             upgraded = RebalanceInProgress(
                 f"group {beat.group_id!r} was upgraded to a consumer group: rejoin"
             )
-            self._classic.cancel(classic, upgraded, decision)
-            self._consumer.schedule_session_timeouts(group, decision.now_ms)
+            self._classic_kind.stop(classic, upgraded, decision)
+            self._consumer.start(group, decision.now_ms)
         return answer
-
-    def _check_upgrade(self, group: ClassicGroup) -> None:
-        limits = self.limits
-        if not (
-            limits.may_upgrade
-            and group.uses_consumer_protocol
-            and len(group.members) <= limits.consumer_max_size
-        ):
-            raise GroupIdNotFound(
-                f"group {group.group_id!r} is a classic group with members and cannot be upgraded "
-                "(group.consumer.migration.policy, protocol type or group.consumer.max.size)"
-            )
-
-    def _may_downgrade(self, members: int) -> bool:
-        return self.limits.may_downgrade and 0 < members <= self.limits.max_size
-
-    def _removal_triggers_downgrade(self, group: ConsumerGroup, member_id: str) -> bool:
-        """Return whether `member_id` is the only member with the consumer protocol among classic members."""
-        others = [member for member in group.members.values() if member.member_id != member_id]
-        member = group.members.get(member_id)
-        return (
-            member is not None
-            and member.classic is None
-            and all(other.classic is not None for other in others)
-            and self._may_downgrade(len(others))
-        )
-
-    def _fence(self, group: ConsumerGroup, member_id: str, decision: Decision) -> None:
-        """Remove a member; downgrade the group if only classic members remain."""
-        if not self._removal_triggers_downgrade(group, member_id):
-            self._consumer.remove(group, [member_id], decision)
-            return
-        # The group epoch does not change: it becomes the generation, and the heartbeats of the remaining
-        # members name it already.
-        update = GroupUpdate(group, decision)
-        update.write(*member_tombstones(group.group_id, member_id))
-        self._consumer.cancel_timers(group.group_id, member_id)
-        self._downgrade(update.group, decision)
-        decision.on_applied = partial(self._rebalance_downgraded, group.group_id, decision.now_ms)
-
-    def _rebalance_downgraded(self, group_id: str, now_ms: int) -> None:
-        """Begin a rebalance: members may still own partitions that the target assigns to others."""
-        group = self.groups[group_id]
-        assert isinstance(group, ClassicGroup)
-        self._classic.rebalance(group, Decision(now_ms))  # no member waits, so it has no replies
-
-    def _downgrade(self, group: ConsumerGroup, decision: Decision) -> None:
-        decision.records.extend(downgrade(group, self.topics, decision.now_ms))
-        for member_id in group.members:
-            self.deadlines.clear(Timer(TimerKind.REJOIN, group.group_id, member_id))
-            self.deadlines.clear(Timer(TimerKind.RESYNC, group.group_id, member_id))
-
-    def _consumer_group(self, group_id: str) -> ConsumerGroup:
-        group = self.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            raise GroupIdNotFound(f"consumer group {group_id!r} does not exist")
-        return group
 
     # -- offsets -------------------------------------------------------------------------------
 
@@ -311,11 +223,9 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
             if commit.generation >= 0:
                 kind = GroupIdNotFound if commit.version >= _GROUP_ID_NOT_FOUND_SINCE else IllegalGeneration
                 raise kind(f"group {commit.group_id!r} does not exist")
-        elif isinstance(group, ClassicGroup):
-            group.check_commit(commit.member_id, commit.instance_id, commit.generation)
-            self._classic.keep_alive(group, commit.member_id, now_ms)
         else:
-            group.check_commit(commit.member_id, commit.generation, commit.version)
+            group.check_commit(commit)
+            self._kinds[group.type_name].committed(group, commit.member_id, now_ms)
         return Decision(now_ms, records=_offset_records(commit))
 
     def commit_in_transaction(self, commit: Commit, producer: Producer, now_ms: int) -> Decision:
@@ -323,8 +233,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         _check_group_id(commit.group_id)
         try:
             if commit.group_id in self.groups or commit.generation >= 0:
-                group = self._existing_group(commit.group_id)
-                group.check_transactional_commit(commit.member_id, commit.instance_id, commit.generation)
+                self._existing_group(commit.group_id).check_transactional_commit(commit)
         except (GroupIdNotFound, StaleMemberEpoch) as error:
             if commit.version < _TXN_EPOCH_ERRORS_SINCE:
                 raise IllegalGeneration(str(error)) from error
@@ -334,15 +243,14 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """Raise unless the member may fetch the group's offsets; a request without a member always may."""
         group = self.groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
+        if group is not None:
             group.check_fetch(member_id, epoch)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]], now_ms: int) -> Decision:
         """OffsetDelete: the answer is the set of topics that the group subscribes to and therefore keeps."""
         _check_group_id(group_id)
         group = self._existing_group(group_id)
-        if isinstance(group, ClassicGroup):
-            group.check_delete_offsets()
+        group.check_delete_offsets()
         decision = Decision(now_ms)
         decision.answer = {topic for topic, _ in partitions if group.is_subscribed(topic)}
         decision.records = [
@@ -358,15 +266,13 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         if not group.is_empty:
             raise GroupNotEmpty(f"group {group_id!r} has {len(group.members)} members")
         offsets = [*self.offsets.tombstones(group_id), *self.pending_offsets.tombstones(group_id)]
-        return Decision(now_ms, records=[*offsets, *_tombstones(group)])
+        return Decision(now_ms, records=[*offsets, *group.tombstones()])
 
     def _existing_group(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
         if group is None:
             raise GroupIdNotFound(f"group {group_id!r} does not exist")
         return group
-
-    follows_topics = True
 
     def topic_deleted(self, name: str, now_ms: int) -> Decision:
         """Delete all offsets of a deleted topic, so that a new topic of that name has none."""
@@ -384,10 +290,12 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
                 and not self.pending_offsets.contains(group_id, topic, partition)
             ]
             decision.records.extend(expired)
-            has_pending = isinstance(group, ClassicGroup) and bool(group.pending)
-            has_pending = has_pending or self.pending_offsets.has_group(group_id)
-            if group.is_empty and not has_pending and len(expired) == len(self.offsets.of(group_id)):
-                decision.records.extend(_tombstones(group))
+            if (
+                group.is_unused
+                and not self.pending_offsets.has_group(group_id)
+                and len(expired) == len(self.offsets.of(group_id))
+            ):
+                decision.records.extend(group.tombstones())
         return decision
 
     def _has_expired(self, group: Group, committed: Committed, now_ms: int) -> bool:
@@ -396,7 +304,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
             return False
         if committed.expires_ms != -1:
             return now_ms >= committed.expires_ms
-        return now_ms - since >= self.limits.offsets_retention_ms
+        return now_ms - since >= self._context.limits.offsets_retention_ms
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -405,34 +313,21 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         for timer in self.deadlines.due(now_ms):
             decision = Decision(now_ms)
             group = self.groups.get(timer.group_id)
-            if isinstance(group, ClassicGroup):
-                self._expire_classic(timer, group, decision)
-            elif isinstance(group, ConsumerGroup) and timer.member_id in group.members:
-                self._fence(group, timer.member_id, decision)
+            if group is not None:
+                self._kinds[group.type_name].expire(group, timer, decision)
             yield decision
-
-    def _expire_classic(self, timer: Timer, group: ClassicGroup, decision: Decision) -> None:
-        if timer.kind is TimerKind.SESSION:
-            self._classic.expire_session(group, timer.member_id, decision)
-        elif timer.kind is TimerKind.JOIN:
-            self._classic.expire_join(group, decision)
-        elif timer.kind is TimerKind.SYNC:
-            self._classic.expire_sync(group, decision)
 
     def start(self, now_ms: int) -> None:
         """Start the session timeouts of all members once the partition is loaded."""
         for group in self.groups.values():
-            machine = self._classic if isinstance(group, ClassicGroup) else self._consumer
-            machine.schedule_session_timeouts(group, now_ms)  # type: ignore[arg-type]
+            self._kinds[group.type_name].start(group, now_ms)
 
     def stop(self, now_ms: int) -> Decision:
         """Answer all waiting requests with NOT_COORDINATOR: another broker is the coordinator now."""
         decision = Decision(now_ms)
+        moved = NotCoordinator("the group coordinator has moved (NOT_COORDINATOR)")
         for group in self.groups.values():
-            if isinstance(group, ClassicGroup):
-                self._classic.cancel(
-                    group, NotCoordinator("the group coordinator has moved (NOT_COORDINATOR)"), decision
-                )
+            self._kinds[group.type_name].stop(group, moved, decision)
         return decision
 
     # -- records -------------------------------------------------------------------------------
@@ -460,34 +355,19 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
                 self.pending_offsets.discard(record)
             if value is not None and key.group not in self.groups:
                 self.groups[key.group] = ClassicGroup(key.group)
-        elif isinstance(key, GroupMetadataKey):
-            self._apply_classic(key.group, value if isinstance(value, GroupMetadataValue) else None)
-        elif isinstance(key, ConsumerGroupMetadataKey) and value is None:
-            if isinstance(self.groups.get(key.group), ConsumerGroup):
-                self._drop(key.group)
-        else:
-            group_id: str = key.group  # type: ignore[attr-defined]
-            group = self.groups.get(group_id)
-            if not isinstance(group, ConsumerGroup):
-                if value is None:
-                    return
-                group = self.groups[group_id] = ConsumerGroup(group_id)
-            group.apply(key, value)
-
-    def _apply_classic(self, group_id: str, value: GroupMetadataValue | None) -> None:
-        group = self.groups.get(group_id)
-        if value is None:
-            if isinstance(group, ClassicGroup):
-                self._drop(group_id)
             return
-        if not isinstance(group, ClassicGroup):
-            group = self.groups[group_id] = ClassicGroup(group_id)
-        group.apply(value)
-
-    def _drop(self, group_id: str) -> None:
-        """Delete the group; remaining offsets belong to an empty group from now on."""
+        group_type, group_id = _TYPES_BY_KEY[type(key)], key.group  # type: ignore[attr-defined]
+        group = self.groups.get(group_id)
+        if type(group) is not group_type:
+            if value is None:
+                return  # the group has been deleted, or replaced by one of another type
+            group = self.groups[group_id] = group_type(group_id)  # type: ignore[call-arg]
+        assert group is not None
+        if value is not None or type(key) is not group_type.metadata_key:
+            group.apply(key, value)
+            return
         del self.groups[group_id]
-        if self.offsets.of(group_id):
+        if self.offsets.of(group_id):  # they belong to an empty group from now on
             self.groups[group_id] = ClassicGroup(group_id)
 
 
@@ -501,7 +381,3 @@ def _offset_records(commit: Commit) -> list[GroupRecord]:
 def _check_group_id(group_id: str) -> None:
     if not group_id:
         raise InvalidGroupId("the group id is empty")
-
-
-def _tombstones(group: Group) -> list[GroupRecord]:
-    return [group.tombstone()] if isinstance(group, ClassicGroup) else group.tombstones()

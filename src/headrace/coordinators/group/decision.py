@@ -1,6 +1,6 @@
-"""The replies and timers of the group coordinator."""
+"""The requests of the classic protocol, the replies to them, and the timers of the group coordinator."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -19,6 +19,44 @@ class Client(NamedTuple):
     client_id: str
     host: str
     may_describe: Callable[[str], bool] = every_topic
+
+
+Protocols = Sequence[tuple[str, bytes]]
+"""Protocol names in order of preference, each with the member's metadata."""
+
+
+class Join(NamedTuple):
+    """A JoinGroup request."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    client: Client
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    requires_known_member_id: bool  # answer MEMBER_ID_REQUIRED to a new member; it joins by rejoining
+    supports_skipping_assignment: bool
+
+
+class Sync(NamedTuple):
+    """A SyncGroup request; the leader's contains the assignments."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: Mapping[str, bytes]
+
+
+class Leaving(NamedTuple):
+    """One of the members that a LeaveGroup names."""
+
+    member_id: str
+    instance_id: str | None
 
 
 class Joined(NamedTuple):

@@ -1,10 +1,9 @@
-"""Upgrade of a classic group with members to a consumer group, and downgrade back."""
+"""Upgrade of a classic group with members to a consumer group, and downgrade back: the records of both."""
 
 from collections.abc import Sequence
 
 from headrace.coordinators.group.assignors import Assignment
 from headrace.coordinators.group.classic import CONSUMER, ClassicGroup, ClassicMember, State
-from headrace.coordinators.group.classic_members import read_subscription, write_assignment
 from headrace.coordinators.group.consumer import (
     ClassicMetadata,
     ConsumerGroup,
@@ -18,8 +17,15 @@ from headrace.coordinators.group.consumer import (
 from headrace.coordinators.group.errors import GroupIdNotFound, InconsistentProtocol
 from headrace.coordinators.group.records import GroupRecord
 from headrace.coordinators.topics import Topics
-from headrace.protocol.consumer_protocol import decode_assignment
+from headrace.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+)
 from headrace.protocol.errors import ProtocolError
+from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition
 
 
 def upgrade(group: ClassicGroup, topics: Topics) -> list[GroupRecord]:
@@ -81,9 +87,9 @@ def _read_assigned(assignment: bytes, topics: Topics) -> Assignment:
     if message.user_data:
         raise InconsistentProtocol("the assignment has user data, which the upgrade would lose")
     return {
-        topics.by_name[each.topic].topic_id: frozenset(each.partitions)
-        for each in message.assigned_partitions
-        if each.topic in topics.by_name and each.partitions
+        topics.by_name[assigned.topic].topic_id: frozenset(assigned.partitions)
+        for assigned in message.assigned_partitions
+        if assigned.topic in topics.by_name and assigned.partitions
     }
 
 
@@ -115,3 +121,27 @@ def downgrade(group: ConsumerGroup, topics: Topics, now_ms: int) -> list[GroupRe
         for member_id, member in classic.members.items()
     }
     return [*group.tombstones(), classic.record(assignments, now_ms)]
+
+
+# -- subscriptions and assignments in the format of classic consumers --------------------------
+
+
+def read_subscription(protocols: Sequence[tuple[str, bytes]]) -> ConsumerProtocolSubscription:
+    """Return the member's subscription from its first protocol; all its protocols carry the same one."""
+    try:
+        return decode_subscription(protocols[0][1])
+    except ProtocolError as error:
+        raise InconsistentProtocol(f"the member's subscription cannot be decoded: {error}") from error
+
+
+def write_assignment(assigned: Assignment, topics: Topics, *, like: bytes) -> bytes:
+    """Return the encoded assignment, in the version of the subscription `like`."""
+    newest = ConsumerProtocolAssignment.__codec__.versions[-1]
+    version = max(0, min(int.from_bytes(like[:2], "big", signed=True), newest))
+    partitions = [
+        TopicPartition(topic=topics.names[topic_id], partitions=sorted(numbers))
+        for topic_id, numbers in sorted(assigned.items())
+        if topic_id in topics.names
+    ]
+    message = ConsumerProtocolAssignment(assigned_partitions=partitions, user_data=None)
+    return encode_assignment(message, version)

@@ -1,6 +1,6 @@
 """Committed offsets, by group, topic and partition."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from headrace.coordinators.group.records import GroupRecord, OffsetCommitKey, OffsetCommitValue
@@ -14,6 +14,17 @@ class Committed(NamedTuple):
     metadata: str
     committed_ms: int
     expires_ms: int = -1  # -1: by offsets.retention.minutes; only clients before 2.1 set it
+
+
+class Commit(NamedTuple):
+    """An OffsetCommit or TxnOffsetCommit, without the partitions that the handler has refused already."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int  # in a consumer group, the member epoch
+    offsets: Sequence[tuple[str, int, Committed]]
+    version: int
 
 
 class Offsets:

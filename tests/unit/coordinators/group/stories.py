@@ -76,7 +76,7 @@ def settle_consumers(desk: GroupDesk, *member_ids: str) -> dict[str, set[int]]:
             member = consumers(desk).members[member_id]
             desk.beat(beat_request(member_id, member.epoch, owned=member.assigned))
     group = consumers(desk)
-    assert group.state == "Stable"
+    assert group.state_name == "Stable"
     return {member_id: numbers(desk, group.members[member_id].assigned) for member_id in member_ids}
 
 

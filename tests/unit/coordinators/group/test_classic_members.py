@@ -80,7 +80,7 @@ def test_it_gets_its_share_when_the_consumer_has_given_it_up() -> None:
     assert len(share) == 1
     assert share.isdisjoint(numbers(at, consumers(at).members["a"].assigned))
     at.heartbeat(member_id, epoch)
-    assert consumers(at).state == "Stable"
+    assert consumers(at).state_name == "Stable"
 
 
 def test_a_cooperative_member_gives_up_before_it_moves_on() -> None:

@@ -31,7 +31,7 @@ def test_who_joins_is_given_everything_there_is() -> None:
 
     assert answer == HeartbeatResult("a", 2, 5_000, owning(at, 0, 1, 2))
     assert (consumers(at).epoch, consumers(at).target_epoch) == (2, 2)
-    assert consumers(at).state == "Stable"
+    assert consumers(at).state_name == "Stable"
 
 
 def test_an_old_client_is_given_an_id() -> None:
@@ -56,7 +56,7 @@ def test_the_second_member_gets_its_share_when_the_first_has_given_it_up() -> No
     assert at.beat(beat_request("a", first_epoch, owned=owning(at, *kept))).epoch == 3
     given = at.beat(beat_request("b", joined.epoch))
     assert given.assignment == owning(at, *({0, 1, 2} - kept))
-    assert consumers(at).state == "Stable"
+    assert consumers(at).state_name == "Stable"
 
 
 def test_a_member_that_says_nothing_of_what_it_owns_has_given_up_nothing() -> None:
@@ -184,7 +184,7 @@ def test_who_leaves_is_gone_at_once_and_the_others_get_the_rest() -> None:
     assert at.beat(beat_request("a", -1)) == HeartbeatResult("a", -1, 0)
 
     assert list(consumers(at).members) == ["b"]
-    assert consumers(at).state == "Assigning"
+    assert consumers(at).state_name == "Assigning"
     assert settle_consumers(at, "b") == {"b": {0, 1, 2}}
 
 
@@ -193,7 +193,7 @@ def test_the_last_to_leave_leaves_an_empty_group_that_goes_on_from_its_epoch() -
     at.beat(beat_request("a", 0))
     at.beat(beat_request("a", -1))
 
-    assert (consumers(at).state, consumers(at).epoch) == ("Empty", 3)
+    assert (consumers(at).state_name, consumers(at).epoch) == ("Empty", 3)
     assert at.beat(beat_request("b", 0)).epoch == 4
 
 

@@ -50,7 +50,7 @@ def test_a_topic_that_is_gone_is_taken_from_its_readers() -> None:
     assert at.beat(beat_request("a", epoch)).assignment == {}
     answer = at.beat(beat_request("a", epoch, owned={}))
 
-    assert (answer.epoch, consumers(at).state) == (epoch + 1, "Stable")
+    assert (answer.epoch, consumers(at).state_name) == (epoch + 1, "Stable")
 
 
 def test_a_topic_that_was_made_anew_is_another_topic() -> None:

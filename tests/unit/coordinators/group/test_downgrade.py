@@ -28,7 +28,7 @@ def mixed(at: GroupDesk, **some: Any) -> list[str]:
         at.join(join_request(member_id, **some))
         at.sync(sync_request(member_id, epoch))
     at.beat(beat_request("a", epoch))
-    assert consumers(at).state == "Stable"
+    assert consumers(at).state_name == "Stable"
     return member_ids
 
 
@@ -179,7 +179,7 @@ def test_a_group_that_cannot_be_downgraded_stays_a_consumer_group(limits: dict[s
     for member_id in (first, second):
         assert at.join(join_request(member_id)).answer.generation == epoch
         at.sync(sync_request(member_id, epoch))
-    assert consumers(at).state == "Stable"
+    assert consumers(at).state_name == "Stable"
     shares = [numbers(at, consumers(at).members[each].assigned) for each in (first, second)]
     assert sorted(shares[0] | shares[1]) == [0, 1, 2]
 

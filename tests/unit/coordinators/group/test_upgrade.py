@@ -55,7 +55,7 @@ def test_classic_members_are_told_to_join_again_by_their_heartbeats_and_then_sha
     given = numbers(at, at.beat(beat_request("a", epoch)).assignment)
 
     assert len(given) == 1
-    assert consumers(at).state == "Stable"
+    assert consumers(at).state_name == "Stable"
 
 
 def test_their_sessions_go_on() -> None:
