@@ -32,7 +32,8 @@ class Deadlines(Generic[Key]):
         self._at[key] = at_ms
         queued = self._queued.get(key)
         if queued is None or at_ms < queued:
-            self._push(key, at_ms)
+            self._order += 1
+            self._queue(key, at_ms, self._order)
 
     def clear(self, key: Key) -> None:
         """Remove the deadline of `key`, if there is one."""
@@ -72,10 +73,6 @@ class Deadlines(Generic[Key]):
     def next_ms(self) -> int | None:
         """Return when to call `due` next: perhaps too early, never too late."""
         return self._heap[0][0] if self._heap else None
-
-    def _push(self, key: Key, at_ms: int) -> None:
-        self._order += 1
-        self._queue(key, at_ms, self._order)
 
     def _queue(self, key: Key, at_ms: int, order: int) -> None:
         self._queued[key] = at_ms

@@ -26,19 +26,15 @@ def _cached_hash(text: str) -> int:
 def _hash(text: str) -> int:
     data = text.encode("utf-16-be", "surrogatepass")
     units = struct.unpack(f">{len(data) // 2}H", data)
-    value: int = sum(map(mul, reversed(units), _powers(len(units)))) & 0xFFFFFFFF
+    value: int = sum(map(mul, reversed(units), _powers(max(len(units), _MAX_CHARS)))) & 0xFFFFFFFF
     if value == 0x80000000:  # the only int without an absolute value in Java
         return 0
     return value if value < 0x80000000 else 0x100000000 - value
 
 
-def _powers(count: int) -> list[int]:
-    """Return at least `count` powers of 31, from 31**0 on, modulo 2**32."""
-    return _powers_to(max(count, _MAX_CHARS))
-
-
 @lru_cache(maxsize=1)
-def _powers_to(count: int) -> list[int]:
+def _powers(count: int) -> list[int]:
+    """Return `count` powers of 31, from 31**0 on, modulo 2**32."""
     powers = [1]
     for _ in range(count - 1):
         powers.append(powers[-1] * 31 & 0xFFFFFFFF)

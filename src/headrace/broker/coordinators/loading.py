@@ -70,9 +70,7 @@ class Loader:
         for key, value in records:
             if value is None:
                 for producer_id in self._producers.pop(key, ()):
-                    del self._open[producer_id][
-                        key
-                    ]  # what was deleted is not committed by a transaction later
+                    del self._open[producer_id][key]  # a transaction must not commit it later
             if key is not None and self._machine.is_replaced_by_later(key):
                 self._last[key] = value
             else:

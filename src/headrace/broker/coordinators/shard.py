@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from headrace.broker.coordinators.loading import load
 from headrace.broker.errors import LeadershipInterrupted, NotEnoughReplicas, NotEnoughReplicasAfterAppend
@@ -31,9 +31,11 @@ from headrace.coordinators.errors import (
 )
 from headrace.coordinators.machine import CoordinatorMachine
 from headrace.protocol.errors import KafkaError, ProtocolError
-from headrace.protocol.fields import Buffer
 from headrace.protocol.records import Record, encode_batch
 from headrace.storage.errors import InvalidProducerEpoch, InvalidTxnState
+
+if TYPE_CHECKING:
+    from headrace.broker.coordinators.runtime import CoordinatorRuntime
 
 COMMIT_TIMEOUT_S: Final = 5.0  # Kafka's offsets.commit.timeout.ms
 EXPIRED_TOGETHER: Final = 16  # decisions about deadlines in one turn of the event loop
@@ -43,7 +45,7 @@ _STALL_MS: Final = 1_000  # a timer that is later than this shows that the broke
 
 logger = logging.getLogger(__name__)
 
-UNCHANGED: Final = (RecordsTooLarge, InvalidProducerEpoch, InvalidTxnState, LeadershipInterrupted)
+UNCHANGED: Final = (InvalidProducerEpoch, InvalidTxnState, LeadershipInterrupted)
 """Errors of an append after which the coordinator need not be loaded again."""
 
 Machine = TypeVar("Machine", bound=CoordinatorMachine[Any])
@@ -85,34 +87,10 @@ class Expirations:
             self._run()
 
 
-class ShardOwner(Protocol[Machine]):
-    """What a coordinator needs from the runtime that owns it."""
-
-    loading: asyncio.Lock
-    expirations: Expirations
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop: ...
-
-    def new_machine(self) -> Machine: ...
-
-    def update_topics(self, machine: Machine) -> None:
-        """Tell the machine of topics that have changed, before a decision."""
-
-    def ensure_lease(self, partition: Partition) -> None:
-        """Raise NotCoordinator if another broker may coordinate by now."""
-
-    def applied(self, shard: "CoordinatorShard[Machine]") -> None:
-        """Act on the new state of the machine, after an append or after loading."""
-
-    def reload(self, shard: "CoordinatorShard[Machine]", why: CoordinatorError) -> None:
-        """Replace the shard by one that loads the partition again."""
-
-
 class CoordinatorShard(Generic[Machine]):
     """A coordinator, from when this broker becomes the leader of its partition to when it no longer is."""
 
-    def __init__(self, owner: ShardOwner[Machine], partition: Partition) -> None:
+    def __init__(self, owner: "CoordinatorRuntime[Machine]", partition: Partition) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self.machine = owner.new_machine()
@@ -294,30 +272,24 @@ class CoordinatorShard(Generic[Machine]):
             self._reply_at(self.partition.commit_of_log_end(), decision.replies)
         self._set_timer()
 
-    def _apply(self, decision: Decision[Any]) -> None:
-        producer = decision.producer
-        for record in decision.records:
-            if producer is None:
-                self.machine.apply(record)
-            else:
-                self.machine.apply(record, producer.producer_id)
-        if decision.on_applied is not None:
-            decision.on_applied()
-
-    def _encode(self, decision: Decision[Any]) -> Buffer:
-        now_ms = time.time_ns() // 1_000_000
-        records = [Record(*self.machine.encode(record), timestamp=now_ms) for record in decision.records]
-        if decision.producer is None:
-            return encode_batch(records)
-        producer_id, epoch = decision.producer
-        return encode_batch(records, producer_id=producer_id, producer_epoch=epoch, transactional=True)
-
     def _append(self, decision: Decision[Any], verification: Verification | None) -> None:
-        batch = self._encode(decision)
+        """Append the records of a decision as one batch, apply them, and reply once they are committed."""
+        producer, now_ms = decision.producer, time.time_ns() // 1_000_000
+        records = [Record(*self.machine.encode(record), timestamp=now_ms) for record in decision.records]
+        if producer is None:
+            batch = encode_batch(records)
+        else:
+            batch = encode_batch(
+                records, producer_id=producer.producer_id, producer_epoch=producer.epoch, transactional=True
+            )
+        limit = self.partition.log.config.max_message_bytes
+        if len(batch) > limit:
+            too_large = RecordsTooLarge(f"{len(batch)} bytes of records exceed max.message.bytes={limit}")
+            _refuse(decision.replies, too_large)
+            raise too_large
         try:
-            self._check_size(batch)
             _, commit = self.partition.append_internal(batch, verification)
-        except UNCHANGED as error:  # of the producer of a transaction, or of the decision itself
+        except UNCHANGED as error:  # of the producer of a transaction
             _refuse(decision.replies, error)
             raise
         except Exception as error:
@@ -326,14 +298,15 @@ class CoordinatorShard(Generic[Machine]):
             # Requests that wait are not in the log, and the decision may have changed them already.
             self._owner.reload(self, refused)
             raise refused from error
-        self._apply(decision)
+        for record in decision.records:
+            if producer is None:
+                self.machine.apply(record)
+            else:
+                self.machine.apply(record, producer.producer_id)
+        if decision.on_applied is not None:
+            decision.on_applied()
         self._reply_at(commit, decision.replies)
         self._owner.applied(self)
-
-    def _check_size(self, batch: Buffer) -> None:
-        limit = self.partition.log.config.max_message_bytes
-        if len(batch) > limit:
-            raise RecordsTooLarge(f"{len(batch)} bytes of records exceed max.message.bytes={limit}")
 
     # -- replies -------------------------------------------------------------------------------
 
@@ -382,7 +355,10 @@ class CoordinatorShard(Generic[Machine]):
                 decision = next(decisions, None)
                 if decision is None:
                     break
-                self._carry_out_due(decision)
+                try:
+                    self._carry_out(decision)
+                except CoordinatorError as error:
+                    logger.warning("coordinator: a deadline of %s failed: %s", self.partition.id, error)
                 yield
             else:
                 return  # the next coordinator loads what is in the log
@@ -394,12 +370,6 @@ class CoordinatorShard(Generic[Machine]):
         finally:
             self._is_expiring = False
         self._set_timer()
-
-    def _carry_out_due(self, decision: Decision[Any]) -> None:
-        try:
-            self._carry_out(decision)
-        except CoordinatorError as error:
-            logger.warning("coordinator: a deadline of %s failed: %s", self.partition.id, error)
 
     def _retry_after(self, seconds: float) -> None:
         """Look at the deadlines after `seconds`, and not earlier."""

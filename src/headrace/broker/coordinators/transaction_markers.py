@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from headrace.broker.coordinators.shard import CoordinatorShard
@@ -47,15 +48,13 @@ logger = logging.getLogger(__name__)
 TransactionShard = CoordinatorShard[TransactionCoordinator]
 
 
+@dataclass(slots=True, eq=False)
 class _Ending:
     """A prepared transaction, and the partitions that have no marker yet."""
 
-    __slots__ = ("remaining", "shard", "transaction")
-
-    def __init__(self, shard: TransactionShard, transaction: Transaction) -> None:
-        self.shard = shard
-        self.transaction = transaction
-        self.remaining = set(transaction.partitions)
+    shard: TransactionShard
+    transaction: Transaction
+    remaining: set[TopicPartition]
 
 
 _Queue = dict[_Ending, list[TopicPartition]]
@@ -76,7 +75,7 @@ class TransactionMarkers:
 
     def write(self, shard: TransactionShard, transaction: Transaction) -> None:
         """Write the markers of a transaction whose outcome is committed, then complete the transaction."""
-        ending = _Ending(shard, transaction)
+        ending = _Ending(shard, transaction, set(transaction.partitions))
         self._enqueue(ending, transaction.partitions)
         if not transaction.partitions:
             self._complete(ending)
@@ -170,32 +169,20 @@ class TransactionMarkers:
             broker_id, request, WRITE_MARKERS_VERSIONS, timeout_s=_TIMEOUT_S
         )
         codes = {
-            (marker.producer_id, TopicPartition(topic.name, each.partition_index)): ErrorCode(each.error_code)
+            (marker.producer_id, topic.name, result.partition_index): ErrorCode(result.error_code)
             for marker in response.markers
             for topic in marker.topics
-            for each in topic.partitions
+            for result in topic.partitions
         }
         for number, (ending, partitions) in enumerate(sent.items(), start=1):
-            self._note(ending, partitions, codes)
+            producer_id, missing = ending.transaction.producer_id, ErrorCode.UNKNOWN_SERVER_ERROR
+            self._note(ending, {id_: codes.get((producer_id, *id_), missing) for id_ in partitions})
             if number % _COMPLETED_TOGETHER == 0:
                 await asyncio.sleep(0)
 
-    def _note(
-        self,
-        ending: _Ending,
-        partitions: list[TopicPartition],
-        codes: dict[tuple[int, TopicPartition], ErrorCode],
-    ) -> None:
-        producer_id = ending.transaction.producer_id
-        missing = ErrorCode.UNKNOWN_SERVER_ERROR
-        written = []
-        failed: dict[TopicPartition, ErrorCode] = {}
-        for partition in partitions:
-            code = codes.get((producer_id, partition), missing)
-            if code in _WRITTEN:
-                written.append(partition)
-            else:
-                failed[partition] = code
+    def _note(self, ending: _Ending, codes: dict[TopicPartition, ErrorCode]) -> None:
+        """Retry the markers that were refused, and complete the transaction if none is left."""
+        failed = {partition: code for partition, code in codes.items() if code not in _WRITTEN}
         if failed:
             logger.info(
                 "transactions: markers of %.100r are retried: %s",
@@ -203,8 +190,8 @@ class TransactionMarkers:
                 ", ".join(f"{partition} ({code.name})" for partition, code in list(failed.items())[:5]),
             )
             self._retry(ending, failed)
-        if written:
-            self._written(ending, written)
+        if len(failed) < len(codes):
+            self._written(ending, codes.keys() - failed.keys())
 
     # -- completion ----------------------------------------------------------------------------
 

@@ -85,30 +85,30 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         """
         self._check_init(request)
         timeout_ms = NO_TIMEOUT_MS if request.two_phase_commit else request.timeout_ms
-        found = self.transactions.get(request.transactional_id)
-        if found is None:
-            found = Transaction(
+        current = self.transactions.get(request.transactional_id)
+        if current is None:
+            current = Transaction(
                 transactional_id=request.transactional_id,
                 producer_id=_required(new_producer_id),
                 producer_epoch=NO_PRODUCER_EPOCH,
                 timeout_ms=timeout_ms,
             )
-        _check_not_prepared(found)
+        _check_not_prepared(current)
         expected = request.expected
-        if expected is not None and not _may_continue(found, expected):
-            raise _fenced(found, expected)
-        if found.state is TransactionState.ONGOING:
-            decision = self._prepare(found, now_ms, commit=False, new_producer_id=new_producer_id)
+        if expected is not None and not _may_continue(current, expected):
+            raise _fenced(current, expected)
+        if current.state is TransactionState.ONGOING:
+            decision = self._prepare(current, now_ms, commit=False, new_producer_id=new_producer_id)
             decision.answer = ConcurrentTransactions(
-                f"{_shown(found)} is being aborted: retry (CONCURRENT_TRANSACTIONS)"
+                f"{_shown(current)} is being aborted: retry (CONCURRENT_TRANSACTIONS)"
             )
             return decision
-        if found.is_epoch_exhausted and (expected is None or expected.epoch == found.producer_epoch):
+        if current.is_epoch_exhausted and (expected is None or expected.epoch == current.producer_epoch):
             producer = Producer(_required(new_producer_id), 0)
-            last_epoch = NO_PRODUCER_EPOCH if expected is None else found.producer_epoch
+            last_epoch = NO_PRODUCER_EPOCH if expected is None else current.producer_epoch
         else:
-            producer, last_epoch = _next_epoch(found, expected)
-        next_ = found.initialized(
+            producer, last_epoch = _next_epoch(current, expected)
+        next_ = current.initialized(
             producer, last_producer_epoch=last_epoch, timeout_ms=timeout_ms, now_ms=now_ms
         )
         return _decision(next_, now_ms, producer)
@@ -137,10 +137,10 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         now_ms: int,
     ) -> TransactionDecision:
         """Add partitions to the ongoing transaction, or begin one with them."""
-        found = self._of_producer(transactional_id, producer)
-        if found.state is TransactionState.ONGOING and partitions <= found.partitions:
+        current = self._of_producer(transactional_id, producer)
+        if current.state is TransactionState.ONGOING and partitions <= current.partitions:
             return Decision(now_ms)
-        return _decision(found.with_partitions(partitions, client_version, now_ms), now_ms)
+        return _decision(current.with_partitions(partitions, client_version, now_ms), now_ms)
 
     def ongoing_partitions(
         self, transactional_id: str, producer: Producer, now_ms: int
@@ -149,9 +149,9 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
 
         The set is never changed, so that the caller may compare many partitions with it in slices.
         """
-        found = self._of_producer(transactional_id, producer)
+        current = self._of_producer(transactional_id, producer)
         return Decision(
-            now_ms, answer=found.partitions if found.state is TransactionState.ONGOING else frozenset()
+            now_ms, answer=current.partitions if current.state is TransactionState.ONGOING else frozenset()
         )
 
     def end(
@@ -161,53 +161,42 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
 
         Raise ProducerIdRequired if `new_producer_id` is needed and missing.
         """
-        if not request.transactional_id:
-            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
-        found = self.transactions.get(request.transactional_id)
-        if found is None:
-            raise _unknown(request.transactional_id)
-        _check_not_prepared(found)
+        current = self._not_prepared(request.transactional_id)
         if request.client_version < EPOCH_BUMP_VERSION:
-            return self._end_without_bump(found, request, now_ms)
-        is_retry = _is_retried_end(found, request.producer)
-        if found.producer_id != request.producer.producer_id and not is_retry:
-            raise _other_producer(found, request.producer)
-        if found.producer_epoch != request.producer.epoch and not is_retry:
-            raise _fenced(found, request.producer)
-        if found.state is TransactionState.ONGOING:
-            return self._prepare(found, now_ms, commit=request.commit, new_producer_id=new_producer_id)
-        if is_retry and _outcome(found.state) is request.commit:
-            return Decision(now_ms, answer=found.producer)
+            return self._end_without_bump(current, request, now_ms)
+        is_retry = _is_retried_end(current, request.producer)
+        if not is_retry:
+            _check_producer(current, request.producer)
+        if current.state is TransactionState.ONGOING:
+            return self._prepare(current, now_ms, commit=request.commit, new_producer_id=new_producer_id)
+        if is_retry and _outcome(current.state) is request.commit:
+            return Decision(now_ms, answer=current.producer)
         if is_retry or request.commit:
-            raise _wrong_state(found, request.commit)
+            raise _wrong_state(current, request.commit)
         # No partition was added: the producer cannot know that, so that it may abort.
-        return self._prepare(found, now_ms, commit=False, new_producer_id=new_producer_id)
+        return self._prepare(current, now_ms, commit=False, new_producer_id=new_producer_id)
 
     def _end_without_bump(
-        self, found: Transaction, request: EndTransaction, now_ms: int
+        self, current: Transaction, request: EndTransaction, now_ms: int
     ) -> TransactionDecision:
-        if found.producer_id != request.producer.producer_id:
-            raise _other_producer(found, request.producer)
-        if found.producer_epoch != request.producer.epoch:
-            raise _fenced(found, request.producer)
-        if found.state is TransactionState.ONGOING:
-            next_ = found.prepared(
+        _check_producer(current, request.producer)
+        if current.state is TransactionState.ONGOING:
+            next_ = current.prepared(
                 commit=request.commit, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
             )
-            return _decision(next_, now_ms, found.producer)
-        if _outcome(found.state) is request.commit:
-            return Decision(now_ms, answer=found.producer)  # the response was lost
-        raise _wrong_state(found, request.commit)
+            return _decision(next_, now_ms, current.producer)
+        if _outcome(current.state) is request.commit:
+            return Decision(now_ms, answer=current.producer)  # the response was lost
+        raise _wrong_state(current, request.commit)
 
     def _prepare(
-        self, found: Transaction, now_ms: int, *, commit: bool, new_producer_id: int | None
+        self, current: Transaction, now_ms: int, *, commit: bool, new_producer_id: int | None
     ) -> TransactionDecision:
         """Decide the outcome and bump the epoch: requests sent before cannot affect a later transaction."""
-        next_producer_id = _required(new_producer_id) if found.is_epoch_exhausted else NO_PRODUCER_ID
-        next_ = found.prepared(
+        next_ = current.prepared(
             commit=commit,
             client_version=EPOCH_BUMP_VERSION,
-            next_producer_id=next_producer_id,
+            next_producer_id=_required(new_producer_id) if current.is_epoch_exhausted else NO_PRODUCER_ID,
             now_ms=now_ms,
         )
         return _decision(next_, now_ms, next_.next_producer)
@@ -222,28 +211,35 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         """Return the state of a transactional id, or raise TransactionalIdNotFound."""
         if not transactional_id:
             raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
-        found = self.transactions.get(transactional_id)
-        if found is None:
+        current = self.transactions.get(transactional_id)
+        if current is None:
             raise TransactionalIdNotFound(
                 f"transactional id {transactional_id[:_SHOWN_CHARS]!r} does not exist "
                 "(TRANSACTIONAL_ID_NOT_FOUND)"
             )
-        return found
+        return current
 
     def _of_producer(self, transactional_id: str, producer: Producer) -> Transaction:
         """Return the state of a transactional id if `producer` may change it."""
+        current = self._not_prepared(transactional_id)
+        _check_producer(current, producer)
+        return current
+
+    def _not_prepared(self, transactional_id: str) -> Transaction:
+        """Return the state of a transactional id, unless it is prepared.
+
+        This is checked before the producer, which may have the producer id that it gets with completion.
+        """
         if not transactional_id:
             raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
-        found = self.transactions.get(transactional_id)
-        if found is None:
-            raise _unknown(transactional_id)
-        # Before the producer is checked: it may have the producer id that it gets with completion already.
-        _check_not_prepared(found)
-        if found.producer_id != producer.producer_id:
-            raise _other_producer(found, producer)
-        if found.producer_epoch != producer.epoch:
-            raise _fenced(found, producer)
-        return found
+        current = self.transactions.get(transactional_id)
+        if current is None:
+            raise InvalidProducerIdMapping(
+                f"transactional id {transactional_id[:_SHOWN_CHARS]!r} has no producer id "
+                "(INVALID_PRODUCER_ID_MAPPING)"
+            )
+        _check_not_prepared(current)
+        return current
 
     # -- markers -------------------------------------------------------------------------------
 
@@ -252,43 +248,39 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         if not self._prepared:
             return []
         names, self._prepared = self._prepared, {}
-        found = (self.transactions.get(name) for name in names)
-        return [each for each in found if each is not None and each.state.is_prepared]
+        transactions = (self.transactions.get(name) for name in names)
+        return [current for current in transactions if current is not None and current.state.is_prepared]
 
     # -- time ----------------------------------------------------------------------------------
 
     def expire(self, now_ms: int) -> Iterator[TransactionDecision]:
-        """Abort the transactions that have exceeded their timeout. Apply each decision before the next."""
-        for name in self.deadlines.due(now_ms):
-            found = self.transactions.get(name)
-            if found is not None and found.state is TransactionState.ONGOING:
-                yield self._time_out(found, now_ms)
+        """Abort the transactions that have exceeded their timeout, and fence their producers.
 
-    def _time_out(self, found: Transaction, now_ms: int) -> TransactionDecision:
-        """Abort an ongoing transaction and fence its producer.
-
-        There is no new producer id at hand if the epochs are exhausted. The last epoch, which no producer
-        has, fences as well, and the next InitProducerId gets a new producer id.
+        Apply each decision before the next.
         """
-        self.timed_out += 1
-        next_ = found.prepared(
-            commit=False,
-            client_version=EPOCH_BUMP_VERSION,
-            next_producer_id=NO_PRODUCER_ID,
-            now_ms=now_ms,
-        )
-        return _decision(next_, now_ms)
+        for name in self.deadlines.due(now_ms):
+            current = self.transactions.get(name)
+            if current is not None and current.state is TransactionState.ONGOING:
+                # There is no new producer id at hand if the epochs are exhausted. The last epoch, which no
+                # producer has, fences as well, and the next InitProducerId gets a new producer id.
+                self.timed_out += 1
+                next_ = current.prepared(
+                    commit=False,
+                    client_version=EPOCH_BUMP_VERSION,
+                    next_producer_id=NO_PRODUCER_ID,
+                    now_ms=now_ms,
+                )
+                yield _decision(next_, now_ms)
 
     def expire_ids(self, now_ms: int, names: Iterable[str]) -> TransactionDecision:
         """Delete those of the transactional ids that were not used for transactional.id.expiration.ms."""
         before_ms = now_ms - self.limits.id_expiration_ms
         decision: TransactionDecision = Decision(now_ms)
         for name in names:
-            found = self.transactions.get(name)
-            is_idle = found is not None and not (
-                found.state.is_prepared or found.state is TransactionState.ONGOING
-            )
-            if found is not None and is_idle and found.last_update_ms <= before_ms:
+            current = self.transactions.get(name)
+            if current is None or current.state.is_prepared or current.state is TransactionState.ONGOING:
+                continue
+            if current.last_update_ms <= before_ms:
                 decision.records.append(TransactionRecord(name, None))
         return decision
 
@@ -333,78 +325,74 @@ def _required(new_producer_id: int | None) -> int:
     return new_producer_id
 
 
-def _may_continue(found: Transaction, expected: Producer) -> bool:
+def _may_continue(current: Transaction, expected: Producer) -> bool:
     """Return whether the client that has the producer `expected` may be the latest instance."""
     return (
-        found.producer_epoch == NO_PRODUCER_EPOCH
-        or expected.producer_id == found.producer_id
-        or (expected.producer_id == found.previous_producer_id and expected.epoch >= LAST_EPOCH - 1)
+        current.producer_epoch == NO_PRODUCER_EPOCH
+        or expected.producer_id == current.producer_id
+        or (expected.producer_id == current.previous_producer_id and expected.epoch >= LAST_EPOCH - 1)
     )
 
 
-def _next_epoch(found: Transaction, expected: Producer | None) -> tuple[Producer, int]:
+def _next_epoch(current: Transaction, expected: Producer | None) -> tuple[Producer, int]:
     """Return the producer with its next epoch, and the epoch with which the client may retry."""
-    bumped = Producer(found.producer_id, found.producer_epoch + 1)
+    bumped = Producer(current.producer_id, current.producer_epoch + 1)
     if expected is None:
         return bumped, NO_PRODUCER_EPOCH
-    if found.producer_epoch in {NO_PRODUCER_EPOCH, expected.epoch}:
-        return bumped, found.producer_epoch
-    if expected.epoch == found.last_producer_epoch:
-        return found.producer, found.last_producer_epoch  # a retry: the response was lost
-    raise _fenced(found, expected)
+    if current.producer_epoch in {NO_PRODUCER_EPOCH, expected.epoch}:
+        return bumped, current.producer_epoch
+    if expected.epoch == current.last_producer_epoch:
+        return current.producer, current.last_producer_epoch  # a retry: the response was lost
+    raise _fenced(current, expected)
 
 
-def _is_retried_end(found: Transaction, producer: Producer) -> bool:
+def _is_retried_end(current: Transaction, producer: Producer) -> bool:
     """Return whether `producer` is the one of the completed transaction, before its epoch was bumped."""
-    if found.state is TransactionState.ONGOING or found.state is TransactionState.EMPTY:
+    if current.state is TransactionState.ONGOING or current.state is TransactionState.EMPTY:
         return False
-    if producer.producer_id == found.producer_id and producer.epoch + 1 == found.producer_epoch:
+    if producer.producer_id == current.producer_id and producer.epoch + 1 == current.producer_epoch:
         return True
-    has_rotated = found.producer_epoch == 0 and producer.epoch == LAST_EPOCH - 1
-    return has_rotated and producer.producer_id == found.previous_producer_id
+    has_rotated = current.producer_epoch == 0 and producer.epoch == LAST_EPOCH - 1
+    return has_rotated and producer.producer_id == current.previous_producer_id
 
 
 def _outcome(state: TransactionState) -> bool | None:
     """Return whether a complete transaction was committed; None if it is not complete."""
-    if state is TransactionState.COMPLETE_COMMIT:
-        return True
-    return False if state is TransactionState.COMPLETE_ABORT else None
+    outcomes = {TransactionState.COMPLETE_COMMIT: True, TransactionState.COMPLETE_ABORT: False}
+    return outcomes.get(state)
 
 
-def _check_not_prepared(found: Transaction) -> None:
-    if found.state.is_prepared:
+def _check_not_prepared(current: Transaction) -> None:
+    if current.state.is_prepared:
         raise ConcurrentTransactions(
-            f"the markers of {_shown(found)} are being written: retry (CONCURRENT_TRANSACTIONS)"
+            f"the markers of {_shown(current)} are being written: retry (CONCURRENT_TRANSACTIONS)"
         )
 
 
-def _shown(found: Transaction) -> str:
-    return f"transaction {found.transactional_id[:_SHOWN_CHARS]!r}"
+def _shown(current: Transaction) -> str:
+    return f"transaction {current.transactional_id[:_SHOWN_CHARS]!r}"
 
 
-def _unknown(transactional_id: str) -> InvalidProducerIdMapping:
-    return InvalidProducerIdMapping(
-        f"transactional id {transactional_id[:_SHOWN_CHARS]!r} has no producer id "
-        "(INVALID_PRODUCER_ID_MAPPING)"
-    )
+def _check_producer(current: Transaction, producer: Producer) -> None:
+    """Raise unless `producer` has the producer id and the epoch of the transactional id."""
+    if current.producer_id != producer.producer_id:
+        raise InvalidProducerIdMapping(
+            f"{_shown(current)} has producer id {current.producer_id}, not {producer.producer_id} "
+            "(INVALID_PRODUCER_ID_MAPPING)"
+        )
+    if current.producer_epoch != producer.epoch:
+        raise _fenced(current, producer)
 
 
-def _other_producer(found: Transaction, got: Producer) -> InvalidProducerIdMapping:
-    return InvalidProducerIdMapping(
-        f"{_shown(found)} has producer id {found.producer_id}, not {got.producer_id} "
-        "(INVALID_PRODUCER_ID_MAPPING)"
-    )
-
-
-def _fenced(found: Transaction, got: Producer) -> ProducerFenced:
+def _fenced(current: Transaction, got: Producer) -> ProducerFenced:
     return ProducerFenced(
-        f"{_shown(found)}: producer {got.producer_id} with epoch {got.epoch} is fenced, current are "
-        f"{found.producer_id} and {found.producer_epoch} (PRODUCER_FENCED)"
+        f"{_shown(current)}: producer {got.producer_id} with epoch {got.epoch} is fenced, current are "
+        f"{current.producer_id} and {current.producer_epoch} (PRODUCER_FENCED)"
     )
 
 
-def _wrong_state(found: Transaction, commit: bool) -> InvalidTransactionState:
+def _wrong_state(current: Transaction, commit: bool) -> InvalidTransactionState:
     return InvalidTransactionState(
-        f"{_shown(found)} cannot be {'committed' if commit else 'aborted'}: its state is "
-        f"{found.state.kafka_name} (INVALID_TXN_STATE)"
+        f"{_shown(current)} cannot be {'committed' if commit else 'aborted'}: its state is "
+        f"{current.state.kafka_name} (INVALID_TXN_STATE)"
     )

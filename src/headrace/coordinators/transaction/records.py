@@ -121,9 +121,9 @@ def _transaction(name: str, value: TransactionLogValue) -> Transaction:
         timeout_ms=value.transaction_timeout_ms,
         state=state,
         partitions=frozenset(
-            TopicPartition(each.topic, partition)
-            for each in value.transaction_partitions or ()
-            for partition in each.partition_ids
+            TopicPartition(topic.topic, partition)
+            for topic in value.transaction_partitions or ()
+            for partition in topic.partition_ids
         ),
         start_ms=value.transaction_start_timestamp_ms,
         last_update_ms=value.transaction_last_update_timestamp_ms,
