@@ -8,8 +8,7 @@ from confluent_kafka import Producer
 
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.server import KafkaServer, client_settings
-from headrace.coordinators.transaction.coordinator import TransactionCoordinator
-from headrace.coordinators.transaction.limits import TransactionLimits
+from headrace.coordinators.transaction.coordinator import TransactionCoordinator, TransactionLimits
 from headrace.coordinators.transaction.records import TransactionRecord, decode_record, encode_record
 from headrace.coordinators.transaction.state import TransactionState
 from headrace.protocol.ids import TopicPartition

@@ -22,9 +22,9 @@ from headrace.coordinators.transaction.coordinator import (
     InitProducerId,
     TransactionCoordinator,
     TransactionDecision,
+    TransactionLimits,
 )
 from headrace.coordinators.transaction.errors import ProducerIdRequired
-from headrace.coordinators.transaction.limits import TransactionLimits
 from headrace.coordinators.transaction.records import TransactionRecord
 from headrace.coordinators.transaction.state import (
     EPOCH_BUMP_VERSION,

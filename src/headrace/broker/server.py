@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from headrace.broker.coordinator_table import Coordinators
-from headrace.broker.coordinators.internal_topics import ReplicaWarning
 from headrace.broker.coordinators.producer_ids import ProducerIds
 from headrace.broker.coordinators.runtime import CoordinatorHost
 from headrace.broker.errors import StartRefused
@@ -159,9 +158,9 @@ class Broker(BrokerServices):
                 loop=lambda: self.loop,
                 config=lambda: self.config,
                 create_topic=self.controller_client.create_topic,
-                few_replicas=ReplicaWarning(),
                 new_producer_id=self._new_producer_id,
                 new_peer_pool=self._new_peer_pool,
+                warned_of=set(),
             )
         )
         self._scrub = Scrub(self.partitions, config=lambda: self.config)

@@ -30,24 +30,6 @@ class InternalTopicSettings(NamedTuple):
     min_isr: str | None = None
 
 
-class ReplicaWarning:
-    """Warns that internal topics have few replicas: once for each number, not for each topic or request."""
-
-    def __init__(self) -> None:
-        self._warned: set[int] = set()
-
-    def warn(self, replicas: int) -> None:
-        if replicas not in self._warned:
-            self._warned.add(replicas)
-            logger.warning(
-                "internal topics (%s) are created with %d of %d replicas, because there are no more nodes; "
-                "they get the others when brokers join",
-                ", ".join(sorted(INTERNAL_TOPICS)),
-                replicas,
-                _REPLICAS,
-            )
-
-
 class CreateTopic(Protocol):
     def __call__(
         self, name: str, *, partitions: int, replicas: int, configs: Mapping[str, str]
@@ -55,7 +37,10 @@ class CreateTopic(Protocol):
 
 
 class InternalTopic:
-    """One such topic. `config` returns the settings that are in force now."""
+    """One such topic. `config` returns the settings that are in force now.
+
+    `warned_of` are the numbers of replicas that were logged as too few: once each, not for every topic.
+    """
 
     def __init__(
         self,
@@ -64,14 +49,14 @@ class InternalTopic:
         config: Callable[[], BrokerConfig],
         image: ClusterImage,
         create_topic: CreateTopic,
-        few_replicas: ReplicaWarning,
+        warned_of: set[int],
     ) -> None:
         self.name = settings.name
         self._settings = settings
         self._config = config
         self._image = image
         self._create_topic = create_topic
-        self._few_replicas = few_replicas
+        self._warned_of = warned_of
 
     async def ensure(self) -> None:
         """Create the topic unless it exists; raise CoordinatorNotAvailable if that is not possible now."""
@@ -81,8 +66,15 @@ class InternalTopic:
         replicas = config.integer(self._settings.replicas)
         if self._settings.replicas not in config.given:
             replicas = min(_REPLICAS, len(nodes(self._image.locations)))
-            if replicas < _REPLICAS:
-                self._few_replicas.warn(replicas)
+            if replicas < _REPLICAS and replicas not in self._warned_of:
+                self._warned_of.add(replicas)
+                logger.warning(
+                    "internal topics (%s) are created with %d of %d replicas, because there are no more "
+                    "nodes; they get the others when brokers join",
+                    ", ".join(sorted(INTERNAL_TOPICS)),
+                    replicas,
+                    _REPLICAS,
+                )
         configs = {**_CONFIGS, "segment.bytes": str(config.integer(self._settings.segment_bytes))}
         if self._settings.min_isr is not None:
             configs["min.insync.replicas"] = str(config.integer(self._settings.min_isr))

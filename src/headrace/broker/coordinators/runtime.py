@@ -11,12 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
-from headrace.broker.coordinators.internal_topics import (
-    CreateTopic,
-    InternalTopic,
-    InternalTopicSettings,
-    ReplicaWarning,
-)
+from headrace.broker.coordinators.internal_topics import CreateTopic, InternalTopic, InternalTopicSettings
 from headrace.broker.coordinators.shard import CoordinatorShard, Expirations
 from headrace.broker.errors import NotLeader
 from headrace.broker.image import ClusterImage, Node, TopicImage
@@ -51,9 +46,10 @@ class CoordinatorHost(NamedTuple):
     config: Callable[[], BrokerConfig]
     """Returns the settings that are in force now."""
     create_topic: CreateTopic
-    few_replicas: ReplicaWarning
     new_producer_id: Callable[[], Awaitable[int]]
     new_peer_pool: Callable[[], PeerPool]
+    warned_of: set[int]
+    """Numbers of replicas that were logged as too few for internal topics."""
 
 
 class CoordinatorRuntime(Generic[Machine]):
@@ -70,7 +66,7 @@ class CoordinatorRuntime(Generic[Machine]):
             config=host.config,
             image=host.image,
             create_topic=host.create_topic,
-            few_replicas=host.few_replicas,
+            warned_of=host.warned_of,
         )
         self.loading = asyncio.Lock()  # one partition at a time, so that slices of many do not add up
         self.expirations = Expirations(host.loop)

@@ -17,9 +17,8 @@ from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.translate import Failure, error_code
 from headrace.coordinators.decision import Decision
 from headrace.coordinators.errors import CoordinatorError
-from headrace.coordinators.transaction.coordinator import TransactionCoordinator
+from headrace.coordinators.transaction.coordinator import TransactionCoordinator, TransactionLimits
 from headrace.coordinators.transaction.errors import ProducerIdRequired
-from headrace.coordinators.transaction.limits import TransactionLimits
 from headrace.coordinators.transaction.state import Transaction, TransactionState
 from headrace.protocol.between_brokers.broker_metrics import GAUGE, Family, Sample, counter, gauge
 from headrace.protocol.errors import ErrorCode

@@ -44,8 +44,14 @@ from headrace.coordinators.group.errors import (
 from headrace.coordinators.group.kinds import Group, GroupContext, GroupKind
 from headrace.coordinators.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.coordinators.group.migration import upgrade
-from headrace.coordinators.group.offsets import Commit, Committed, Offsets, offset_record, offset_tombstone
-from headrace.coordinators.group.pending_offsets import PendingOffsets
+from headrace.coordinators.group.offsets import (
+    Commit,
+    Committed,
+    Offsets,
+    PendingOffsets,
+    offset_record,
+    offset_tombstone,
+)
 from headrace.coordinators.group.records import (
     GroupRecord,
     OffsetCommitKey,

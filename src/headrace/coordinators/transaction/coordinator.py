@@ -27,7 +27,6 @@ from headrace.coordinators.transaction.errors import (
     TransactionalIdNotFound,
     TwoPhaseCommitDisabled,
 )
-from headrace.coordinators.transaction.limits import TransactionLimits
 from headrace.coordinators.transaction.records import TransactionRecord, decode_record, encode_record
 from headrace.coordinators.transaction.state import (
     EPOCH_BUMP_VERSION,
@@ -42,6 +41,14 @@ from headrace.protocol.ids import TopicPartition
 
 TransactionDecision = Decision[TransactionRecord]
 _SHOWN_CHARS = 100  # of a transactional id in a message; it may have 32 KiB
+
+
+class TransactionLimits(NamedTuple):
+    """The settings of the transaction coordinator."""
+
+    max_timeout_ms: int = 900_000
+    id_expiration_ms: int = 604_800_000
+    two_phase_commit: bool = False
 
 
 class InitProducerId(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from headrace.broker.coordinators.groups import Groups
-from headrace.broker.coordinators.internal_topics import InternalTopic, ReplicaWarning
+from headrace.broker.coordinators.internal_topics import InternalTopic
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.image import ClusterImage
 from headrace.broker.settings.config import BrokerConfig
@@ -24,14 +24,14 @@ class Cluster:
         registrations = {
             each: BrokerRegistration(broker_id=each, endpoints=[], timestamp_ms=0) for each in range(brokers)
         }
-        warning = ReplicaWarning()
+        warned_of: set[int] = set()
         self.topics = [
             InternalTopic(
                 settings,
                 config=lambda: config,
                 image=ClusterImage("id", registrations),
                 create_topic=self._create,
-                few_replicas=warning,
+                warned_of=warned_of,
             )
             for settings in (Groups.topic_settings, Transactions.topic_settings)
         ]

@@ -8,6 +8,7 @@ from headrace.coordinators.transaction.coordinator import (
     InitProducerId,
     TransactionCoordinator,
     TransactionDecision,
+    TransactionLimits,
 )
 from headrace.coordinators.transaction.errors import (
     ConcurrentTransactions,
@@ -17,7 +18,6 @@ from headrace.coordinators.transaction.errors import (
     ProducerIdRequired,
     TransactionalIdNotFound,
 )
-from headrace.coordinators.transaction.limits import TransactionLimits
 from headrace.coordinators.transaction.records import TransactionRecord
 from headrace.coordinators.transaction.state import LAST_EPOCH, NO_TIMEOUT_MS, Transaction, TransactionState
 from headrace.protocol.errors import ErrorCode, KafkaError
