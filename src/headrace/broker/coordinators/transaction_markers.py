@@ -93,6 +93,8 @@ class TransactionMarkers:
     # -- queues --------------------------------------------------------------------------------
 
     def _enqueue(self, ending: _Ending, partitions: Iterable[TopicPartition]) -> None:
+        if self._stopped or not ending.shard.is_current:
+            return  # the next coordinator writes them
         unavailable = []
         for partition in partitions:
             topic = self._image.topics.get(partition.topic)
@@ -110,11 +112,7 @@ class TransactionMarkers:
 
     def _retry(self, ending: _Ending, partitions: Iterable[TopicPartition]) -> None:
         if not self._stopped:
-            self._loop().call_later(_RETRY_S, self._enqueue_again, ending, list(partitions))
-
-    def _enqueue_again(self, ending: _Ending, partitions: list[TopicPartition]) -> None:
-        if ending.shard.is_current and not self._stopped:
-            self._enqueue(ending, partitions)
+            self._loop().call_later(_RETRY_S, self._enqueue, ending, list(partitions))
 
     def _ensure_sending(self, broker_id: int) -> None:
         if broker_id not in self._tasks and not self._stopped:

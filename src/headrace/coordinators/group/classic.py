@@ -10,7 +10,7 @@ after a failover a group is in the last of these states, and members of a later 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Final
@@ -18,12 +18,12 @@ from typing import ClassVar, Final
 from headrace.coordinators.decision import Waiter
 from headrace.coordinators.group.decision import Protocols
 from headrace.coordinators.group.errors import (
-    FencedInstance,
     GroupNotEmpty,
     IllegalGeneration,
     RebalanceInProgress,
     UnknownMember,
 )
+from headrace.coordinators.group.kinds import check_member
 from headrace.coordinators.group.offsets import Commit
 from headrace.coordinators.group.records import (
     GroupMetadataKey,
@@ -73,16 +73,8 @@ class ClassicMember:
     syncing: Waiter | None = None
     is_new: bool = False
 
-    @property
-    def is_waiting(self) -> bool:
-        return self.joining is not None or self.syncing is not None
-
     def metadata(self, protocol: str | None) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
-
-    def vote(self, candidates: Iterable[str]) -> str:
-        """Return the protocol among `candidates` that this member prefers."""
-        return next(name for name, _ in self.protocols if name in candidates)
 
 
 @dataclass(slots=True)
@@ -147,7 +139,9 @@ class ClassicGroup:
     def choose_protocol(self) -> str:
         """Return the protocol that most members prefer, among those that all members support."""
         common = self._common_protocols()
-        votes = Counter(member.vote(common) for member in self.members.values())
+        votes = Counter(
+            next(name for name, _ in member.protocols if name in common) for member in self.members.values()
+        )
         return max(votes, key=lambda name: votes[name])
 
     def _common_protocols(self) -> set[str]:
@@ -156,16 +150,7 @@ class ClassicGroup:
 
     def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
         """Return the member; raise if it is unknown or its instance id belongs to another member."""
-        if instance_id is not None:
-            holder = self.instances.get(instance_id)
-            if holder is None:
-                raise UnknownMember(f"group {self.group_id!r} has no static member {instance_id!r}")
-            if holder != member_id:
-                raise FencedInstance(
-                    f"instance id {instance_id!r} belongs to member {holder}, not to {member_id}"
-                )
-        if member_id not in self.members:
-            raise UnknownMember(f"group {self.group_id!r} has no member {member_id!r}")
+        check_member(self, member_id, instance_id)
         return self.members[member_id]
 
     def check_generation(self, generation: int) -> None:

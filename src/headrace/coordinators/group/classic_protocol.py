@@ -368,7 +368,9 @@ class ClassicGroupKind:
                 self._complete_if_all_joined(group, decision)
             return
         member = group.members.get(member_id)
-        if member is None or (member.is_waiting and not member.is_new):
+        if member is None:
+            return
+        if not member.is_new and (member.joining is not None or member.syncing is not None):
             return
         self._answer_all(member, UnknownMember(f"the session of member {member_id} has timed out"), decision)
         self._remove_member(group, member_id)
@@ -438,7 +440,8 @@ class ClassicGroupKind:
         self._deadlines.set(Timer(TimerKind.SESSION, group.group_id, member_id), now_ms + within_ms)
 
     def _restart_session(self, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
-        self._schedule_session_timeout(group, member.member_id, member.session_timeout_ms, now_ms)
+        timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
+        self._deadlines.set(timer, now_ms + member.session_timeout_ms)
 
     def _remove_member(self, group: ClassicGroup, member_id: str) -> None:
         group.remove(member_id)

@@ -18,13 +18,8 @@ from enum import IntEnum
 from typing import ClassVar, Final, NamedTuple
 
 from headrace.coordinators.group.assignors import Assignment
-from headrace.coordinators.group.errors import (
-    FencedInstance,
-    IllegalGeneration,
-    StaleMemberEpoch,
-    UnknownMember,
-    UnsupportedByGroup,
-)
+from headrace.coordinators.group.errors import IllegalGeneration, StaleMemberEpoch, UnsupportedByGroup
+from headrace.coordinators.group.kinds import check_member
 from headrace.coordinators.group.offsets import Commit
 from headrace.coordinators.group.records import (
     ClassicMemberMetadata,
@@ -170,16 +165,7 @@ class ConsumerGroup:
 
     def member(self, member_id: str, instance_id: str | None = None) -> ConsumerMember:
         """Return the member; raise if it is unknown or its instance id belongs to another member."""
-        if instance_id is not None:
-            holder = self.instances.get(instance_id)
-            if holder is None:
-                raise UnknownMember(f"group {self.group_id!r} has no static member {instance_id!r}")
-            if holder != member_id:
-                raise FencedInstance(
-                    f"instance id {instance_id!r} belongs to member {holder}, not to {member_id}"
-                )
-        if member_id not in self.members:
-            raise UnknownMember(f"group {self.group_id!r} has no member {member_id!r}")
+        check_member(self, member_id, instance_id)
         return self.members[member_id]
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:

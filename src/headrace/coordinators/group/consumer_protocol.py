@@ -4,7 +4,7 @@ A `GroupUpdate` collects the records of a decision and applies each one to a cop
 steps of the decision see it. The group itself changes when the coordinator applies the committed records.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -357,17 +357,18 @@ def _check_epoch(member: ConsumerMember, beat: Heartbeat) -> None:
     if beat.epoch == member.epoch:
         return
     is_behind = beat.epoch == member.previous_epoch < member.epoch  # and not temporarily absent
-    if not (is_behind and _is_subset(beat.owned, member.assigned)):
+    if (
+        not is_behind
+        or beat.owned is None
+        or any(
+            not member.assigned.get(topic_id, frozenset()).issuperset(partitions)
+            for topic_id, partitions in beat.owned.items()
+        )
+    ):
         raise FencedMemberEpoch(
             f"member {member.member_id} is at epoch {member.epoch}, the request names {beat.epoch}: "
             "the member must give up its partitions and rejoin"
         )
-
-
-def _is_subset(owned: Owned | None, assigned: Mapping[bytes, frozenset[int]]) -> bool:
-    return owned is not None and all(
-        assigned.get(topic_id, frozenset()).issuperset(partitions) for topic_id, partitions in owned.items()
-    )
 
 
 def _refuse_blank(**values: str | None) -> None:

@@ -16,7 +16,7 @@ from headrace.coordinators.deadlines import Deadlines
 from headrace.coordinators.decision import Waiter
 from headrace.coordinators.errors import CoordinatorError
 from headrace.coordinators.group.decision import Decision, Join, Leaving, Sync, Timer
-from headrace.coordinators.group.errors import GroupError
+from headrace.coordinators.group.errors import FencedInstance, GroupError, UnknownMember
 from headrace.coordinators.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.coordinators.group.offsets import Commit
 from headrace.coordinators.group.records import GroupRecord
@@ -68,6 +68,10 @@ class Group(Protocol):
     def members(self) -> Mapping[str, Any]: ...
 
     @property
+    def instances(self) -> Mapping[str, str]:
+        """The member ids of static members by instance id."""
+
+    @property
     def is_empty(self) -> bool: ...
 
     @property
@@ -96,6 +100,20 @@ class Group(Protocol):
 
     def apply(self, key: Message, value: Message | None) -> None:
         """Change the state as a record with one of `record_keys` says."""
+
+
+def check_member(group: Group, member_id: str, instance_id: str | None) -> None:
+    """Raise if the member is unknown or its instance id belongs to another member."""
+    if instance_id is not None:
+        holder = group.instances.get(instance_id)
+        if holder is None:
+            raise UnknownMember(f"group {group.group_id!r} has no static member {instance_id!r}")
+        if holder != member_id:
+            raise FencedInstance(
+                f"instance id {instance_id!r} belongs to member {holder}, not to {member_id}"
+            )
+    if member_id not in group.members:
+        raise UnknownMember(f"group {group.group_id!r} has no member {member_id!r}")
 
 
 G_contra = TypeVar("G_contra", bound=Group, contravariant=True)

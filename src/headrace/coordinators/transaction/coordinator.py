@@ -316,7 +316,7 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         self.counts[transaction.state] += 1
         if transaction.state.is_prepared:
             self._prepared[name] = None
-        if transaction.state is TransactionState.ONGOING and transaction.has_timeout:
+        if transaction.state is TransactionState.ONGOING and transaction.timeout_ms != NO_TIMEOUT_MS:
             self.deadlines.set(name, transaction.start_ms + transaction.timeout_ms)
         else:
             self.deadlines.clear(name)

@@ -97,10 +97,6 @@ class Transaction:
     def is_epoch_exhausted(self) -> bool:
         return self.producer_epoch >= LAST_EPOCH - 1
 
-    @property
-    def has_timeout(self) -> bool:
-        return self.timeout_ms != NO_TIMEOUT_MS
-
     def initialized(
         self, producer: Producer, *, last_producer_epoch: int, timeout_ms: int, now_ms: int
     ) -> "Transaction":
