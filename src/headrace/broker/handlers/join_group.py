@@ -15,7 +15,6 @@ from headrace.broker.coordinators.replies import respond
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.coordinators.group.classic_protocol import Join
 from headrace.coordinators.group.decision import Client, Join, Joined
 from headrace.coordinators.group.errors import GroupError, InconsistentProtocol
 from headrace.protocol.schema.index import ApiKey
