@@ -13,11 +13,10 @@ from starlette.testclient import TestClient
 from headrace.client.errors import Unreachable
 from headrace.gateway.app import create_app
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.registry import Registry
-from headrace.gateway.registry.threads import in_registry_thread, registry_threads
+from headrace.gateway.registry.registry import Registry, in_registry_thread, registry_threads
 from headrace.gateway.settings import GatewaySettings
-from headrace.registry.comparison import Comparison
 from headrace.registry.formats import Schema, SchemaType
+from headrace.registry.library import Comparison
 from headrace.registry.registration import SubmittedSchema
 from headrace.testing import Broker
 

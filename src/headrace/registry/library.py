@@ -1,18 +1,52 @@
-"""A cache of parsed schemas."""
+"""Parsed schemas and the comparisons between them, cached: both may take seconds, outside of any lock."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from cachetools import LRUCache
 
 from headrace.registry import names
-from headrace.registry.comparison import Comparisons
-from headrace.registry.formats import InvalidSchema, Parsed, Reference, Resolve, Schema, parse
+from headrace.registry.formats import (
+    InvalidSchema,
+    Level,
+    Parsed,
+    Reference,
+    Resolve,
+    Schema,
+    check,
+    parse,
+)
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, Refusal
 from headrace.registry.state import LATEST, Show, State
 
 MAX_CACHED: Final = 1000
+MAX_VERDICTS: Final = 500  # more than requests can be decided at the same time
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A new schema and the versions that it has to be compatible with; parsed schemas are not compared.
+
+    A decision that needs a comparison returns it, because no other decision can be made meanwhile: the caller
+    compares, adds the result to `Library.verdicts` and decides again. If other versions or another level have
+    been set meanwhile, that decision needs another comparison.
+    """
+
+    new: Schema
+    context: str
+    olds: tuple[tuple[int, Schema], ...]
+    level: Level
+    permanent_deletions: int
+    """The count of the state: after a permanent deletion a reference may mean another schema."""
+    parsed: Parsed = field(compare=False, repr=False)
+    parsed_olds: Sequence[Parsed] = field(compare=False, repr=False)
+
+    def messages(self) -> list[str]:
+        """Return the incompatibilities. This may take seconds."""
+        versions = [version for version, _ in self.olds]
+        return check(self.parsed, self.parsed_olds, self.level, versions=versions)
 
 
 class Library:
@@ -22,7 +56,7 @@ class Library:
         self._state = state
         self._parsed: LRUCache[tuple[str, Schema], Parsed] = LRUCache(max_cached)
         self._permanent_deletions = state.permanent_deletions
-        self.comparisons = Comparisons()
+        self.verdicts: LRUCache[Comparison, list[str]] = LRUCache(MAX_VERDICTS)  # incompatibilities
 
     def parsed(self, subject: str, schema: Schema) -> Parsed:
         """Return a schema parsed, with references in the context of `subject`; Invalid if it is not valid."""

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace.registry import names
-from headrace.registry.comparison import Comparison
 from headrace.registry.fingerprints import identity
 from headrace.registry.formats import Level, Parsed, Schema
-from headrace.registry.library import Library
+from headrace.registry.library import Comparison, Library
 from headrace.registry.records import ContextKey, Decision, Exists, Mode, Record, SchemaKey, SchemaValue
 from headrace.registry.refusals import (
     Incompatible,
@@ -42,23 +41,30 @@ class SubmittedSchema:
 
 def register(
     state: State, library: Library, subject: str, submitted: SubmittedSchema, *, normalize: bool = False
-) -> Decision[SchemaValue]:
-    """Return the version of the subject that the schema is, or becomes."""
+) -> Decision[SchemaValue] | Comparison:
+    """Return the version of the subject that the schema is, or becomes, or the comparison that is missing."""
     if not names.is_valid(subject):
         raise InvalidSubject(subject)
-    mode = _check_mode(state, subject, submitted)
+    state.settings.check_writable(subject)
+    mode = state.settings.mode_in_force(subject)
+    if submitted.id is not None and mode is not Mode.IMPORT:
+        raise NotPermitted(f"Subject {subject} is not in import mode")
+    if submitted.id is None and mode is not Mode.READWRITE:
+        raise NotPermitted(f"Subject {subject} is not in read-write mode")
     live = state.versions(subject)
     importing = mode is Mode.IMPORT
     if live and not importing:
         submitted = _with_defaults(submitted, live[-1])
     value, parsed = _parsed(state, library, subject, submitted, normalize=normalize and not importing)
     if submitted.version is None:
-        found = _find(library, value, [each for each in live if submitted.id in {None, each.id}])
-        if found is not None:
-            return Decision(found)
+        same = _find(library, value, [each for each in live if submitted.id in {None, each.id}])
+        if same is not None:
+            return Decision(same)
     if not importing:
         library.check_live(subject, value.schema)
         messages = _incompatibilities(state, library, value, parsed, live)
+        if isinstance(messages, Comparison):
+            return messages
         if messages:
             raise Incompatible(subject, messages)
     return _add(state, value, submitted, importing=importing)
@@ -97,21 +103,14 @@ def compatible(
     olds: Sequence[SchemaValue],
     *,
     normalize: bool = False,
-) -> list[str]:
-    """Return the incompatibilities of the schema with `olds`, by the settings of the subject."""
+) -> list[str] | Comparison:
+    """Return the incompatibilities of the schema with `olds`, by the settings of the subject.
+
+    If the schemas have not been compared yet, return the comparison that is needed first.
+    """
     value, parsed = _parsed(state, library, subject, submitted, normalize=normalize)
     library.check_live(subject, value.schema)
     return _incompatibilities(state, library, value, parsed, olds)
-
-
-def _check_mode(state: State, subject: str, submitted: SubmittedSchema) -> Mode:
-    mode = state.settings.mode_in_force(subject)
-    state.settings.check_writable(subject)
-    if submitted.id is not None and mode is not Mode.IMPORT:
-        raise NotPermitted(f"Subject {subject} is not in import mode")
-    if submitted.id is None and mode is not Mode.READWRITE:
-        raise NotPermitted(f"Subject {subject} is not in read-write mode")
-    return mode
 
 
 def _with_defaults(submitted: SubmittedSchema, version: SchemaValue) -> SubmittedSchema:
@@ -126,22 +125,20 @@ def _with_defaults(submitted: SubmittedSchema, version: SchemaValue) -> Submitte
 def _parsed(
     state: State, library: Library, subject: str, submitted: SubmittedSchema, *, normalize: bool
 ) -> tuple[SchemaValue, Parsed]:
-    """Return the value that would be stored, without id and version, and the schema parsed."""
-    _check_storable(submitted)
-    parsed = library.parsed(subject, library.pinned(subject, submitted.schema))
-    normalize = normalize or state.settings.config_in_force(subject).normalize is True
-    schema = Schema(parsed.type, parsed.normalized if normalize else parsed.canonical, parsed.references)
-    return SchemaValue(subject, 0, 0, schema, submitted.metadata, submitted.rule_set), parsed
+    """Return the value that would be stored, without id and version, and the schema parsed.
 
-
-def _check_storable(submitted: SubmittedSchema) -> None:
-    """Raise Invalid if a part of it cannot be encoded as JSON in UTF-8."""
+    Invalid is raised if the schema is not valid, or cannot be encoded as JSON in UTF-8.
+    """
     references = [(each.name, each.subject) for each in submitted.schema.references]
     parts = submitted.schema.text, references, submitted.metadata, submitted.rule_set
     try:
         json.dumps(parts, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise Invalid(f"the schema cannot be stored: {error}") from error
+    parsed = library.parsed(subject, library.pinned(subject, submitted.schema))
+    normalize = normalize or state.settings.config_in_force(subject).normalize is True
+    schema = Schema(parsed.type, parsed.normalized if normalize else parsed.canonical, parsed.references)
+    return SchemaValue(subject, 0, 0, schema, submitted.metadata, submitted.rule_set), parsed
 
 
 def _find(library: Library, value: SchemaValue, versions: Sequence[SchemaValue]) -> SchemaValue | None:
@@ -167,7 +164,7 @@ def _is_equal(library: Library, version: SchemaValue, value: SchemaValue) -> boo
 
 def _incompatibilities(
     state: State, library: Library, value: SchemaValue, parsed: Parsed, olds: Sequence[SchemaValue]
-) -> list[str]:
+) -> list[str] | Comparison:
     config = state.settings.config_in_force(value.subject)
     assert config.compatibility is not None, value.subject
     if config.compatibility is Level.NONE:
@@ -177,6 +174,8 @@ def _incompatibilities(
         olds = [each for each in olds if each.metadata_property(config.group) == group]
     if not config.compatibility.transitive:
         olds = olds[-1:]  # the others need not be parsed
+    if not olds:
+        return []
     comparison = Comparison(
         new=value.schema,
         context=names.context_of(value.subject),
@@ -186,47 +185,38 @@ def _incompatibilities(
         parsed=parsed,
         parsed_olds=[library.parsed_version(each) for each in olds],
     )
-    return library.comparisons.messages(comparison)
+    return library.verdicts.get(comparison, comparison)
 
 
 def _add(
     state: State, value: SchemaValue, submitted: SubmittedSchema, *, importing: bool
 ) -> Decision[SchemaValue]:
+    """Choose version and id, and return the records that add the version."""
     subject, context = value.subject, names.context_of(value.subject)
     history = state.versions(subject, Show.ALL)
     following = history[-1].version + 1 if history else 1
-    if submitted.version not in {None, following} and not importing:
-        raise Invalid(
-            f"Version is not one more than previous version: {submitted.version} after {following - 1}"
-        )
     version = following if submitted.version is None else submitted.version
-    added = replace(value, version=version, id=_id(state, value, submitted.id))
-    records = [] if state.has_context(context) else [Record(ContextKey(context), Exists())]
-    records += [Record(SchemaKey(subject, each), None) for each in _replaced(state, added, history)]
-    return Decision(added, [*records, Record(SchemaKey(subject, version), added)])
-
-
-def _id(state: State, value: SchemaValue, submitted_id: int | None) -> int:
-    context = names.context_of(value.subject)
-    if submitted_id is None:
-        known = state.id_of(value)
-        if known is None and state.max_id(context) >= MAX_ID:
+    if version != following and not importing:
+        raise Invalid(f"Version is not one more than previous version: {version} after {following - 1}")
+    schema_id = state.id_of(value) if submitted.id is None else submitted.id
+    if schema_id is None:
+        schema_id = state.max_id(context) + 1
+        if schema_id > MAX_ID:
             raise NotPermitted(f"all ids of the context {context} have been assigned")
-        return state.max_id(context) + 1 if known is None else known
-    if any(identity(each) != identity(value) for each in state.versions_with_id(submitted_id, context)):
-        raise NotPermitted(
-            f"Overwrite new schema with id {submitted_id} in context {context} is not permitted."
-        )
-    return submitted_id
-
-
-def _replaced(state: State, added: SchemaValue, history: Sequence[SchemaValue]) -> list[int]:
-    """Return the soft-deleted versions that the new one replaces: the same schema, without referrers."""
-    return [
-        each.version
-        for each in history
-        if each.deleted
-        and each.id == added.id
-        and each.version < added.version
-        and not state.referrers(SchemaKey(each.subject, each.version), Show.ALL)
+    elif submitted.id is not None and any(
+        identity(each) != identity(value) for each in state.versions_with_id(schema_id, context)
+    ):
+        raise NotPermitted(f"Overwrite new schema with id {schema_id} in context {context} is not permitted.")
+    # Soft-deleted versions of the same schema without referrers are replaced by the new version.
+    replaced = [
+        SchemaKey(subject, old.version)
+        for old in history
+        if old.deleted
+        and old.id == schema_id
+        and old.version < version
+        and not state.referrers(SchemaKey(subject, old.version), Show.ALL)
     ]
+    added = replace(value, version=version, id=schema_id)
+    context_record = [] if state.has_context(context) else [Record(ContextKey(context), Exists())]
+    tombstones = [Record(key, None) for key in replaced]
+    return Decision(added, [*context_record, *tombstones, Record(SchemaKey(subject, version), added)])

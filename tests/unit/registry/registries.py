@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from headrace.registry.configuration import delete_config, delete_mode, set_config, set_mode
 from headrace.registry.deletion import delete_subject, delete_version
 from headrace.registry.formats import Level, Reference, Schema, SchemaType
-from headrace.registry.library import Library
+from headrace.registry.library import Comparison, Library
 from headrace.registry.record_json import decode, encode_key, encode_value
 from headrace.registry.records import Decision, Mode, Record, SchemaValue
 from headrace.registry.registration import SubmittedSchema, compatible, lookup, register
@@ -42,7 +42,12 @@ class ARegistry:
         **more: Any,
     ) -> SchemaValue:
         wanted = SubmittedSchema(Schema(SchemaType.AVRO, text, refers_to), **more)
-        return self.carry_out(register(self.state, self.library, subject, wanted, normalize=normalize))
+        decision = register(self.state, self.library, subject, wanted, normalize=normalize)
+        if isinstance(decision, Comparison):
+            self.library.verdicts[decision] = decision.messages()
+            decision = register(self.state, self.library, subject, wanted, normalize=normalize)
+        assert isinstance(decision, Decision)
+        return self.carry_out(decision)
 
     def lookup(
         self, subject: str, text: str, *, normalize: bool = False, show: Show = Show.LIVE
@@ -52,7 +57,8 @@ class ARegistry:
 
     def incompatibilities(self, subject: str, text: str) -> list[str]:
         wanted = SubmittedSchema(Schema(SchemaType.AVRO, text))
-        return compatible(self.state, self.library, subject, wanted, self.state.versions(subject))
+        found = compatible(self.state, self.library, subject, wanted, self.state.versions(subject))
+        return found.messages() if isinstance(found, Comparison) else found
 
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> object:
         if version is None:

@@ -5,7 +5,6 @@ schemas to ZooKeeper. The broker fetches committed records like a consumer, from
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
 
@@ -13,10 +12,9 @@ from headrace.broker.errors import TimedOut
 from headrace.broker.image import ClusterImage
 from headrace.broker.peers.peer import Peer
 from headrace.broker.schemas.names import SchemaNames
-from headrace.protocol.batch import BatchHeader, read_header
+from headrace.protocol.batch import read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.message import Message
-from headrace.protocol.records import keys_and_values
 from headrace.protocol.schema.fetch import (
     FetchPartition,
     FetchRequest,
@@ -33,10 +31,10 @@ from headrace.protocol.schema.list_offsets import (
 from headrace.registry.schema_ids import SchemaRef
 from headrace.registry.validation import RegisteredSchema
 from headrace.replication.controller.channel import PeerGone
-from headrace.storage.append.inspection import MAX_INSPECTED_BYTES, MAX_RECORDS, is_quick
+from headrace.storage.append.inspection import MAX_INSPECTED_BYTES, is_quick
 
 if TYPE_CHECKING:
-    from headrace.registry.records import Record
+    from headrace.registry.reader import SchemasReader
     from headrace.registry.state import State
 
 SCHEMAS_TOPIC: Final = "_schemas"
@@ -51,8 +49,6 @@ _REMEMBERED: Final = 10_000  # subjects
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
 
 
 class RunInThread(Protocol):
@@ -78,8 +74,7 @@ class SchemaView:
         self._run = run
         self._handle_locally = handle_locally
         self._connect_to = connect_to
-        self._state: State | None = None
-        self._topic_id = b""
+        self._reader: SchemasReader | None = None
         self._lock = asyncio.Lock()
         self._refs: dict[str, frozenset[SchemaRef]] = {}  # a cache by subject, cleared by every change
         self.names = SchemaNames()
@@ -88,29 +83,33 @@ class SchemaView:
         self._failed_until = 0.0
         self._peer: Peer | None = None
         self._peer_id = -1
-        self.position = 0
 
     @property
     def state(self) -> "State":
-        assert self._state is not None, "the topic has not been read yet"
-        return self._state
+        assert self._reader is not None, "the topic has not been read yet"
+        return self._reader.state
+
+    @property
+    def position(self) -> int:
+        """The offset up to which the topic has been read."""
+        return 0 if self._reader is None else self._reader.position
 
     def refs(self, subject: str) -> frozenset[SchemaRef]:
         """Return the ids and fingerprints of the subject's schemas, as of the last read."""
-        if self._state is None:
+        if self._reader is None:
             return frozenset()
-        found = self._refs.get(subject)
-        if found is None:
+        refs = self._refs.get(subject)
+        if refs is None:
             from headrace.registry.record_names import refs_of  # noqa: PLC0415  loaded with the state
 
-            found = refs_of(self._state, subject)
+            refs = refs_of(self._reader.state, subject)
             if len(self._refs) < _REMEMBERED:
-                self._refs[subject] = found
-        return found
+                self._refs[subject] = refs
+        return refs
 
     async def look_up(self, refs: Collection[SchemaRef]) -> Mapping[SchemaRef, RegisteredSchema]:
         """Return the subjects and record names of each schema, as of the last read."""
-        return await self.names.look_up(self._state, refs)
+        return await self.names.look_up(None if self._reader is None else self._reader.state, refs)
 
     async def catch_up(self) -> None:
         """Read all committed records; raise TimedOut, which is retriable, if that takes too long.
@@ -138,54 +137,51 @@ class SchemaView:
             self._done = this
 
     async def _read(self) -> None:
+        if self._reader is None:
+            # These imports take a tenth of a second, hence the thread.
+            self._reader = await asyncio.to_thread(_new_reader)
+        reader = self._reader
         topic = self._image.topics.get(SCHEMAS_TOPIC)
+        if reader.topic_id != (None if topic is None else topic.topic_id):
+            self._start_over(None if topic is None else topic.topic_id)
         if topic is None:
-            self._begin(b"", await _new_state())
             return
         leader = topic.states[0].leader
-        if self._state is None or topic.topic_id != self._topic_id:
-            self._begin(topic.topic_id, await _new_state())
         while True:
             answer = await self._fetch(leader)
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # truncated, or deleted by retention
-                self._begin(topic.topic_id, await _new_state(), await self._earliest(leader))
+                self._start_over(topic.topic_id, await self._earliest(leader))
                 continue
             if answer.error_code:
                 raise PeerGone(ErrorCode(answer.error_code).name)
-            began_at = self.position
-            await self._apply(bytes(answer.records or b""))
-            if self.position == began_at:  # compaction leaves gaps, also before the high watermark
-                self.position = answer.high_watermark
-            if self.position >= answer.high_watermark:
+            await self._apply(reader, bytes(answer.records or b""), answer.high_watermark)
+            if reader.position >= answer.high_watermark:
                 return
             await asyncio.sleep(0)
 
-    def _begin(self, topic_id: bytes, state: "State", position: int = 0) -> None:
-        self._topic_id, self._state, self.position = topic_id, state, position
+    async def _apply(self, reader: "SchemasReader", data: bytes, high_watermark: int) -> None:
+        from headrace.registry.reader import read_fetched  # noqa: PLC0415  loaded on demand
+
+        # A small, uncompressed batch is the usual case. Others may have millions of records.
+        if not data or (is_quick(data) and read_header(data).size == len(data)):
+            fetched = read_fetched(data)
+        else:
+            fetched = await self._run(read_fetched, data, MAX_INSPECTED_BYTES)
+        for number, _ in enumerate(reader.apply(fetched, high_watermark), start=1):
+            if number % _STEP == 0:
+                await asyncio.sleep(0)
+        if data:
+            self._forget()
+
+    def _start_over(self, topic_id: bytes | None, position: int = 0) -> None:
+        assert self._reader is not None
+        self._reader.start_over(topic_id, position)
         self._forget()
 
     def _forget(self) -> None:
         """Invalidate the caches, because the state has changed."""
         self._refs.clear()
         self.names.forget()
-
-    async def _apply(self, data: bytes) -> None:
-        view, at = memoryview(data), 0
-        while at < len(view):
-            header = read_header(view, at)
-            batch = view[at : at + header.size]
-            if is_quick(batch):
-                records = _decoded(batch, header)
-            else:
-                records = await self._run(_decoded, batch, header)
-            for number, record in enumerate(records, start=1):
-                self.state.apply(record)
-                if number % _STEP == 0:
-                    await asyncio.sleep(0)
-            self.position = header.next_offset
-            at += header.size
-        if at:
-            self._forget()
 
     async def _fetch(self, leader: int) -> PartitionData:
         partition = FetchPartition(
@@ -210,21 +206,18 @@ class SchemaView:
             replica_id=-1, topics=[ListOffsetsTopic(name=SCHEMAS_TOPIC, partitions=[partition])]
         )
         response: ListOffsetsResponse = await self._send(leader, request, _LIST_VERSIONS)
-        found = response.topics[0].partitions[0]
-        if found.error_code:
-            raise PeerGone(ErrorCode(found.error_code).name)
-        return found.offset
+        answer = response.topics[0].partitions[0]
+        if answer.error_code:
+            raise PeerGone(ErrorCode(answer.error_code).name)
+        return answer.offset
 
     async def _send(self, leader: int, request: Message, versions: range) -> Any:
         if leader == self._broker_id:
             return await self._handle_locally(request, versions[-1])
-        return await (await self._connected(leader)).ask(request, versions, timeout_s=_TIMEOUT_S)
-
-    async def _connected(self, leader: int) -> Peer:
         if self._peer is None or not self._peer.is_open or self._peer_id != leader:
             self.close()
             self._peer, self._peer_id = await self._connect_to(leader), leader
-        return self._peer
+        return await self._peer.ask(request, versions, timeout_s=_TIMEOUT_S)
 
     def close(self) -> None:
         if self._peer is not None:
@@ -232,34 +225,8 @@ class SchemaView:
             self._peer = None
 
 
-def _decoded(batch: memoryview, header: BatchHeader) -> "list[Record]":
-    """Return the registry's records in a batch. Other records, which clients can produce, are skipped."""
-    from headrace.registry.record_json import BadRecord, decode  # noqa: PLC0415  loaded on demand
+def _new_reader() -> "SchemasReader":
+    import headrace.registry.record_names  # noqa: F401, PLC0415  used by SchemaNames
+    from headrace.registry.reader import SchemasReader  # noqa: PLC0415
 
-    if header.records_count > MAX_RECORDS:
-        logger.warning("skipping a batch of %s with %d records", SCHEMAS_TOPIC, header.records_count)
-        return []
-    try:
-        records = list(keys_and_values(batch, header, max_bytes=MAX_INSPECTED_BYTES))
-    except KafkaError as error:
-        logger.warning("skipping a batch of %s: %s", SCHEMAS_TOPIC, error)
-        return []
-    found = []
-    for key, value in records:
-        try:
-            found.append(decode(key, value))
-        except BadRecord as error:
-            logger.info("skipping a record of %s: %s", SCHEMAS_TOPIC, error)
-    return found
-
-
-async def _new_state() -> "State":
-    """Return an empty state. Its imports take a tenth of a second, hence the thread."""
-
-    def load() -> "State":
-        import headrace.registry.record_names  # noqa: F401, PLC0415  used by SchemaNames
-        from headrace.registry.state import State  # noqa: PLC0415
-
-        return State()
-
-    return await asyncio.to_thread(load)
+    return SchemasReader()

@@ -9,7 +9,8 @@ A client may have a context as part of the registry's URL:
 
 import re
 from collections.abc import Callable, Coroutine
-from functools import partial
+from functools import partial, wraps
+from inspect import iscoroutinefunction
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode
 
@@ -24,8 +25,8 @@ from headrace.client.errors import ClientError
 from headrace.gateway.current import clients_of
 from headrace.gateway.problems import Problem, answers, code_of, retry_after, status_of
 from headrace.gateway.raw_names import RawRoute, raw_path
+from headrace.gateway.registry.registry import in_registry_thread
 from headrace.gateway.registry.rights import REQUIRED
-from headrace.gateway.registry.threads import in_registry_thread, run_in_registry_thread
 from headrace.registry import names
 from headrace.registry.refusals import Refusal
 
@@ -58,8 +59,12 @@ class RegistryRoute(RawRoute):
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        super().__init__(path, run_in_registry_thread(endpoint), **options)
-        assert all((each, path) in REQUIRED for each in self.methods or ()), (path, self.methods)
+        @wraps(endpoint)
+        async def in_thread(*args: Any, **kwargs: Any) -> Any:
+            return await in_registry_thread(partial(endpoint, *args, **kwargs))
+
+        super().__init__(path, endpoint if iscoroutinefunction(endpoint) else in_thread, **options)
+        assert all((method, path) in REQUIRED for method in self.methods or ()), (path, self.methods)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         path = raw_path(scope)
@@ -79,12 +84,24 @@ class RegistryRoute(RawRoute):
 
         async def handler(request: Request) -> Response:
             try:
-                await self._authorize(request)
-                answer = await handle(_with_json_body(request))
+                rights = clients_of(request).rights
+                if rights.restricts:
+                    check = partial(rights.check_route, request.method, self.path, request.path_params)
+                    await in_registry_thread(check)
+                headers = [pair for pair in request.scope["headers"] if pair[0] != b"content-type"]
+                headers.append((b"content-type", _JSON.encode()))
+                answer = await handle(Request({**request.scope, "headers": headers}, request.receive))
             except (Refusal, Problem, ClientError) as error:
                 answer = _refused(code_of(error), str(error))
             except RequestValidationError as error:
-                answer = _invalid(error)
+                if any(wrong["loc"][0] == "path" for wrong in error.errors()):
+                    # Such as an id that is not a number.
+                    answer = _refused(404, "HTTP 404 Not Found")
+                else:
+                    wrongs = (
+                        f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" for wrong in error.errors()[:5]
+                    )
+                    answer = _refused(422, "; ".join(wrongs))
             except HTTPException as error:  # FastAPI's 400 is for a body that is not JSON
                 answer = _refused(422 if error.status_code == 400 else error.status_code, str(error.detail))
             accepted = request.headers.get("accept", "")
@@ -93,13 +110,6 @@ class RegistryRoute(RawRoute):
             return answer
 
         return handler
-
-    async def _authorize(self, request: Request) -> None:
-        """Raise a Problem (403) unless the user may send this request."""
-        rights = clients_of(request).rights
-        if rights.restricts:
-            check = partial(rights.check_route, request.method, self.path, request.path_params)
-            await in_registry_thread(check)
 
 
 def registry_router(tag: str) -> APIRouter:
@@ -112,23 +122,10 @@ def registry_router(tag: str) -> APIRouter:
     )
 
 
-def _with_json_body(request: Request) -> Request:
-    headers = [each for each in request.scope["headers"] if each[0] != b"content-type"]
-    headers.append((b"content-type", _JSON.encode()))
-    return Request({**request.scope, "headers": headers}, request.receive)
-
-
 def _refused(code: int, message: str) -> RegistryJSON:
     status = status_of(code)
     content = {"error_code": code, "message": message.encode(errors="replace").decode()}
     return RegistryJSON(content, status, headers=retry_after(status))
-
-
-def _invalid(error: RequestValidationError) -> RegistryJSON:
-    if any(each["loc"][0] == "path" for each in error.errors()):  # such as an id that is not a number
-        return _refused(404, "HTTP 404 Not Found")
-    message = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
-    return _refused(422, message)
 
 
 # -- contexts in paths -----------------------------------------------------------------------------

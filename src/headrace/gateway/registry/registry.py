@@ -1,4 +1,4 @@
-"""The schema registry of a gateway, for any thread; calls run one at a time.
+"""The schema registry of a gateway, for any thread; calls run one at a time. And the threads for such calls.
 
     app.state.registry.by_id(7).schema.text
     app.state.registry.register("orders-value", SubmittedSchema(Schema(SchemaType.AVRO, '"string"'))).id
@@ -6,6 +6,10 @@
 A call first reads the schemas topic to its end, so it knows what any gateway was acknowledged before. Schemas
 by id are an exception: they never change, so known ones are cached for FRESH_S, and longer if no broker
 answers. A permanent deletion by another gateway may take that long to be noticed.
+
+A request of the registry waits for its lock, perhaps while a cluster does not answer. FastAPI runs every
+plain `def` in one of forty threads; forty requests that wait for the registry would block all other routes.
+So requests that wait for the registry have threads of their own.
 """
 
 import time
@@ -14,6 +18,8 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Annotated, Final, TypeVar
 
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 from fastapi import Depends, Request
 
 from headrace.client.errors import ClientError, Unreachable
@@ -21,11 +27,10 @@ from headrace.gateway.current import clients_of
 from headrace.gateway.problems import Problem, code_of
 from headrace.gateway.reach import Reach
 from headrace.gateway.registry.rights import SubjectRights
-from headrace.gateway.registry.store import ConcurrentWrite, Store
+from headrace.gateway.registry.store import Store
 from headrace.registry import names
-from headrace.registry.comparison import NotCompared, Verdicts
 from headrace.registry.formats import Parsed, Reference, Schema
-from headrace.registry.library import Library, parse_or_refuse
+from headrace.registry.library import Comparison, Library, parse_or_refuse
 from headrace.registry.records import Decision, SchemaValue
 from headrace.registry.refusals import Invalid, NoSuchSchema
 from headrace.registry.registration import SubmittedSchema, register
@@ -34,9 +39,12 @@ from headrace.registry.state import State
 FRESH_S: Final = 5.0
 ATTEMPTS: Final = 100  # to write a decision while other gateways write, too
 _CACHED: Final = 10_000
+THREADS: Final = 40
 _REFUSED: Final = {401, 403}
 
 Answer = TypeVar("Answer")
+
+_limiter: RunVar[CapacityLimiter] = RunVar("registry threads")  # one for each event loop
 
 
 class Registry:
@@ -51,14 +59,14 @@ class Registry:
         self._failure: Exception | None = None
         self._read_at_s = float("-inf")
         self._cache: dict[tuple[str, int | str, str], SchemaValue] = {}
-        self._cache_state = self._store.state, 0
+        self._cache_state = self._store.reader.state, 0
 
     # -- schemas -------------------------------------------------------------------------------
 
     def understood(self, value: SchemaValue) -> Parsed:
         """Return the parsed schema of a version."""
         with self._lock:
-            return self._store.library.parsed_version(value)
+            return self._store.reader.library.parsed_version(value)
 
     def register(self, subject: str, submitted: SubmittedSchema, *, normalize: bool = False) -> SchemaValue:
         """Return the schema's version of the subject, new or not; raise a Refusal if it is not allowed."""
@@ -106,7 +114,7 @@ class Registry:
             return self.read(find_and_cache)
         except Unreachable:
             with self._lock, suppress(NoSuchSchema):
-                return find_and_cache(self._store.state)
+                return find_and_cache(self._store.reader.state)
             raise
 
     # -- questions and changes -----------------------------------------------------------------
@@ -119,7 +127,7 @@ class Registry:
         if schema.references:
             self.read(lambda _: None)  # so that the references are known
         with self._lock:
-            state, library = self._store.state, self._store.library
+            state, library = self._store.reader.state, self._store.reader.library
             schema = library.pinned(subject, schema)
             deletions = state.permanent_deletions
             if library.cached(subject, schema) is not None:
@@ -136,60 +144,47 @@ class Registry:
 
     def read(self, question: Callable[[State], Answer]) -> Answer:
         """Return what `question` finds in the state that includes everything written before the call."""
-        return self.ask(lambda state, _: question(state))
+        return self.change(lambda state, _: Decision(question(state)))
 
-    def ask(self, question: Callable[[State, Library], Answer]) -> Answer:
+    def ask(self, question: Callable[[State, Library], Answer | Comparison]) -> Answer:
         """Like `read`, for a question that also needs parsed schemas."""
-        return self._with_comparisons(lambda known: self._ask(question, known))
+
+        def decide(state: State, library: Library) -> Decision[Answer] | Comparison:
+            answer = question(state, library)
+            return answer if isinstance(answer, Comparison) else Decision(answer)
+
+        return self.change(decide)
 
     def recall(self, question: Callable[[State, Library], Answer]) -> Answer:
         """Return what `question` finds in the state as it was last read, without a request to a broker."""
         with self._lock:
-            return question(self._store.state, self._store.library)
+            return question(self._store.reader.state, self._store.reader.library)
 
-    def _ask(self, question: Callable[[State, Library], Answer], known: Verdicts) -> Answer:
-        called_at = self._started
-        with self._lock:
-            self._catch_up_since(called_at)
-            with self._store.library.comparisons.only(known):
-                return question(self._store.state, self._store.library)
+    def change(self, decide: Callable[[State, Library], Decision[Answer] | Comparison]) -> Answer:
+        """Write what `decide` decides by the newest state, and return its answer.
 
-    def change(self, decide: Callable[[State, Library], Decision[Answer]]) -> Answer:
-        """Write what `decide` decides by the newest state; after a concurrent write, decide again."""
-        return self._with_comparisons(lambda known: self._change(decide, known))
-
-    def _change(self, decide: Callable[[State, Library], Decision[Answer]], known: Verdicts) -> Answer:
-        called_at = self._started
-        with self._lock:
-            for _ in range(ATTEMPTS):
-                self._catch_up_since(called_at)
-                called_at = self._started
-                with self._store.library.comparisons.only(known):
-                    decision = decide(self._store.state, self._store.library)
-                if not decision.records:
-                    return decision.answer
-                try:
-                    with own_failures():
-                        self._store.write(decision.records)
-                except ConcurrentWrite:
-                    continue
-                self._expire_cache()
-                return decision.answer
-        raise _busy()
-
-    @staticmethod
-    def _with_comparisons(attempt: Callable[[Verdicts], Answer]) -> Answer:
-        """Repeat `attempt` until all comparisons of schemas that it needs are made, outside of the lock.
-
-        If the schemas to compare with have changed meanwhile, it needs other comparisons.
+        `decide` is called again after a comparison that it needs, which is made outside of the lock, and
+        after a concurrent write of another gateway.
         """
-        known: Verdicts = {}
         for _ in range(ATTEMPTS):
-            try:
-                return attempt(known)
-            except NotCompared as error:
-                known[error.comparison] = error.comparison.messages()
-        raise _busy()
+            called_at = self._started
+            with self._lock:
+                self._catch_up_since(called_at)
+                library = self._store.reader.library
+                decision = decide(self._store.reader.state, library)
+                if isinstance(decision, Decision):
+                    if not decision.records:
+                        return decision.answer
+                    with own_failures():
+                        is_written = self._store.write(decision.records)
+                    if is_written:
+                        self._expire_cache()
+                        return decision.answer
+                    continue
+            messages = decision.messages()
+            with self._lock:
+                library.verdicts[decision] = messages
+        raise Problem(50301, f"other gateways wrote to the registry during {ATTEMPTS} attempts: try again")
 
     def _catch_up_since(self, called_at: int) -> None:
         """Read the topic, unless another thread has started to since the call: its result is as good.
@@ -213,7 +208,7 @@ class Registry:
 
     def _expire_cache(self) -> None:
         """Clear the cache after a permanent deletion, or if it is full."""
-        state = self._store.state, self._store.state.permanent_deletions
+        state = self._store.reader.state, self._store.reader.state.permanent_deletions
         if self._cache_state != state or len(self._cache) > _CACHED:
             self._cache, self._cache_state = {}, state
 
@@ -234,8 +229,19 @@ def resolved(state: State, subject: str) -> str:
     return state.settings.resolve_alias(names.normal(subject))
 
 
-def _busy() -> Problem:
-    return Problem(50301, f"other gateways wrote to the registry during {ATTEMPTS} attempts: try again")
+async def in_registry_thread(call: Callable[[], Answer]) -> Answer:
+    """Return the result of `call` in one of the registry's threads."""
+    return await to_thread.run_sync(call, limiter=registry_threads())
+
+
+def registry_threads() -> CapacityLimiter:
+    """Return the limiter of the registry's threads in this event loop."""
+    try:
+        return _limiter.get()
+    except LookupError:
+        limiter = CapacityLimiter(THREADS)
+        _limiter.set(limiter)
+        return limiter
 
 
 async def registry_of(request: Request) -> Registry:

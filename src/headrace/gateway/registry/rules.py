@@ -29,7 +29,7 @@ from headrace.registry.configuration import (
     settings_scope,
 )
 from headrace.registry.formats import Level
-from headrace.registry.library import Library
+from headrace.registry.library import Comparison, Library
 from headrace.registry.record_json import config_document
 from headrace.registry.records import ConfigValue, Mode, SchemaValue
 from headrace.registry.refusals import Invalid, NoConfig, NoMode, NoSuchSubject, NoSuchVersion, NotPermitted
@@ -116,7 +116,7 @@ def _check(
     submitted = body.submitted()
     rights.check_references(submitted.schema.references, subject)
 
-    def check(state: State, library: Library) -> list[str]:
+    def check(state: State, library: Library) -> list[str] | Comparison:
         versions = olds(state)
         return compatible(state, library, resolved(state, subject), submitted, versions, normalize=normalize)
 

@@ -12,20 +12,20 @@ the offset; the record at that offset then shows whose it is.
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from headrace.client.errors import Retriable, Unreachable
 from headrace.client.wire.connection import NoAnswer
+from headrace.client.wire.requests import EARLIEST
 from headrace.client.wire.retry import MAX_BACKOFF_S, Backoff, retry
 from headrace.gateway.problems import Problem
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.topic import AppendResult, Fetched, Leader, LogReplaced, SchemasTopic
+from headrace.gateway.registry.topic import AppendResult, Leader, SchemasTopic
 from headrace.protocol.records import Record as KafkaRecord
 from headrace.protocol.records import encode_batch
-from headrace.registry.library import Library
-from headrace.registry.record_json import BadRecord, decode, encode_key, encode_value
-from headrace.registry.records import Record, RecordKey
-from headrace.registry.state import State
+from headrace.registry.reader import LogRecord, SchemasReader, read_fetched
+from headrace.registry.record_json import encode_key, encode_value
+from headrace.registry.records import Record
 
 logger = logging.getLogger(__name__)
 
@@ -35,31 +35,12 @@ _WAIT_MS: Final = 200  # for an append of another gateway that is not committed 
 Answer = TypeVar("Answer")
 
 
-class ConcurrentWrite(Exception):
-    """Another gateway has written in between: catch up, and decide again."""
-
-
-class LogRecord(NamedTuple):
-    """A record in the log."""
-
-    offset: int
-    key: bytes | None
-    value: bytes | None
-
-
 class Store:
     """The state and its topic. The caller holds a lock."""
 
     def __init__(self, reach: Reach) -> None:
         self._topic = SchemasTopic(reach)
-        self._start_over(None)
-
-    def _start_over(self, topic_id: bytes | None) -> None:
-        self.state = State()
-        self.library = Library(self.state)
-        self._topic_id = topic_id
-        self._position = 0
-        self._foreign_keys: dict[RecordKey, bytes] = {}  # keys that another registry encodes differently
+        self.reader = SchemasReader()
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -72,82 +53,68 @@ class Store:
     def _read_on(self, wait_ms: int, seen: list[LogRecord]) -> None:
         leader = self._find_leader()
         while leader is not None:
-            try:
-                fetched = self._topic.fetch(leader, self._position, 0 if seen else wait_ms)
-            except LogReplaced:
+            fetched = self._topic.fetch(leader, self.reader.position, 0 if seen else wait_ms)
+            if fetched is None:
                 logger.warning("the log of %s has been replaced: reading all of it", self._topic.name)
-                self._start_over(leader.topic_id)
-                self._position = self._topic.log_start_offset(leader)
+                self.reader.start_over(leader.topic_id)
+                self.reader.position = self._topic.offset(leader, EARLIEST)
                 continue
-            seen += self._apply_all(fetched)
-            if self._position >= fetched.high_watermark:
+            seen.extend(self.reader.apply(read_fetched(fetched.records or b""), fetched.high_watermark))
+            if self.reader.position >= fetched.high_watermark:
                 return
 
     def _find_leader(self) -> Leader | None:
         leader = self._topic.leader()
         topic_id = None if leader is None else leader.topic_id
-        if topic_id != self._topic_id:
-            self._start_over(topic_id)
+        if topic_id != self.reader.topic_id:
+            self.reader.start_over(topic_id)
         return leader
-
-    def _apply_all(self, fetched: Fetched) -> list[LogRecord]:
-        seen = []
-        for record in fetched.records:
-            if record.offset < self._position:
-                continue  # a Fetch returns whole batches, which may begin before the requested offset
-            seen.append(LogRecord(record.offset, record.key, record.value))
-            self._apply(record)
-        # Compaction leaves gaps: an empty response before the high watermark is one.
-        advanced = fetched.next_offset > self._position
-        self._position = max(self._position, fetched.next_offset if advanced else fetched.high_watermark)
-        return seen
-
-    def _apply(self, record: KafkaRecord) -> None:
-        try:
-            decoded = decode(record.key, record.value)
-        except BadRecord as error:
-            logger.warning("%s, offset %d, is skipped: %s", self._topic.name, record.offset, error)
-            return
-        assert record.key is not None, record
-        if record.key != encode_key(decoded.key):
-            self._foreign_keys[decoded.key] = record.key
-        inconsistency = self.state.apply(decoded)
-        if inconsistency is not None:
-            logger.warning("%s, offset %d, is skipped: %s", self._topic.name, record.offset, inconsistency)
 
     # -- writing -------------------------------------------------------------------------------
 
-    def write(self, records: Sequence[Record]) -> None:
-        """Write a decision that was made by the current state; raise ConcurrentWrite if that is outdated."""
-        decided_by = self.state
+    def write(self, records: Sequence[Record]) -> bool:
+        """Append a decision that was made by the current state, and apply it.
+
+        Return False, having written nothing, if another gateway has written since: catch up and decide again.
+        """
+        reader = self.reader
+        decided_by, expected = reader.state, reader.position
         self._retry(self._ensure_topic)
         self._topic.ensure_writable()
-        if self.state is not decided_by:
-            raise ConcurrentWrite
-        expected = self._position
+        if reader.state is not decided_by:
+            return False
         wanted = [
-            (self._foreign_keys.get(each.key) or encode_key(each.key), encode_value(each)) for each in records
+            (reader.foreign_keys.get(each.key) or encode_key(each.key), encode_value(each))
+            for each in records
         ]
-        batch = self._batch(wanted)
+        now_ms = time.time_ns() // 1_000_000
+        batch = bytes(
+            encode_batch(
+                [KafkaRecord(key, value, timestamp=now_ms) for key, value in wanted],
+                base_offset=expected if self._topic.compares else 0,
+            )
+        )
         deadline_s = time.monotonic() + TIMEOUT_S
         uncertain = False
         while True:
             result = self._append(batch)
             if result.base_offset == expected:
                 for each in records:
-                    self.state.apply(each)
-                self._position = expected + len(records)
-                return
+                    reader.state.apply(each)
+                reader.position = expected + len(records)
+                return True
             uncertain |= result.uncertain
-            if self._is_written(wanted, expected, self._read_back(deadline_s, result, uncertain=uncertain)):
-                return
-            if self._position != expected:
-                raise ConcurrentWrite
+            why = f"it could not be written: {result.why}"
+            if uncertain:
+                why = f"it is not known whether it has been written: {result.why}. A retry does no harm"
+            if self._is_written(wanted, expected, self._read_back(deadline_s, why, uncertain=uncertain)):
+                return True
+            if reader.position != expected:
+                return False
             if result.conflict and not uncertain:
                 self._topic.refresh()  # the setting that compares offsets may have changed
-                raise ConcurrentWrite
+                return False
             if time.monotonic() > deadline_s:
-                why = _not_written(result, uncertain=uncertain)
                 raise Problem(50002, why)
 
     def _ensure_topic(self) -> None:
@@ -158,11 +125,6 @@ class Store:
                 raise Retriable(
                     f"the topic {self._topic.name} has been created, but brokers do not know it yet"
                 )
-
-    def _batch(self, wanted: Sequence[tuple[bytes, bytes | None]]) -> bytes:
-        now_ms = time.time_ns() // 1_000_000
-        records = [KafkaRecord(key, value, timestamp=now_ms) for key, value in wanted]
-        return bytes(encode_batch(records, base_offset=self._position if self._topic.compares else 0))
 
     def _append(self, batch: bytes) -> AppendResult:
         try:
@@ -177,7 +139,7 @@ class Store:
             return AppendResult(why=str(error))
         return AppendResult(why=f"the topic {self._topic.name} has been deleted")
 
-    def _read_back(self, deadline_s: float, result: AppendResult, *, uncertain: bool) -> list[LogRecord]:
+    def _read_back(self, deadline_s: float, why: str, *, uncertain: bool) -> list[LogRecord]:
         """Return the records that are in the log now, after an append that was not acknowledged."""
         while True:
             try:
@@ -186,7 +148,6 @@ class Store:
                 if not uncertain:
                     raise
                 if time.monotonic() > deadline_s:
-                    why = _not_written(result, uncertain=True)
                     raise Problem(50301, why) from error
             time.sleep(MAX_BACKOFF_S)
 
@@ -203,9 +164,3 @@ class Store:
     def _retry(self, attempt: Callable[[], Answer]) -> Answer:
         """Return the result of `attempt`, repeated with a backoff; raise Unreachable after TIMEOUT_S."""
         return retry(attempt, Backoff(TIMEOUT_S), before_retry=self._topic.forget_leader)
-
-
-def _not_written(result: AppendResult, *, uncertain: bool) -> str:
-    if uncertain:
-        return f"it is not known whether it has been written: {result.why}. A retry does no harm"
-    return f"it could not be written: {result.why}"

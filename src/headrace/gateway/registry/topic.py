@@ -1,14 +1,12 @@
 """The schemas topic: its leader, its settings, its creation by the first write; requests to its leader."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from headrace.client.errors import ClientError, NoSuchTopic, Retriable, TopicExists, error_name, raise_for
 from headrace.client.wire.connection import Address
 from headrace.client.wire.requests import (
-    EARLIEST,
     LATEST,
     NO_LEADER,
     addresses_by_id,
@@ -17,15 +15,12 @@ from headrace.client.wire.requests import (
     list_offsets_request,
     listed_offsets,
     produce_request,
-    whole_batches,
 )
 from headrace.gateway.problems import Problem
 from headrace.gateway.reach import Reach
-from headrace.protocol.batch import read_batch, read_header
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.records import Record, decode_batch
-from headrace.protocol.schema.metadata import MetadataResponse
+from headrace.protocol.schema.fetch import PartitionData
 
 logger = logging.getLogger(__name__)
 
@@ -42,24 +37,12 @@ _UNCERTAIN: Final = {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_
 _TOO_LARGE: Final = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
 
 
-class LogReplaced(Exception):
-    """The log ends before the position of this reader (OFFSET_OUT_OF_RANGE): it is not the same log."""
-
-
 @dataclass(frozen=True, slots=True)
 class Leader:
     """The address of the partition's leader, and the id of the topic."""
 
     topic_id: bytes
     address: Address
-
-
-class Fetched(NamedTuple):
-    """The records of a Fetch response, the offset after them, and the high watermark."""
-
-    records: Sequence[Record]
-    next_offset: int
-    high_watermark: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +78,24 @@ class SchemasTopic:
 
     def leader(self) -> Leader | None:
         """Return the leader, or None if the topic does not exist; raise Retriable if it has no leader now."""
-        if self._leader is None:
-            leader = self._find_leader(self._reach.metadata())
-            if leader is not None:
-                # A new leader does not know the high watermark yet: its Fetch responses may end before
-                # records that were already acknowledged (KIP-207). Then this raises Retriable.
-                self._offset(leader, LATEST)
-                if leader.topic_id != self._checked:
-                    self._check_settings(leader)
-            self._leader = leader
-        return self._leader
+        if self._leader is not None:
+            return self._leader
+        metadata = self._reach.metadata()
+        topic = next((each for each in metadata.topics if each.name == self.name), None)
+        if topic is None:
+            return None
+        address = addresses_by_id(metadata).get(leaders_of(metadata).get(self._partition, NO_LEADER))
+        if address is None:
+            raise Retriable(f"the topic {self.name} has no leader (LEADER_NOT_AVAILABLE)")
+        self._partitions = len(topic.partitions)
+        leader = Leader(topic.topic_id, address)
+        # A new leader does not know the high watermark yet: its Fetch responses may end before
+        # records that were already acknowledged (KIP-207). Then this raises Retriable.
+        self.offset(leader, LATEST)
+        if leader.topic_id != self._checked:
+            self._check_settings(leader)
+        self._leader = leader
+        return leader
 
     def ensure_writable(self) -> None:
         """Raise a Problem if the topic would lose records some day."""
@@ -124,7 +115,8 @@ class SchemasTopic:
         except ClientError as error:
             if error.error_code != ErrorCode.INVALID_CONFIG:
                 raise
-            self._create(replicas, configs)  # Apache Kafka does not know the setting
+            # Apache Kafka does not know the setting.
+            self._create(replicas, configs)
 
     def _create(self, replicas: int, configs: dict[str, str]) -> None:
         try:
@@ -133,17 +125,6 @@ class SchemasTopic:
             logger.info("another gateway has created the topic %s", self.name)
         except NoSuchTopic:
             logger.info("the topic %s is created, but not every broker knows it yet", self.name)
-
-    def _find_leader(self, metadata: MetadataResponse) -> Leader | None:
-        for topic in metadata.topics:
-            if topic.name == self.name:
-                leader_id = leaders_of(metadata).get(self._partition, NO_LEADER)
-                address = addresses_by_id(metadata).get(leader_id)
-                if address is None:
-                    raise Retriable(f"the topic {self.name} has no leader (LEADER_NOT_AVAILABLE)")
-                self._partitions = len(topic.partitions)
-                return Leader(topic.topic_id, address)
-        return None
 
     def _check_settings(self, leader: Leader) -> None:
         """Read the settings that matter to a writer, once for each topic id."""
@@ -173,8 +154,11 @@ class SchemasTopic:
 
     # -- requests to the leader ----------------------------------------------------------------
 
-    def fetch(self, leader: Leader, offset: int, wait_ms: int) -> Fetched:
-        """Return the records from `offset` on, after waiting up to `wait_ms` for some."""
+    def fetch(self, leader: Leader, offset: int, wait_ms: int) -> PartitionData | None:
+        """Return the batches from `offset` on, after waiting up to `wait_ms` for some.
+
+        None if the log ends before `offset` (OFFSET_OUT_OF_RANGE): it is not the log that was read before.
+        """
         request = fetch_request(
             self._partition, offset, topic_id=leader.topic_id, max_bytes=FETCH_BYTES, max_wait_ms=wait_ms
         )
@@ -182,17 +166,14 @@ class SchemasTopic:
         self._check(response.error_code)
         if not response.responses:
             raise Retriable(f"{self.name}: the broker throttles")  # Apache Kafka, beyond a quota
-        answer = response.responses[0].partitions[0]
+        answer: PartitionData = response.responses[0].partitions[0]
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise LogReplaced
+            return None
         self._check(answer.error_code)
-        records, next_offset = _records(memoryview(answer.records or b""), offset)
-        return Fetched(records, next_offset, answer.high_watermark)
+        return answer
 
-    def log_start_offset(self, leader: Leader) -> int:
-        return self._offset(leader, EARLIEST)
-
-    def _offset(self, leader: Leader, timestamp: int) -> int:
+    def offset(self, leader: Leader, timestamp: int) -> int:
+        """Return the offset of a timestamp, which may be EARLIEST or LATEST."""
         response = self._reach.brokers.at(leader.address, list_offsets_request({self._partition: timestamp}))
         answer = listed_offsets(response)[self._partition]
         self._check(answer.error_code)
@@ -221,17 +202,3 @@ class SchemasTopic:
         if code != ErrorCode.NONE and not ErrorCode(code).retriable:
             raise Problem(50001, f"{self.name}: {why or error_name(code)}")
         raise_for(code, why, self.name)
-
-
-def _records(data: memoryview, offset: int) -> tuple[list[Record], int]:
-    """Return the records of complete batches, and the offset after them."""
-    found: list[Record] = []
-    for batch in whole_batches(data):
-        header = read_header(batch)
-        try:
-            if not read_batch(batch).is_control:
-                found += decode_batch(batch, header)
-        except KafkaError as error:  # the batches after it are still readable
-            logger.warning("the batch at offset %d is skipped: %s", header.base_offset, error)
-        offset = max(offset, header.next_offset)
-    return found, offset

@@ -14,7 +14,7 @@ from pydantic import Field, SkipValidation, StrictInt, StrictStr, ValidationErro
 from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.errors import BadValue
 from headrace.gateway.problems import Problem
-from headrace.gateway.registry.threads import in_registry_thread
+from headrace.gateway.registry.registry import in_registry_thread
 from headrace.gateway.rest.bodies import INT32, Body, Index, PartitionId, TopicName, example
 from headrace.gateway.rest.delivery import Delivered, Outcome
 from headrace.gateway.rest.encoding import as_binary, as_json

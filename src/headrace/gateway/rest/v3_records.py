@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from headrace.client.errors import ClientError
 from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.gateway.problems import Problem, answers, status_of
-from headrace.gateway.registry.threads import in_registry_thread
+from headrace.gateway.registry.registry import in_registry_thread
 from headrace.gateway.rest.bodies import Body, TopicName, example
 from headrace.gateway.rest.delivery import Failed
 from headrace.gateway.rest.hub import Hub, HubDep

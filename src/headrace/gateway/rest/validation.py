@@ -17,8 +17,7 @@ from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Headers, Record
 from headrace.gateway.problems import Problem
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.registry import Registry
-from headrace.gateway.registry.threads import in_registry_thread
+from headrace.gateway.registry.registry import Registry, in_registry_thread
 from headrace.gateway.rest.topic_cache import TopicRules
 from headrace.registry.formats import Reference, Schema
 from headrace.registry.library import Library
