@@ -16,7 +16,7 @@ from headrace.cli.machine.directory import LARGEST_LOG_BYTES, DataDirectory
 from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.process import ProcessEnded, Program
 from headrace.cli.support.process import CommandFailed
-from headrace.gateway.sockets import bound
+from headrace.gateway.listening import bound
 from headrace.system import ports
 from headrace.system.ports import PortsTaken, reserved
 

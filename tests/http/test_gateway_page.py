@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from headrace.gateway.app import create_app
-from headrace.gateway.settings import GatewaySettings
+from headrace.gateway.configuration import GatewaySettings
 
 PAGE = Path(__file__).parents[2] / "docs" / "gateway.md"
 OURS = ("/api/v1/", "/topics", "/consumers", "/brokers", "/v3/clusters/{cluster_id}/")

@@ -12,8 +12,8 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
 from headrace.gateway.app import create_app
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.serving import serve_in_thread
-from headrace.gateway.settings import GatewaySettings
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking
 

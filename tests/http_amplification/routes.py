@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
 from headrace.gateway.app import create_app
-from headrace.gateway.settings import GatewaySettings
+from headrace.gateway.configuration import GatewaySettings
 
 ENDLESS: Final = ("/tail", "/live", "/events")  # answers that have no end
 FRAMEWORK: Final = (

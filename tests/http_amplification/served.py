@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import Final
 
+from headrace.gateway.configuration import GatewaySettings
+from headrace.gateway.listening import bound, url_of
 from headrace.gateway.serving import serve
-from headrace.gateway.settings import GatewaySettings
-from headrace.gateway.sockets import bound, url_of
 from headrace.system.event_loop import loop_factory
 
 BEAT_S: Final = 0.005

@@ -17,10 +17,10 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headrace.client.admin.admin import Admin
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.reach import Reach
 from headrace.gateway.registry.registry import Registry
 from headrace.gateway.serving import serve_in_thread
-from headrace.gateway.settings import GatewaySettings
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.refusals import NoSuchSchema
 from headrace.registry.registration import SubmittedSchema

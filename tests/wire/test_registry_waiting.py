@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 from headrace.client.errors import Unreachable
 from headrace.gateway.app import create_app
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.reach import Reach
 from headrace.gateway.registry.registry import Registry, in_registry_thread, registry_threads
-from headrace.gateway.settings import GatewaySettings
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.library import Comparison
 from headrace.registry.registration import SubmittedSchema

@@ -109,8 +109,8 @@ async def _serve(
     connections: "Mapping[str, ConnectionSettings]",
 ) -> None:
     from headrace.gateway.configuration import Configuration  # noqa: PLC0415
+    from headrace.gateway.listening import url_of  # noqa: PLC0415
     from headrace.gateway.serving import STOP_S, serve  # noqa: PLC0415  not for --help
-    from headrace.gateway.sockets import url_of  # noqa: PLC0415
 
     configuration = Configuration(given=given)
     settings = {name: configuration.settings(each, host) for name, each in connections.items()}

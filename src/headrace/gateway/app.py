@@ -11,7 +11,6 @@ from fastapi.routing import iter_route_contexts
 
 from headrace import __version__
 from headrace.gateway import problems
-from headrace.gateway.access import AccessLog
 from headrace.gateway.admin import (
     acls,
     brokers,
@@ -28,11 +27,12 @@ from headrace.gateway.admin import (
     users,
 )
 from headrace.gateway.clients import ClientsFactory
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.console import routes as console
 from headrace.gateway.current import root_of
 from headrace.gateway.guard import Guard
-from headrace.gateway.head import Head
 from headrace.gateway.metrics import routes as metrics
+from headrace.gateway.middleware import AccessLog, Head, Tracing, provider
 from headrace.gateway.registry import about, rules, schemas, subjects
 from headrace.gateway.rest import (
     v2_consumers,
@@ -44,8 +44,6 @@ from headrace.gateway.rest import (
     v3_records,
     v3_topics,
 )
-from headrace.gateway.settings import GatewaySettings
-from headrace.gateway.tracing import Tracing, provider
 from headrace.gateway.users.authentication import Authentication, Users
 from headrace.gateway.users.pool import UserPool
 from headrace.gateway.users.sessions import Sessions

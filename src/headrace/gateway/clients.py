@@ -5,6 +5,7 @@ Without authentication there is one such object, which has the gateway's own con
 
 from headrace.client.wire.security import Security
 from headrace.gateway.admin.tail import ClusterCheck
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.console.state import Console
 from headrace.gateway.metrics.counters import Counters
 from headrace.gateway.metrics.rates import Rates
@@ -13,7 +14,6 @@ from headrace.gateway.reach import Reach
 from headrace.gateway.registry.registry import Registry
 from headrace.gateway.registry.rights import SubjectRights
 from headrace.gateway.rest.hub import Hub, SharedLimits
-from headrace.gateway.settings import GatewaySettings
 
 
 class Clients:

@@ -13,9 +13,9 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.current import PRINCIPAL
 from headrace.gateway.problems import retry_after
-from headrace.gateway.settings import GatewaySettings
 from headrace.security.principal_mapping import NoMatchingRule, PrincipalMapper
 from headrace.security.principals import Principal
 

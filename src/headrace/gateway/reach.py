@@ -19,8 +19,8 @@ from headrace.client.transactions.admin import TransactionAdmin
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.security import Security
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.current import clients_of
-from headrace.gateway.settings import GatewaySettings
 from headrace.protocol.schema.metadata import MetadataResponse
 
 SILENCE_S: Final = 3.0  # after which a broker counts as hung, and another is tried

@@ -14,9 +14,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from headrace.gateway.clusters import SeveralClusters
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.connections import Config
-from headrace.gateway.settings import GatewaySettings
-from headrace.gateway.sockets import bound, url_of
+from headrace.gateway.listening import bound, url_of
 from headrace.security.tls import ReloadingContext
 from headrace.system.background import BackgroundThread
 

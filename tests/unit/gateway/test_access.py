@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from headrace.gateway.access import AccessLog
+from headrace.gateway.middleware import AccessLog
 
 
 async def answer(request: Request) -> Response:

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from headrace.gateway.app import create_app, resolve_routes
-from headrace.gateway.settings import GatewaySettings
+from headrace.gateway.configuration import GatewaySettings
 
 
 @pytest.fixture(scope="module")

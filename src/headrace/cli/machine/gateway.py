@@ -17,8 +17,14 @@ from headrace.cli.machine.process import ProcessEnded, Service
 from headrace.cli.machine.supervisor import Backoff
 from headrace.cli.support.process import CommandFailed
 from headrace.client.properties import InvalidProperties, parse_properties
-from headrace.gateway.exposure import ALLOW_PLAINTEXT, ALLOW_UNAUTHENTICATED, Exposed, check_exposure
-from headrace.gateway.sockets import bound, url_of
+from headrace.gateway.listening import (
+    ALLOW_PLAINTEXT,
+    ALLOW_UNAUTHENTICATED,
+    Exposed,
+    bound,
+    check_exposure,
+    url_of,
+)
 from headrace.system.addresses import reachable, written
 from headrace.system.extras import HTTP, require
 

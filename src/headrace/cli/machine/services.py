@@ -85,8 +85,8 @@ async def gateway(
     from headrace.cli.support.process import exit_within  # noqa: PLC0415
     from headrace.client.wire.connection_settings import ConnectionSettings  # noqa: PLC0415
     from headrace.gateway.configuration import Configuration  # noqa: PLC0415
+    from headrace.gateway.listening import url_of  # noqa: PLC0415
     from headrace.gateway.serving import STOP_S, serve  # noqa: PLC0415
-    from headrace.gateway.sockets import url_of  # noqa: PLC0415
 
     to = (
         ConnectionSettings.load(client_config).at(bootstrap)

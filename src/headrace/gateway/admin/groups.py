@@ -20,8 +20,8 @@ from headrace.client.groups.reset import (
     ToOffset,
     ToTime,
 )
+from headrace.gateway.current import RawRoute
 from headrace.gateway.problems import MISSING, answers, bad_request, header_text
-from headrace.gateway.raw_names import RawRoute
 from headrace.gateway.reach import ReachDep
 from headrace.gateway.rest.bodies import (
     INT64,

@@ -13,8 +13,8 @@ from headrace.client.transactions.transaction import (
     Transaction,
     TransactionSummary,
 )
+from headrace.gateway.current import RawRoute
 from headrace.gateway.problems import MISSING, Problem, answers, header_text
-from headrace.gateway.raw_names import RawRoute
 from headrace.gateway.reach import Reach, ReachDep
 from headrace.gateway.rest.bodies import (
     INT32,

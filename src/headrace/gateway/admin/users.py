@@ -11,8 +11,8 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field, Secret, StrictInt, StrictStr
 
 from headrace.client.admin.users import ITERATIONS, Credential, User
+from headrace.gateway.current import RawRoute
 from headrace.gateway.problems import answers
-from headrace.gateway.raw_names import RawRoute
 from headrace.gateway.reach import ReachDep
 from headrace.gateway.rest.bodies import NO_NUL, Body, example
 from headrace.gateway.users.credentials import LONGEST_NAME, LONGEST_PASSWORD

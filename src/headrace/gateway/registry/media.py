@@ -22,9 +22,8 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from headrace.client.errors import ClientError
-from headrace.gateway.current import clients_of
+from headrace.gateway.current import RawRoute, clients_of, raw_path
 from headrace.gateway.problems import Problem, answers, code_of, retry_after, status_of
-from headrace.gateway.raw_names import RawRoute, raw_path
 from headrace.gateway.registry.registry import in_registry_thread
 from headrace.gateway.registry.rights import REQUIRED
 from headrace.registry import names

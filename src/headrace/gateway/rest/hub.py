@@ -24,10 +24,9 @@ from headrace.gateway.registry.rights import SubjectRights
 from headrace.gateway.rest.delivery import Failed, Outcome, SharedProducer
 from headrace.gateway.rest.instances import MAX_INSTANCES, Instances
 from headrace.gateway.rest.schemas import NO_PROCESS, Schemas
-from headrace.gateway.rest.tails import MAX_TAILS, Tails
+from headrace.gateway.rest.tails import MAX_TAILS, Slots, Tails
 from headrace.gateway.rest.topic_cache import KnownTopics
 from headrace.gateway.rest.validation import Validation
-from headrace.gateway.slots import Slots
 
 logger = logging.getLogger(__name__)
 

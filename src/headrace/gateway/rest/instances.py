@@ -12,7 +12,7 @@ from typing import Final
 from headrace.client.wire.connection_settings import Target, settings_for
 from headrace.gateway.problems import Problem
 from headrace.gateway.rest.instance import NO_INSTANCE, ConsumerOptions, Instance
-from headrace.gateway.slots import Slots
+from headrace.gateway.rest.tails import Slots
 from headrace.system.background import BackgroundThread
 
 MAX_INSTANCES: Final = 200  # at a time: each is a librdkafka consumer with threads of its own

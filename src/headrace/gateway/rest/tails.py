@@ -9,13 +9,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
+from weakref import WeakSet
 
 from headrace.client.errors import ClientError
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.wire.connection_settings import Target
-from headrace.gateway.slots import Slots
 from headrace.system.background import BackgroundThread
 
 MAX_TAILS: Final = 32  # at a time: each has a thread and a consumer
@@ -24,6 +24,30 @@ BUFFERED_BYTES: Final = 16 * 1024 * 1024
 _STEP_S: Final = 0.2  # how soon a thread notices a disconnect
 _CHECKED: Final = 10  # steps without a record, after which it checks that the topic still exists
 _OPTIONS: Final = {"fetch.wait.max.ms": 500, "queued.min.messages": 1000, "queued.max.messages.kbytes": 4096}
+
+
+class SlotOwner(Protocol):
+    """The part of one user."""
+
+    @property
+    def taken(self) -> int:
+        """How many slots this user takes."""
+        ...
+
+
+class Slots:
+    """A bound that several owners share, such as the number of tails of all users of a gateway."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._owners: WeakSet[SlotOwner] = WeakSet()
+
+    def join(self, owner: SlotOwner) -> None:
+        self._owners.add(owner)
+
+    @property
+    def is_full(self) -> bool:
+        return sum(each.taken for each in list(self._owners)) >= self._limit
 
 
 class TooMany(Exception):

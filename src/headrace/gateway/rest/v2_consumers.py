@@ -18,9 +18,8 @@ from pydantic import ConfigDict, Field, StrictInt, StrictStr
 from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.errors import BadValue
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json
-from headrace.gateway.current import base_url
+from headrace.gateway.current import RawRoute, base_url
 from headrace.gateway.problems import Problem
-from headrace.gateway.raw_names import RawRoute
 from headrace.gateway.rest.bodies import INT64, NO_NUL, PARTITIONS, Body, GroupName, Index, Name, Offset
 from headrace.gateway.rest.hub import Hub, HubDep
 from headrace.gateway.rest.instance import ConsumerOptions, Instance, Unreadable

@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from headrace.client.errors import ClientError, NoSuchGroup, NoSuchTopic, TopicExists
-from headrace.gateway.current import base_url
+from headrace.gateway.current import RawRoute, base_url
 from headrace.gateway.problems import Problem, answers, code_of
-from headrace.gateway.raw_names import RawRoute
 from headrace.gateway.rest.hub import Hub, HubDep
 from headrace.protocol.schema.metadata import MetadataResponse, MetadataResponseBroker
 

@@ -1,4 +1,4 @@
-"""Credentials of a request, which the gateway passes on to the brokers. Pure."""
+"""Credentials of a request, and the SASL credentials that the gateway makes of them for brokers. Pure."""
 
 import base64
 import binascii
@@ -6,10 +6,12 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from headrace.client.wire.sasl import OAUTHBEARER, Sasl
 from headrace.security.principals import Principal
 
 LONGEST_NAME: Final = 256  # characters of a user name
@@ -17,6 +19,13 @@ LONGEST_PASSWORD: Final = 1024
 LONGEST_TOKEN: Final = 16 * 1024
 _SHOWN: Final = 100  # characters of a user name in logs and pages
 _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750; excludes the separators of OAUTHBEARER
+
+PASSWORD_MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
+"""The mechanisms for a user name and a password; the first that the brokers offer is used."""
+
+_OPAQUE_S: Final = 3600.0  # how long librdkafka uses a token whose expiry only its issuer knows
+_NO_TOKENS: Final = "the brokers accept no bearer tokens: use a user name and a password (Basic)"
+_NO_PASSWORDS: Final = "the brokers accept no passwords: use a bearer token"
 
 
 class BadCredentials(Exception):
@@ -129,3 +138,31 @@ def fingerprint(secret: bytes, credentials: Credentials) -> bytes:
         case Certificate(principal):
             parts = ["certificate", str(principal)]
     return hmac.digest(secret, json.dumps(parts).encode(), hashlib.sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSource:
+    """What librdkafka and our client call for a token: confluent-kafka's oauth_cb."""
+
+    token: str = field(repr=False)
+
+    def __call__(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
+        """Return the token, its expiry in seconds since 1970, a name for librdkafka's log, and extensions."""
+        expiry = claims(self.token).get("exp")
+        until_s = float(expiry) if isinstance(expiry, int | float) else time.time() + _OPAQUE_S
+        return self.token, until_s, "headrace-gateway", {}
+
+
+def sasl_of(credentials: Password | Token, offered: Collection[str], wanted: str | None = None) -> Sasl:
+    """Return the credentials with the mechanism to use; BadCredentials if the brokers offer none for them.
+
+    `wanted` is the mechanism for passwords that an operator has configured.
+    """
+    if isinstance(credentials, Token):
+        if OAUTHBEARER not in offered:
+            raise BadCredentials(_NO_TOKENS)
+        return Sasl(mechanism=OAUTHBEARER, username="", password="", tokens=TokenSource(credentials.token))
+    mechanism = wanted or next((each for each in PASSWORD_MECHANISMS if each in offered), None)
+    if mechanism is None:
+        raise BadCredentials(_NO_PASSWORDS)
+    return Sasl(mechanism=mechanism, username=credentials.user, password=credentials.password)

@@ -9,10 +9,9 @@ from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.sasl import OAUTHBEARER
 from headrace.client.wire.security import Security
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.reach import CLIENT_ID, SILENCE_S
-from headrace.gateway.settings import GatewaySettings
-from headrace.gateway.users.connecting import PASSWORD_MECHANISMS, sasl_of
-from headrace.gateway.users.credentials import Certificate, Credentials
+from headrace.gateway.users.credentials import PASSWORD_MECHANISMS, Certificate, Credentials, sasl_of
 from headrace.gateway.users.delegation import Delegation
 from headrace.gateway.users.logins import BrokerLogin, SaslLogin
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest

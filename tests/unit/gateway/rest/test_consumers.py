@@ -9,12 +9,12 @@ from starlette.testclient import TestClient
 
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.gateway.app import create_app
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.problems import Problem
 from headrace.gateway.rest import instances as module
 from headrace.gateway.rest.hub import READING, Hub
 from headrace.gateway.rest.instance import ConsumerOptions, Instance
 from headrace.gateway.rest.instances import Instances
-from headrace.gateway.settings import GatewaySettings
 
 NOWHERE = "127.0.0.1:1"
 ADDRESS = "/consumers/g/instances/i"

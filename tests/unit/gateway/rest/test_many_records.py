@@ -9,6 +9,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
+from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.problems import Problem, retry_after, status_of
 from headrace.gateway.reach import Reach
 from headrace.gateway.registry.registry import Registry
@@ -17,7 +18,6 @@ from headrace.gateway.rest.topic_cache import KnownTopics
 from headrace.gateway.rest.v3_produce import Prepared, read_record
 from headrace.gateway.rest.v3_records import MAX_HELD_BYTES, TURN, RecordProducer
 from headrace.gateway.rest.v3_resources import Links
-from headrace.gateway.settings import GatewaySettings
 
 
 class Topics(KnownTopics):

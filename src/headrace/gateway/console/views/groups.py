@@ -12,9 +12,8 @@ from headrace.client.groups.group import Group
 from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.console.sampling import EVERY_S, LagSampler, Sample
 from headrace.gateway.console.tables import table_of
-from headrace.gateway.current import clients_of
+from headrace.gateway.current import RawRoute, clients_of
 from headrace.gateway.problems import answers
-from headrace.gateway.raw_names import RawRoute
 from headrace.gateway.reach import Reach, ReachDep
 from headrace.gateway.rest.bodies import GROUP, GroupName
 

@@ -1,11 +1,16 @@
-"""Who could use a gateway that is about to start, and whether an operator has to agree to that. Pure.
+"""The listening socket of a gateway, and whether strangers could use it without an operator's consent.
 
-This module imports nothing large: whoever holds the gateway's socket calls it, too.
+This module imports nothing large: whoever holds the gateway's socket uses it before FastAPI is imported.
 """
 
+import socket
 from ipaddress import ip_address
 from typing import Final
 
+from headrace.system import ports
+from headrace.system.addresses import reachable, written
+
+BACKLOG: Final = 128
 ALLOW_UNAUTHENTICATED: Final = "http.allow.unauthenticated"
 ALLOW_PLAINTEXT: Final = "http.allow.plaintext"
 _CONSENT: Final = (
@@ -63,3 +68,20 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return (mapped or address).is_loopback
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a listening socket, whose connections wait until a gateway serves them."""
+    listening = ports.bound(host, port, shared=True)
+    try:
+        listening.listen(BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def url_of(listening: socket.socket, *, tls: bool = False) -> str:
+    """Return the URL of the socket for a browser on this machine."""
+    host, port = listening.getsockname()[:2]
+    return f"{'https' if tls else 'http'}://{written(reachable(host), port)}"

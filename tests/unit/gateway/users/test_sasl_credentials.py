@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-from headrace.gateway.users.connecting import TokenSource, sasl_of
-from headrace.gateway.users.credentials import BadCredentials, Password, Token
+from headrace.gateway.users.credentials import BadCredentials, Password, Token, TokenSource, sasl_of
 from unit.gateway.users.test_credentials import jwt
 
 ALICE = Password("alice", "wonderland")

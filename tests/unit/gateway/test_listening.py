@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.gateway.exposure import Exposed, authenticates, check_exposure, is_loopback
+from headrace.gateway.listening import Exposed, authenticates, check_exposure, is_loopback
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1", "[::1]", "::ffff:127.0.0.1"])
