@@ -49,21 +49,8 @@ from headrace.gateway.users.pool import UserPool
 from headrace.gateway.users.sessions import Sessions
 from headrace.gateway.users.verification import Verifier
 
-_ADMIN: Final = (
-    cluster,
-    brokers,
-    topics,
-    search,
-    download,
-    one_message,
-    tail,
-    messages,
-    groups,
-    transactions,
-    users,
-    acls,
-    quotas,
-)
+_MESSAGES: Final = (search, download, one_message, tail, messages)
+_ADMIN: Final = (cluster, brokers, topics, *_MESSAGES, groups, transactions, users, acls, quotas)
 _GATEWAY: Final = (
     v2_topics,
     v2_produce,
@@ -102,8 +89,29 @@ def create_app(settings: GatewaySettings) -> FastAPI:
         docs_url=None,  # FastAPI's own pages load scripts from another host
         redoc_url=None,
     )
-    _share_objects(app, settings)
-    _include_routers(app)
+    # None of the shared objects connects to a broker before it is used. `everyone` has the clients of all
+    # requests if there is no authentication, `users` those of each user.
+    factory = ClientsFactory(settings)
+    app.state.factory = factory
+    app.state.reach = factory.own
+    app.state.traces = provider()
+    app.state.users = app.state.everyone = None
+    if settings.authentication:
+        verifier = Verifier(settings, factory.own.brokers)
+        sessions = Sessions(idle_s=settings.session_idle_s, absolute_s=settings.session_absolute_s)
+        app.state.users = Users(UserPool(verifier.accept, factory.for_user), sessions, verifier)
+    else:
+        app.state.everyone = factory.for_everyone()
+        app.state.hub = app.state.everyone.hub
+
+    app.add_api_route("/", _root, include_in_schema=False)
+    app.include_router(metrics.router)
+    for module in _ADMIN:
+        app.include_router(module.router, prefix="/api/v1")
+    app.include_router(v3_clusters.clusters_router)
+    for module in (*_GATEWAY, *_REGISTRY, console):
+        app.include_router(module.router)
+
     app.add_middleware(Head)
     if app.state.users is not None:
         app.add_middleware(Authentication, users=app.state.users)
@@ -121,41 +129,12 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     return app
 
 
-def _share_objects(app: FastAPI, settings: GatewaySettings) -> None:
-    """Make the objects that routes share. None of them connects to a broker before it is used.
-
-    `everyone` has the clients of all requests if there is no authentication, `users` those of each user.
-    """
-    factory = ClientsFactory(settings)
-    app.state.factory = factory
-    app.state.reach = factory.own
-    app.state.traces = provider()
-    app.state.users = app.state.everyone = None
-    if settings.authentication:
-        verifier = Verifier(settings, factory.own.brokers)
-        sessions = Sessions(idle_s=settings.session_idle_s, absolute_s=settings.session_absolute_s)
-        app.state.users = Users(UserPool(verifier.accept, factory.for_user), sessions, verifier)
-    else:
-        app.state.everyone = factory.for_everyone()
-        app.state.hub = app.state.everyone.hub
-
-
 def end_streams(app: FastAPI) -> None:
     """End tails and waiting reads of all users soon, because the gateway is about to stop."""
     if app.state.users is not None:
         app.state.users.pool.end_streams()
     else:
         app.state.everyone.end_streams()
-
-
-def _include_routers(app: FastAPI) -> None:
-    app.add_api_route("/", _root, include_in_schema=False)
-    app.include_router(metrics.router)
-    for module in _ADMIN:
-        app.include_router(module.router, prefix="/api/v1")
-    app.include_router(v3_clusters.clusters_router)
-    for module in (*_GATEWAY, *_REGISTRY, console):
-        app.include_router(module.router)
 
 
 def resolve_routes(app: FastAPI) -> None:

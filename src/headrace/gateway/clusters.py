@@ -46,9 +46,14 @@ class SeveralClusters:
             await self._live(receive, send)
             return
         raw: bytes | None = scope.get("raw_path")
-        name, path = self._split(
-            scope["path"], scope["path"] if raw is None else raw.decode("latin-1").partition("?")[0]
-        )
+        path: str = scope["path"]
+        # A prefix with escapes, in which the raw path differs, is not one of ours.
+        raw_path = path if raw is None else raw.decode("latin-1").partition("?")[0]
+        name = raw_path.removeprefix(PREFIX).partition("/")[0] if raw_path.startswith(PREFIX) else ""
+        if name in self._apps:
+            path = path.removeprefix(PREFIX + name) or "/"
+        else:
+            name = self._default
         if name == self._default and path != scope["path"]:
             query = scope["query_string"].decode("latin-1")
             local = f"/{path.lstrip('/')}"  # two slashes would begin the address of another host
@@ -60,16 +65,6 @@ class SeveralClusters:
         if raw is not None:
             inner["raw_path"] = raw[len(root) :] or b"/"
         await self._apps[name](inner, receive, send)
-
-    def _split(self, path: str, raw: str) -> tuple[str, str]:
-        """Return the cluster of a path, and the rest of the path.
-
-        A prefix with escapes, in which `raw` and `path` differ, is not one of ours.
-        """
-        name = raw.removeprefix(PREFIX).partition("/")[0] if raw.startswith(PREFIX) else ""
-        if name not in self._apps:
-            return self._default, path
-        return name, path.removeprefix(PREFIX + name) or "/"
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Start and stop all apps together."""

@@ -125,7 +125,19 @@ class Configuration:
     def settings(self, connection: ConnectionSettings, host: str) -> GatewaySettings:
         """Return all settings of a gateway that listens on `host`; BadSetting if it must not start."""
         allow = self._flag(ALLOW_UNAUTHENTICATED)
-        tls = self._tls()
+        rules = self.given.get(MAPPING_RULES, "DEFAULT")
+        try:
+            # Files that cannot be used, and rules that cannot be parsed, are an error now.
+            PrincipalMapper(rules)
+            given_tls = {name: self.given[name] for name in _TLS if self.given.get(name)}
+            tls = TlsSettings.of(given_tls) if given_tls else None
+            if tls is not None:
+                tls.server_context()
+        except InvalidTlsSetting as error:
+            raise WrongSetting(error.setting, error.why) from error
+        mechanism = self.given.get(MECHANISM, "").strip().upper() or None
+        if mechanism and mechanism not in PASSWORD_MECHANISMS:
+            raise WrongSetting(MECHANISM, f"is {mechanism}: choose one of {', '.join(PASSWORD_MECHANISMS)}")
         protocol = connection.security.protocol
         try:
             check_exposure(
@@ -141,9 +153,9 @@ class Configuration:
             bootstrap=connection.bootstrap,
             security=connection.security,
             authentication=authenticates(protocol, allow_unauthenticated=allow),
-            password_mechanism=self._mechanism(),
+            password_mechanism=mechanism,
             tls=tls,
-            principal_mapping_rules=self._rules(),
+            principal_mapping_rules=rules,
             session_idle_s=self._milliseconds(SESSION_IDLE, 30 * 60_000) / 1000,
             session_absolute_s=self._milliseconds(SESSION_MAX, 12 * 3_600_000) / 1000,
             hosts=self._list(HOSTS),
@@ -162,32 +174,6 @@ class Configuration:
                 TRUSTED_PROXIES, f"has an entry that is no address and no network: {error}"
             ) from error
         return tuple(str(each.network_address) if each.num_addresses == 1 else str(each) for each in networks)
-
-    def _tls(self) -> TlsSettings | None:
-        """Return the settings of HTTPS; None if there is no certificate."""
-        given = {name: self.given[name] for name in _TLS if self.given.get(name)}
-        if not given:
-            return None
-        try:
-            settings = TlsSettings.of(given)
-            settings.server_context()  # files that cannot be used are an error now
-        except InvalidTlsSetting as error:
-            raise WrongSetting(error.setting, error.why) from error
-        return settings
-
-    def _rules(self) -> str:
-        rules = self.given.get(MAPPING_RULES, "DEFAULT")
-        try:
-            PrincipalMapper(rules)
-        except InvalidTlsSetting as error:
-            raise WrongSetting(error.setting, error.why) from error
-        return rules
-
-    def _mechanism(self) -> str | None:
-        mechanism = self.given.get(MECHANISM, "").strip().upper()
-        if mechanism and mechanism not in PASSWORD_MECHANISMS:
-            raise WrongSetting(MECHANISM, f"is {mechanism}: choose one of {', '.join(PASSWORD_MECHANISMS)}")
-        return mechanism or None
 
     def _flag(self, name: str) -> bool:
         value = self.given.get(name, "false").strip().lower()

@@ -50,7 +50,10 @@ class Config(uvicorn.Config):
         )
         self.principals = PrincipalMapper(settings.principal_mapping_rules)
         self.head_timeout_s = settings.read_timeout_s
-        self.max_connections = min(settings.max_connections, _max_open_connections())
+        # RESERVED_FILES files can be opened besides the connections, or half of a low limit.
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = 2**31 if limit == resource.RLIM_INFINITY else max(limit // 2, limit - RESERVED_FILES)
+        self.max_connections = min(settings.max_connections, most)
         self.idle: dict[Connection, None] = {}  # connections without a request, the longest idle first
         self._warned_s = -math.inf
 
@@ -99,14 +102,19 @@ class Connection(HttpToolsProtocol):
         self._principal: Principal | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= self._limits.max_connections and not self._limits.make_room(
-            self.loop.time()
-        ):
+        is_full = len(self.connections) >= self._limits.max_connections
+        if is_full and not self._limits.make_room(self.loop.time()):
             self.transport = transport
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "all connections are in use: try again later")
             return
         super().connection_made(transport)
-        self._principal = self._principal_of(transport)
+        secured = transport.get_extra_info("ssl_object")
+        certificate = None if secured is None else secured.getpeercert(binary_form=True)
+        if certificate is not None:
+            try:
+                self._principal = self._limits.principals.principal(certificate)
+            except (NoMatchingRule, ValueError) as error:
+                logger.warning("a certificate has no principal: %s", error)
         self._limits.idle[self] = None
         self._start_head_timer()
 
@@ -125,18 +133,6 @@ class Connection(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _TOO_LARGE)
         elif self.cycle is None or self.cycle.response_complete:
             self._start_head_timer()
-
-    def _principal_of(self, transport: asyncio.Transport) -> Principal | None:
-        """Return the principal of the client's certificate; None if it has none, or no rule matches it."""
-        secured = transport.get_extra_info("ssl_object")
-        certificate = None if secured is None else secured.getpeercert(binary_form=True)
-        if certificate is None:
-            return None
-        try:
-            return self._limits.principals.principal(certificate)
-        except (NoMatchingRule, ValueError) as error:
-            logger.warning("a certificate has no principal: %s", error)
-            return None
 
     # -- callbacks of the parser ---------------------------------------------------------------
 
@@ -214,9 +210,3 @@ class Connection(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
-
-
-def _max_open_connections() -> int:
-    """Return how many connections leave RESERVED_FILES open files, or half of a low limit."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 2**31 if limit == resource.RLIM_INFINITY else max(limit // 2, limit - RESERVED_FILES)

@@ -53,14 +53,17 @@ class Guard:
         self._memory = _BodyMemory(max_bodies_bytes)
         self._read_timeout_s = read_timeout_s
         self._allowed = frozenset(map(str.lower, hosts))
-        self._local_names = self._allowed | _names_of_machine()
+        machine = gethostname().lower()
+        self._local_names = self._allowed | {"localhost", machine, machine.partition(".")[0]}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        scope[ALLOWED_ORIGIN] = self._is_allowed(headers.get("origin"))
+        origin = headers.get("origin")
+        page = None if origin is None else parse_host(origin.partition("://")[2])
+        scope[ALLOWED_ORIGIN] = origin is not None and page in self._allowed
         refused = self._refusal(scope, headers)
         if refused is not None:
             await refused(scope, receive, send)
@@ -80,31 +83,21 @@ class Guard:
         if given and host is None:
             why = f"the Host header {given[:MAX_SHOWN]!r} is not a host with an optional port"
             return refusal(400, why)
-        if host is not None and not self._is_local(host):
+        if host is not None and not _is_address(host) and host not in self._local_names:
             why = (
                 f"{host[:MAX_SHOWN]!r} is not a name of this machine: if it is the name of a proxy, add "
                 "it to http.hosts of the broker or to --allowed-host of the gateway"
             )
             return refusal(40301, why)
-        if scope["method"] not in SAFE_METHODS and self._is_cross_origin(headers.get("origin"), given):
+        origin = headers.get("origin")  # only browsers send it
+        is_foreign = origin is not None and origin.partition("://")[2] != given
+        if scope["method"] not in SAFE_METHODS and is_foreign and not scope[ALLOWED_ORIGIN]:
             why = "a page of another host may not change anything here: its Origin is not allowed"
             return refusal(40301, why)
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or int(length) > self._max_request_bytes:
             return refusal(413, _too_large(self._max_request_bytes))
         return None
-
-    def _is_local(self, host: str) -> bool:
-        return _is_address(host) or host in self._local_names
-
-    def _is_cross_origin(self, origin: str | None, host: str) -> bool:
-        if origin is None:
-            return False  # not a browser
-        page = origin.partition("://")[2]
-        return page != host and not self._is_allowed(origin)
-
-    def _is_allowed(self, origin: str | None) -> bool:
-        return origin is not None and parse_host(origin.partition("://")[2]) in self._allowed
 
 
 def parse_host(text: str) -> str | None:
@@ -126,11 +119,6 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _names_of_machine() -> set[str]:
-    machine = gethostname().lower()
-    return {"localhost", machine, machine.partition(".")[0]}
 
 
 def _too_large(limit: int) -> str:

@@ -100,28 +100,25 @@ class Pipelines:
 
     def _update(self) -> None:
         try:
-            self._read_on()
+            with Follower(self._target, TOPIC, Start(last=TAIL), positions=self._positions) as follower:
+                if any(offset > follower.ends.get(index, 0) for index, offset in self._positions.items()):
+                    self._forget()  # the topic has been recreated; the next call starts at its beginning
+                    return
+                taken, deadline_s = 0, time.monotonic() + READ_S
+                while not follower.at_end and taken < MAX_READ and time.monotonic() < deadline_s:
+                    records = follower.step(STEP_S)
+                    taken += len(records)
+                    self._add(records)
+                    self._positions = dict(follower.positions)
         except NoSuchTopic:
             self._forget()
 
-    def _read_on(self) -> None:
-        with Follower(self._target, TOPIC, Start(last=TAIL), positions=self._positions) as follower:
-            if any(offset > follower.ends.get(index, 0) for index, offset in self._positions.items()):
-                self._forget()  # the topic has been recreated; the next call starts at its beginning
-                return
-            taken, deadline_s = 0, time.monotonic() + READ_S
-            while not follower.at_end and taken < MAX_READ and time.monotonic() < deadline_s:
-                records = follower.step(STEP_S)
-                taken += len(records)
-                self._add(records)
-                self._positions = dict(follower.positions)
-
     def _add(self, records: Iterable[Record]) -> None:
-        for each in records:
-            progress = read(each)
+        for record in records:
+            progress = read(record)
             if progress is not None:
                 self._totals.add(progress)
-                self._known.append((replace(progress, graph=()), len(each.value or b"")))
+                self._known.append((replace(progress, graph=()), len(record.value or b"")))
                 self._kept_bytes += self._known[-1][1]
         while len(self._known) > TAIL or self._kept_bytes > MAX_KEPT_BYTES:
             self._kept_bytes -= self._known.popleft()[1]
@@ -144,31 +141,24 @@ def read(record: Record) -> Progress | None:
             json.dumps(json.loads(value), ensure_ascii=False).encode()
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return progress if _is_valid(progress) else None
-
-
-def _is_valid(progress: Progress) -> bool:
-    return (
+    rates = [getattr(progress, name) for name in _RATES]
+    is_valid = (
         all(isinstance(getattr(progress, name), str) for name in _TEXTS)
         and all(_is_count(getattr(progress, name)) for name in _COUNTS)
-        and all(_is_rate(getattr(progress, name)) for name in _RATES)
+        and all(_is_count(rate) or (isinstance(rate, float) and math.isfinite(rate)) for rate in rates)
         and isinstance(progress.lags, dict)
         and all(map(_is_count, progress.lags.values()))
         and isinstance(progress.broken, dict)
-        and all(map(_are_counts, progress.broken.values()))
+        and all(
+            isinstance(counts, dict) and all(map(_is_count, counts.values()))
+            for counts in progress.broken.values()
+        )
         and isinstance(progress.graph, list | tuple)
         and 0 < len(progress.pipeline) <= MAX_NAME
         and len(progress.query) <= MAX_NAME
     )
+    return progress if is_valid else None
 
 
 def _is_count(value: object) -> bool:
     return type(value) is int and -(2**63) <= value < 2**63
-
-
-def _are_counts(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_count, value.values()))
-
-
-def _is_rate(value: object) -> bool:
-    return _is_count(value) or (isinstance(value, float) and math.isfinite(value))

@@ -134,13 +134,9 @@ def printable(text: str) -> str:
 
 def install(app: FastAPI) -> None:
     """Answer every exception of `app` with a refusal."""
-    app.add_exception_handler(Problem, _refused)
-    app.add_exception_handler(ClientError, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(EncodeError, _unencodable)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(ClientDisconnect, _disconnected)
-    app.add_exception_handler(Exception, _unexpected)
+    for kind in (Problem, ClientError, RequestValidationError, EncodeError, HTTPException, ClientDisconnect):
+        app.add_exception_handler(kind, _answer)
+    app.add_exception_handler(Exception, _answer)
 
 
 def code_of(error: Problem | RegistryRefusal | ClientError) -> int:
@@ -160,35 +156,32 @@ def creating_topic() -> Iterator[None]:
         raise bad_request(str(error)) from None
 
 
-async def _refused(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Problem | ClientError)
-    return refusal(code_of(error), str(error))
-
-
-async def _invalid(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    return refusal(422, "; ".join(map(_message, error.errors()[:5])))
+async def _answer(request: Request, error: Exception) -> JSONResponse:
+    match error:
+        case Problem() | ClientError():
+            return refusal(code_of(error), str(error))
+        case RequestValidationError():
+            return refusal(422, "; ".join(map(_message, error.errors()[:5])))
+        case EncodeError():
+            # Something is too long for a field of Kafka's protocol, such as a setting of 32,768 bytes.
+            return refusal(40002, str(error))
+        case HTTPException():
+            answer = refusal(error.status_code, _unparsed(error.__cause__) or str(error.detail))
+            answer.headers.update(error.headers or {})
+            return answer
+        case ClientDisconnect():
+            # The response is for the access log: the client that disconnected does not read it.
+            return refusal(400, "the client has disconnected before the end of its request")
+    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return refusal(50001, f"the gateway failed: {type(error).__name__}")
 
 
 def _message(error: Mapping[str, Any]) -> str:
     if error["type"] == "json_invalid":
         return f"the body is no JSON: {lowered(error['ctx']['error'])} at character {error['loc'][-1]}"
     # The tag of a body's form is ours, and not part of the path to the field.
-    path = ".".join(str(each) for each in error["loc"] if not str(each).startswith(FORM))
+    path = ".".join(str(part) for part in error["loc"] if not str(part).startswith(FORM))
     return f"{path}: {_MESSAGES.get(error['type'], error['msg'])}"
-
-
-async def _unencodable(_request: Request, error: Exception) -> JSONResponse:
-    """Refuse what is too long for a field of Kafka's protocol, such as a setting of 32,768 bytes."""
-    return refusal(40002, str(error))
-
-
-async def _http(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    message = _unparsed(error.__cause__) or str(error.detail)
-    answer = refusal(error.status_code, message)
-    answer.headers.update(error.headers or {})
-    return answer
 
 
 def _unparsed(cause: BaseException | None) -> str | None:
@@ -198,13 +191,3 @@ def _unparsed(cause: BaseException | None) -> str | None:
     if isinstance(cause, UnicodeDecodeError):
         return f"the body is no JSON in UTF-8: {cause.reason} at byte {cause.start} (is it compressed?)"
     return None
-
-
-async def _disconnected(_request: Request, _error: Exception) -> JSONResponse:
-    """Return a response for the access log: the client that disconnected does not read it."""
-    return refusal(400, "the client has disconnected before the end of its request")
-
-
-async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return refusal(50001, f"the gateway failed: {type(error).__name__}")

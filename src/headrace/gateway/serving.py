@@ -53,7 +53,14 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self._tls is not None:
-            self._reloading = asyncio.ensure_future(_reload(self._tls))
+            self._reloading = asyncio.ensure_future(self._reload(self._tls))
+
+    @staticmethod
+    async def _reload(context: ReloadingContext) -> None:
+        """Load certificates whose files have changed."""
+        while True:
+            await asyncio.sleep(RELOAD_S)
+            await asyncio.to_thread(context.refresh)
 
     def stop(self) -> None:
         """Make `serve` return soon."""
@@ -70,13 +77,6 @@ class _Server(uvicorn.Server):
         for connection in list(self.server_state.connections):
             connection.transport.abort()  # its client does not answer the end of TLS
         await asyncio.sleep(0)
-
-
-async def _reload(context: ReloadingContext) -> None:
-    """Load certificates whose files have changed."""
-    while True:
-        await asyncio.sleep(RELOAD_S)
-        await asyncio.to_thread(context.refresh)
 
 
 async def serve(settings: GatewaySettings | Mapping[str, GatewaySettings], listening: socket.socket) -> None:
@@ -136,16 +136,12 @@ def serve_in_thread(
             if settings.tls is None:
                 urlopen(f"{served.url}/healthz", timeout=START_S).close()  # noqa: S310  our own
             else:  # a client might need a certificate
-                _wait_started(server)
+                deadline_s = time.monotonic() + START_S
+                while not server.started:
+                    if time.monotonic() > deadline_s:
+                        raise TimeoutError(f"the gateway has not started within {START_S:g} s")
+                    time.sleep(0.01)
             yield served
         finally:
             server.stop()
             thread.join()
-
-
-def _wait_started(server: _Server) -> None:
-    deadline_s = time.monotonic() + START_S
-    while not server.started:
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"the gateway has not started within {START_S:g} s")
-        time.sleep(0.01)

@@ -59,9 +59,21 @@ def delete_config(state: State, subject: str | None) -> Decision[ConfigValue]:
 
 def set_mode(state: State, subject: str | None, mode: Mode, *, force: bool = False) -> Decision[Mode]:
     """Return the new mode. Without `force`, only subjects without schemas can be set to IMPORT."""
-    records = []
+    records: list[Record] = []
     if mode is Mode.IMPORT and state.settings.mode_in_force(subject) is not Mode.IMPORT and not force:
-        records = _clear_deleted(state, subject)
+        if state.subjects_of(subject):
+            raise NotPermitted("Cannot import since found existing subjects")
+        # Soft-deleted versions are deleted permanently: their ids may be imported anew.
+        deleted = state.subjects_of(subject, Show.ALL)
+        for context in sorted({names.context_of(name) for name in deleted}):
+            records += state.max_id_records(context)
+        for name in deleted:
+            for value in state.versions(name, Show.ALL):
+                key = SchemaKey(name, value.version)
+                if state.referrers(key, Show.ALL):
+                    raise Referenced(name, value.version)
+                records.append(Record(key, None))
+        records.append(Record(ClearSubjectKey(subject), Exists()))
     return Decision(mode, [*records, Record(ModeKey(subject), ModeValue(mode))])
 
 
@@ -87,19 +99,3 @@ def parse_mode(name: str) -> Mode:
         return Mode(name.upper())
     except ValueError:
         raise InvalidMode from None
-
-
-def _clear_deleted(state: State, subject: str | None) -> list[Record]:
-    """Return records that permanently delete the soft-deleted versions: their ids may be imported anew."""
-    if state.subjects_of(subject):
-        raise NotPermitted("Cannot import since found existing subjects")
-    records = []
-    for each in state.subjects_of(subject, Show.ALL):
-        for value in state.versions(each, Show.ALL):
-            key = SchemaKey(each, value.version)
-            if state.referrers(key, Show.ALL):
-                raise Referenced(each, value.version)
-            records.append(Record(key, None))
-    contexts = {names.context_of(each) for each in state.subjects_of(subject, Show.ALL)}
-    max_ids = [record for each in sorted(contexts) for record in state.max_id_records(each)]
-    return [*max_ids, *records, Record(ClearSubjectKey(subject), Exists())]

@@ -59,7 +59,12 @@ def _parts(value: SchemaValue) -> Iterator[bytes]:
         yield each.version.to_bytes(4, signed=True)
     if value.metadata is not None:
         yield _BEFORE_EXTRAS
-        yield from map(_bytes, _of_metadata(_mapping(value.metadata)))
+        metadata = _mapping(value.metadata)
+        for key, values in _sorted(metadata.get("tags")):
+            yield from map(_bytes, (key, *_set(values)))
+        for pair in _sorted(metadata.get("properties")):
+            yield from map(_bytes, pair)
+        yield from map(_bytes, _set(metadata.get("sensitive")))
     if value.rule_set is not None:
         yield _BEFORE_EXTRAS
         rules = _mapping(value.rule_set)
@@ -67,15 +72,6 @@ def _parts(value: SchemaValue) -> Iterator[bytes]:
             for rule in _list(rules.get(kind)):
                 yield from _of_rule(_mapping(rule))
         yield _bytes(rules.get("enableAt"))
-
-
-def _of_metadata(metadata: Mapping[str, Any]) -> Iterator[Any]:
-    for key, values in _sorted(metadata.get("tags")):
-        yield key
-        yield from _set(values)
-    for pair in _sorted(metadata.get("properties")):
-        yield from pair
-    yield from _set(metadata.get("sensitive"))
 
 
 def _of_rule(rule: Mapping[str, Any]) -> Iterator[bytes]:

@@ -85,15 +85,12 @@ class Library:
 
     def pinned(self, subject: str, schema: Schema) -> Schema:
         """Return the schema with references to the latest version replaced by that version's number."""
-        if all(each.version != LATEST for each in schema.references):
-            return schema
-        return replace(schema, references=tuple(self._pinned(subject, each) for each in schema.references))
-
-    def _pinned(self, parent: str, reference: Reference) -> Reference:
-        live = self._state.versions(names.qualified(parent, reference.subject))
-        if reference.version != LATEST or not live:
-            return reference
-        return replace(reference, version=live[-1].version)
+        references = []
+        for reference in schema.references:
+            live = self._state.versions(names.qualified(subject, reference.subject))
+            is_pinned = reference.version != LATEST or not live
+            references.append(reference if is_pinned else replace(reference, version=live[-1].version))
+        return replace(schema, references=tuple(references))
 
     def check_live(self, parent: str, schema: Schema) -> None:
         """Raise Invalid if a new schema refers to a version that is deleted or does not exist."""

@@ -59,18 +59,13 @@ def qualified(parent: str, subject: str) -> str:
 
 def is_valid(text: str, *, for_settings: bool = False) -> bool:
     """Return whether this can be the name of a subject or, `for_settings`, of a subject or context."""
-    if any(ord(each) < _FIRST_PRINTABLE or ord(each) in _CONTROLS for each in text) or not _is_text(text):
+    if any(ord(letter) < _FIRST_PRINTABLE or ord(letter) in _CONTROLS for letter in text):
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
         return False
     name = parse(text)
     if name.subject in _RESERVED:
         return False
     return for_settings or (name.subject != "" and name.context != GLOBAL_CONTEXT)
-
-
-def _is_text(text: str) -> bool:
-    """Return False for half a surrogate pair, which UTF-8 cannot encode."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -7,7 +7,7 @@ r"""The encoding of the records of `_schemas`, which is that of Confluent's regi
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -180,7 +180,10 @@ def _schema_value(key: SchemaKey, document: Mapping[str, Any]) -> SchemaValue:
     schema = Schema(
         SchemaType(document.get("schemaType") or SchemaType.AVRO),
         _text(document["schema"]),
-        tuple(_references(document.get("references") or ())),
+        tuple(
+            Reference(_text(reference["name"]), _text(reference["subject"]), _positive(reference["version"]))
+            for reference in document.get("references") or ()
+        ),
     )
     return SchemaValue(
         key.subject,
@@ -191,12 +194,6 @@ def _schema_value(key: SchemaKey, document: Mapping[str, Any]) -> SchemaValue:
         document.get("ruleSet"),
         deleted=document.get("deleted") is True,
     )
-
-
-def _references(listed: Sequence[Mapping[str, Any]]) -> list[Reference]:
-    return [
-        Reference(_text(each["name"]), _text(each["subject"]), _positive(each["version"])) for each in listed
-    ]
 
 
 def read_config(document: Mapping[str, Any]) -> ConfigValue:

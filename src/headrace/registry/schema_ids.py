@@ -33,7 +33,11 @@ def read_schema_id(
 
     A header takes precedence over the data. NoSchemaId is raised if neither has an id.
     """
-    header = _header(part, headers) if headers else None
+    named = [value for name, value in headers if name == HEADERS[part] and value is not None]
+    # Of several headers, clients in Python read the first and those in Java the last.
+    if any(value != named[0] for value in named):
+        raise NoSchemaId(f"has several headers {HEADERS[part].decode()}, which differ")
+    header = named[0] if named else None
     source = data if header is None else header
     if len(source) >= ID_END and source[0] == 0:
         return int.from_bytes(source[1:ID_END]), source, ID_END
@@ -77,14 +81,6 @@ def write_message_path(path: Sequence[int]) -> bytes:
 def format_ref(ref: SchemaRef) -> str:
     """Return an id in decimal, and a fingerprint as a UUID."""
     return str(ref) if isinstance(ref, int) else str(UUID(bytes=ref))
-
-
-def _header(part: str, headers: Sequence[tuple[bytes, bytes | None]]) -> bytes | None:
-    found = [value for name, value in headers if name == HEADERS[part] and value is not None]
-    # Of several headers, clients in Python read the first and those in Java the last.
-    if any(each != found[0] for each in found):
-        raise NoSchemaId(f"has several headers {HEADERS[part].decode()}, which differ")
-    return found[0] if found else None
 
 
 def _read_zigzag(data: bytes, position: int) -> tuple[int, int]:

@@ -32,22 +32,10 @@ router = APIRouter(tags=["ACLs"], responses=answers(400, 403, 503))
 ResourceTypeName = Literal["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"]
 PatternTypeName = Literal["LITERAL", "PREFIXED"]
 PermissionName = Literal["ALLOW", "DENY"]
-OperationName = Literal[
-    "ALL",
-    "READ",
-    "WRITE",
-    "CREATE",
-    "DELETE",
-    "ALTER",
-    "DESCRIBE",
-    "CLUSTER_ACTION",
-    "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS",
-    "IDEMPOTENT_WRITE",
-    "CREATE_TOKENS",
-    "DESCRIBE_TOKENS",
-    "TWO_PHASE_COMMIT",
-]
+_Usual = Literal["ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION"]
+_Configs = Literal["DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE"]
+_Tokens = Literal["CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"]
+OperationName = Literal[_Usual, _Configs, _Tokens]
 Text = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST, pattern=NO_NUL)]
 
 
@@ -174,14 +162,11 @@ def create_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
 @router.delete("/acls", summary="Delete ACLs")
 def delete_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
     """Delete exactly these ACLs, and return those that existed. Filters are not accepted here."""
-    deleted = reach.acls.delete(map(_exactly, body.bindings()))
-    return [answer_of(each) for each in deleted]
-
-
-def _exactly(acl: AclBinding) -> AclFilter:
-    """Return the filter that selects this ACL and no other."""
-    (kind, name, pattern_type), (principal, host, operation, permission) = acl
-    return AclFilter(kind, name, pattern_type, principal, host, operation, permission)
+    exactly = [
+        AclFilter(kind, name, pattern_type, principal, host, operation, permission)
+        for (kind, name, pattern_type), (principal, host, operation, permission) in body.bindings()
+    ]
+    return [answer_of(acl) for acl in reach.acls.delete(exactly)]
 
 
 def answer_of(acl: AclBinding) -> AclAnswer:

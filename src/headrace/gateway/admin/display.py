@@ -62,14 +62,13 @@ def message_of(record: Record, most: int, by_schema: BySchema | None = None) -> 
             value_schema_id=value.schema_id,
             value_size=len(record.value or b""),
             truncated=key_cut or value_cut or len(record.headers) > MAX_HEADERS,
-            headers=tuple(_header(name, data) for name, data in record.headers[:MAX_HEADERS]),
+            headers=tuple(
+                Header(name=name, value=decoded.value, encoding=decoded.encoding)
+                for name, data in record.headers[:MAX_HEADERS]
+                for decoded, _ in [cut(data, MAX_HEADER_BYTES)]
+            ),
         )
     )
-
-
-def _header(name: str, data: bytes | None) -> Header:
-    decoded, _ = cut(data, MAX_HEADER_BYTES)
-    return Header(name=name, value=decoded.value, encoding=decoded.encoding)
 
 
 Match = Callable[[Sequence[Mapping[str, Any]]], Matched]
@@ -104,7 +103,7 @@ class RecordFilter:
 
     def select(self, records: Sequence[Record]) -> list[bool]:
         """Return for each record whether it is selected."""
-        selected = [self._fits(each) for each in records]
+        selected = [self._has_key(record.key) and self._has_text(record) for record in records]
         if self._match is None or not any(selected):
             return selected
         rest = [self._variables(each) for each, fits in zip(records, selected, strict=True) if fits]
@@ -112,11 +111,6 @@ class RecordFilter:
         self.filter_error = self.filter_error or matched.reason
         matches = iter(matched.found)
         return [fits and next(matches) is True for fits in selected]
-
-    def _fits(self, record: Record) -> bool:
-        return (self._key is None or self._has_key(record.key, self._key)) and (
-            self._text is None or self._has_text(record, self._text)
-        )
 
     def _variables(self, record: Record) -> dict[str, Any]:
         """Return a record as an expression sees it: JSON and what has a schema decoded, the rest as text."""
@@ -129,14 +123,24 @@ class RecordFilter:
             "timestamp_ms": record.timestamp_ms,
         }
 
-    def _has_key(self, data: bytes | None, key: str) -> bool:
-        if not data:
-            return data is not None and not key
-        if data == key.encode("utf-8", "replace"):
+    def _has_key(self, data: bytes | None) -> bool:
+        if self._key is None:
             return True
-        return self._readable(data) == key or _json_string(data) == key
+        if not data:
+            return data is not None and not self._key
+        if data == self._key.encode("utf-8", "replace") or self._readable(data) == self._key:
+            return True
+        if not data.startswith(b'"'):
+            return False
+        try:
+            return bool(read_json(data) == self._key)  # the REST proxy writes keys as JSON strings
+        except NotJson:
+            return False
 
-    def _has_text(self, record: Record, text: str) -> bool:
+    def _has_text(self, record: Record) -> bool:
+        text = self._text
+        if text is None:
+            return True
         everything = [record.key, record.value, *(value for _, value in record.headers)]
         return any(text in self._readable(data).casefold() for data in everything if data) or any(
             text in name.casefold() for name, _ in record.headers
@@ -152,14 +156,3 @@ class RecordFilter:
         if isinstance(decoded.value, str):
             return decoded.value
         return write_json(decoded.value).decode()
-
-
-def _json_string(data: bytes) -> str | None:
-    """Return the string if the data is a JSON string, as which the REST proxy writes keys."""
-    if not data.startswith(b'"'):
-        return None
-    try:
-        found = read_json(data)
-    except NotJson:
-        return None
-    return found if isinstance(found, str) else None

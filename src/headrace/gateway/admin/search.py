@@ -224,8 +224,9 @@ async def messages(
     Messages, bytes and time of a search are bounded: the response says where it ended and how to continue.
     """
     await hub.topics.check(name, search.partition)
-    found = await hub.search(request, partial(_answer, hub, name, search))
-    return Response(found, media_type="application/json")
+    found = await hub.search(request, partial(search.run, hub, name))
+    about = write_json(_about(name, search, found))[:-1]
+    return Response(b'%b,"messages":[%b]}' % (about, b",".join(found.found)), media_type="application/json")
 
 
 @router.get(
@@ -287,11 +288,6 @@ async def _events(hub: Hub, topic: str, search: Search, request: Request) -> Asy
             await running
     finally:
         running.cancel()
-
-
-def _answer(hub: Hub, topic: str, search: Search, cancelled: Event) -> bytes:
-    found = search.run(hub, topic, cancelled)
-    return b'%b,"messages":[%b]}' % (write_json(_about(topic, search, found))[:-1], b",".join(found.found))
 
 
 def _about(topic: str, search: Search, found: Scan[bytes]) -> dict[str, Any]:

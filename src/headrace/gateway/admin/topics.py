@@ -173,7 +173,9 @@ def topic_answer(reach: Reach, found: Topic) -> TopicAnswer:
     partitions = tuple(
         PartitionAnswer(
             **asdict(each),
-            records=_length(each.start_offset, each.next_offset),
+            records=None
+            if each.start_offset is None or each.next_offset is None
+            else each.next_offset - each.start_offset,
             size_bytes=None
             if each.leader is None
             else replica_bytes.get((each.leader, TopicPartition(found.name, each.index))),
@@ -198,7 +200,3 @@ def topic_answer(reach: Reach, found: Topic) -> TopicAnswer:
         partitions=partitions,
         configs=dict(found.configs),
     )
-
-
-def _length(start: int | None, end: int | None) -> int | None:
-    return None if start is None or end is None else end - start

@@ -52,52 +52,44 @@ THEMES: Final = {"light", "dark"}
 def page(request: Request, template: str, *, title: str, answer: int = 200, **context: Any) -> HTMLResponse:
     """Return a page; `context` has the variables of its template."""
     reach = clients_of(request).reach
-    bootstrap: str = reach.bootstrap
+    # The options with which the commands on a page reach the cluster.
+    at = "" if reach.bootstrap == USUAL else f" --bootstrap {reach.bootstrap}"
+    if reach.settings.security != PLAINTEXT:
+        at += " --command-config client.properties"
     session: Session | None = request.scope.get(SESSION)
-    html = (
-        _environment()
-        .get_template(template)
-        .render(
-            title=title,
-            path=request.url.path,
-            theme=_theme(request),
-            bootstrap=bootstrap,
-            at=_how_to_connect(bootstrap, is_secured=reach.settings.security != PLAINTEXT),
-            version=__version__,
-            root=root_of(request.scope),
-            clusters=request.scope.get(CLUSTERS, ()),
-            user=request.scope.get(USER),
-            csrf_token="" if session is None else session.csrf_token,
-            **context,
-        )
+    html = _rendered(
+        request,
+        template,
+        title=title,
+        path=request.url.path,
+        bootstrap=reach.bootstrap,
+        at=at,
+        version=__version__,
+        user=request.scope.get(USER),
+        csrf_token="" if session is None else session.csrf_token,
+        **context,
     )
     return HTMLResponse(html, answer, HEADERS)
 
 
-def _how_to_connect(bootstrap: str, *, is_secured: bool) -> str:
-    """Return the options with which the commands on a page reach the cluster."""
-    at = "" if bootstrap == USUAL else f" --bootstrap {bootstrap}"
-    return f"{at} --command-config client.properties" if is_secured else at
-
-
 def login_page(request: Request, answer: int, **context: Any) -> HTMLResponse:
     """Return the page that everybody may see."""
-    html = (
+    html = _rendered(request, "login.html", **context)
+    return HTMLResponse(html, answer, HEADERS | {"Cache-Control": "no-store"})
+
+
+def _rendered(request: Request, template: str, **context: Any) -> str:
+    theme = request.cookies.get("theme", "")
+    return (
         _environment()
-        .get_template("login.html")
+        .get_template(template)
         .render(
-            theme=_theme(request),
+            theme=theme if theme in THEMES else "",
             root=root_of(request.scope),
             clusters=request.scope.get(CLUSTERS, ()),
             **context,
         )
     )
-    return HTMLResponse(html, answer, HEADERS | {"Cache-Control": "no-store"})
-
-
-def _theme(request: Request) -> str:
-    theme = request.cookies.get("theme", "")
-    return theme if theme in THEMES else ""
 
 
 class Denied(Exception):
@@ -129,7 +121,8 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except Unreachable as error:
-                return _unreachable(request, error)
+                title = "The cluster does not answer"
+                return page(request, "unreachable.html", title=title, answer=503, message=str(error))
             except Denied as denied:
                 return _denied(request, denied)
             except (Problem, Refusal, ClientError) as error:
@@ -147,12 +140,6 @@ class PageRoute(APIRoute):
                 return _error_page(request, 500, why)
 
         return answer
-
-
-def _unreachable(request: Request, error: Unreachable) -> Response:
-    return page(
-        request, "unreachable.html", title="The cluster does not answer", answer=503, message=str(error)
-    )
 
 
 def _denied(request: Request, denied: Denied) -> Response:

@@ -24,22 +24,8 @@ from headrace.gateway.console.views import (
 from headrace.gateway.problems import Problem
 
 router = APIRouter()
-_PAGES = (
-    cluster,
-    moves,
-    topics,
-    topic,
-    messages,
-    groups,
-    transactions,
-    schemas,
-    pipelines,
-    users,
-    acls,
-    quotas,
-    api,
-)
-for _view in (assets, login, *_PAGES):
+_OF_CLUSTER = (cluster, moves, topics, topic, messages, groups, transactions, schemas, pipelines)
+for _view in (assets, login, *_OF_CLUSTER, users, acls, quotas, api):
     router.include_router(_view.router)
 
 _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)

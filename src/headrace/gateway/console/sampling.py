@@ -60,7 +60,14 @@ class LagSampler:
         if samples is None:
             first = sample(self._now_s(), self._ask([group])[0])
             with self._lock:
-                samples = self._admit(group)
+                if group not in self._watched:
+                    if len(self._watched) >= WATCHED:
+                        raise TooManyWatched
+                    self._watched[group] = deque(maxlen=KEPT)
+                if self._thread is None:
+                    self._thread = BackgroundThread(self._run, name="headrace-lag", stop=self._closed.set)
+                    self._thread.start()
+                samples = self._watched[group]
                 samples.append(first)
         with self._lock:
             self._watched[group] = samples  # for another FORGOTTEN_S
@@ -69,17 +76,6 @@ class LagSampler:
     def close(self) -> None:
         """Stop sampling."""
         self._closed.set()
-
-    def _admit(self, group: str) -> deque[Sample]:
-        """Add a group; the caller holds the lock."""
-        if group not in self._watched:
-            if len(self._watched) >= WATCHED:
-                raise TooManyWatched
-            self._watched[group] = deque(maxlen=KEPT)
-        if self._thread is None:
-            self._thread = BackgroundThread(self._run, name="headrace-lag", stop=self._closed.set)
-            self._thread.start()
-        return self._watched[group]
 
     def _run(self) -> None:
         while not self._closed.wait(EVERY_S):
@@ -109,17 +105,13 @@ class LagSampler:
 
 def sample(now_s: float, group: Group) -> Sample:
     """Return a group's lag by topic: of the topics with the most lag, and of the others together."""
-    lags = {topic: lag_of(partitions) for topic, partitions in _by_topic(group).items()}
+    by_topic: dict[str, list[Progress]] = {}
+    for progress in group.partitions:
+        by_topic.setdefault(progress.topic, []).append(progress)
+    lags = {topic: lag_of(partitions) for topic, partitions in by_topic.items()}
     ranked = sorted(lags.items(), key=lambda each: (-(each[1] or 0), each[0]))
     kept = dict(ranked[:TOPICS])
     if len(ranked) > TOPICS:
         others = [lag for _, lag in ranked[TOPICS:]]
         kept["others"] = None if None in others else sum(lag or 0 for lag in others)
     return Sample(int(now_s * 1000), kept)
-
-
-def _by_topic(group: Group) -> dict[str, list[Progress]]:
-    found: dict[str, list[Progress]] = {}
-    for each in group.partitions:
-        found.setdefault(each.topic, []).append(each)
-    return found

@@ -74,14 +74,20 @@ def table_of(
     column = columns.get(by.removeprefix("-"))
     if column is None:
         by, column = sort, columns[sort.removeprefix("-")]
-    found = [each for each in rows if _matches(text(each), query)] if query else list(rows)
-    found = _sorted(found, column, descending=by.startswith("-"))
-    pages = max(1, -(-len(found) // size))
-    page = min(pages, max(1, _number(parameters.get(f"{prefix}page", ""))))
+    # A row has all words of the query; case does not matter. Rows without a value in the column come last.
+    words = query.lower().split()
+    matching = [row for row in rows if all(word in text(row).lower() for word in words)]
+    known = [row for row in matching if column(row) is not None]
+    unknown = [row for row in matching if column(row) is None]
+    ordered = [*sorted(known, key=column, reverse=by.startswith("-")), *unknown]
+    pages = max(1, -(-len(ordered) // size))
+    number = parameters.get(f"{prefix}page", "")
+    is_number = number.isascii() and number.isdigit() and len(number) < 10
+    page = min(pages, max(1, int(number) if is_number else 1))
     return Table(
-        rows=found[(page - 1) * size : page * size],
+        rows=ordered[(page - 1) * size : page * size],
         total=len(rows),
-        found=len(found),
+        found=len(ordered),
         page=page,
         pages=pages,
         query=query,
@@ -96,20 +102,3 @@ def path_of(request: Request) -> str:
     """Return the undecoded path: names in it may contain anything."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     return root_of(request.scope) + raw.partition(b"?")[0].decode("latin-1")
-
-
-def _matches(text: str, query: str) -> bool:
-    """Return whether all words of the query are in the text; case does not matter."""
-    lower = text.lower()
-    return all(word in lower for word in query.lower().split())
-
-
-def _sorted(rows: Sequence[Row], column: Column[Row], *, descending: bool) -> list[Row]:
-    """Return sorted rows; those without a value come last in either order."""
-    known = [each for each in rows if column(each) is not None]
-    unknown = [each for each in rows if column(each) is None]
-    return sorted(known, key=column, reverse=descending) + unknown
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1

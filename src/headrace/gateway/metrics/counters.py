@@ -81,12 +81,15 @@ class Counters:
     """Reads metrics with a short timeout; `Brokers` remember hung brokers and wait less for them."""
 
     def __init__(self, reach: Reach, pipelines: Pipelines) -> None:
-        self._reach = reach
-        self._pipelines = pipelines
         self._brokers = Brokers(reach.connection, answer_s=TIMEOUT_S, client_id=CLIENT_ID)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="metrics")
-        self.groups = InBackground(self._threads, "groups", self._describe_groups)
-        self.pipelines = InBackground(self._threads, "pipelines", self._read_pipelines)
+        groups = reach.groups
+        self.groups: InBackground[list[Group]] = InBackground(
+            self._threads, "groups", lambda: groups.describe_there(each.name for each in groups.list_groups())
+        )
+        self.pipelines: InBackground[dict[str, list[Figures]]] = InBackground(
+            self._threads, "pipelines", lambda: pipelines.totals(time.time_ns() // 1_000_000)
+        )
 
     def metadata(self) -> MetadataResponse:
         """Return the brokers and all topics; raise Unreachable if no broker answers in time."""
@@ -119,13 +122,6 @@ class Counters:
     def disks(self, metadata: MetadataResponse, brokers: Container[int]) -> Mapping[int, Sequence[LogDir]]:
         """Return the log directories of these brokers, without their partitions, which would take long."""
         return read_log_dirs(self._brokers, [each for each in nodes_of(metadata) if each.id in brokers], {})
-
-    def _describe_groups(self) -> list[Group]:
-        groups = self._reach.groups
-        return groups.describe_there(each.name for each in groups.list_groups())
-
-    def _read_pipelines(self) -> dict[str, list[Figures]]:
-        return self._pipelines.totals(time.time_ns() // 1_000_000)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -37,21 +37,16 @@ def brokers_families(counted: Mapping[int, BrokerMetricsResponse]) -> list[Metri
             for sample in family.samples:
                 named = zip(family.labels, sample.labels, strict=True)
                 labels = {"broker": str(broker_id)} | {label: value for label, value in named if value}
-                if family.kind == HISTOGRAM:
-                    _add_to_histogram(metric, labels, sample.value)
-                else:
+                bound = labels.pop("le") if family.kind == HISTOGRAM else None
+                if bound is None:
                     metric.add_sample(family.name, labels, sample.value)
+                elif bound == SUM:
+                    metric.add_sample(f"{metric.name}_sum", labels, sample.value)
+                else:
+                    metric.add_sample(f"{metric.name}_bucket", labels | {"le": bound}, sample.value)
+                    if bound == "+Inf":
+                        metric.add_sample(f"{metric.name}_count", labels, sample.value)
     return list(metrics.values())
-
-
-def _add_to_histogram(metric: Metric, labels: dict[str, str], value: float) -> None:
-    bound = labels.pop("le")
-    if bound == SUM:
-        metric.add_sample(f"{metric.name}_sum", labels, value)
-        return
-    metric.add_sample(f"{metric.name}_bucket", labels | {"le": bound}, value)
-    if bound == "+Inf":
-        metric.add_sample(f"{metric.name}_count", labels, value)
 
 
 def gauge(

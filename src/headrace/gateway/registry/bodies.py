@@ -77,9 +77,14 @@ class SchemaBody(BaseModel):
         """Return the schema in the registry's types; raise a Refusal if that is not possible."""
         if self.tags_to_add or self.tags_to_remove:
             raise NotPermitted("schemaTagsToAdd and schemaTagsToRemove are not supported")
-        references = tuple(_reference(each) for each in self.references or ())
+        if (self.type or SchemaType.AVRO) not in list(SchemaType):
+            raise Invalid(f"Invalid schema type {self.type}")
+        for body in self.references or ():
+            if body.version != LATEST and not 1 <= body.version <= _MAX_INT:
+                raise InvalidVersion(body.version)
+        references = tuple(Reference(body.name, body.subject, body.version) for body in self.references or ())
         return SubmittedSchema(
-            Schema(_schema_type(self.type), self.text, references),
+            Schema(SchemaType(self.type or SchemaType.AVRO), self.text, references),
             self.metadata,
             self.rule_set,
             _number(self.id, least=0),
@@ -162,19 +167,6 @@ def version_number(given: str) -> int:
 def page(found: list[Any], offset: int, limit: int) -> list[Any]:
     """Return `limit` entries of a list from `offset` on, or all if `limit` is negative."""
     return found[offset:] if limit < 0 else found[offset : offset + limit]
-
-
-def _schema_type(given: str | None) -> SchemaType:
-    try:
-        return SchemaType(given or SchemaType.AVRO)
-    except ValueError:
-        raise Invalid(f"Invalid schema type {given}") from None
-
-
-def _reference(body: ReferenceBody) -> Reference:
-    if body.version != LATEST and not 1 <= body.version <= _MAX_INT:
-        raise InvalidVersion(body.version)
-    return Reference(body.name, body.subject, body.version)
 
 
 def _number(given: int | None, *, least: int) -> int | None:

@@ -154,11 +154,9 @@ def resolve_context(path: str, query: bytes) -> Target:
         return Target(f"{rest}/:{context}:", query, context)
     parameter = _LISTS.get(rest, "subject" if rest.startswith("/schemas/ids/") else None)
     target = Target(rest, query, context)
-    return target if parameter is None else target._replace(query=_narrowed(target, parameter))
-
-
-def _narrowed(target: Target, parameter: str) -> bytes:
-    """Return the query with a parameter that restricts it to the context."""
-    given = dict(parse_qsl(target.query.decode("latin-1"), keep_blank_values=True))
+    if parameter is None:
+        return target
+    # The parameter restricts the query to the context.
+    given = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
     subject = given.get(parameter, "").removeprefix(names.EVERYWHERE)
-    return urlencode({**given, parameter: target.qualified(subject)}).encode()
+    return target._replace(query=urlencode({**given, parameter: target.qualified(subject)}).encode())

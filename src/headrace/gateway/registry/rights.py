@@ -13,21 +13,39 @@ name: an ACL for the topic `com.example.Order`, or for the prefix `:.billing:`, 
 | read, change global settings or mode, or those of a context | CLUSTER DESCRIBE_CONFIGS, ALTER_CONFIGS |
 
 DESCRIBE is implied by READ, WRITE, DELETE and ALTER. Lists have only what the user may read.
+
+Brokers tell whether a user may do something by the answer to a request that does nothing. A broker authorizes
+a request before it looks for the resource: a request for a partition that no topic has, or one that is only
+validated, is answered with an authorization error or with another one. So the answer comes from the brokers'
+own authorizer, super users and defaults included, and also for topics that do not exist.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cachetools import TTLCache
 
 from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import NEWEST
+from headrace.client.wire.requests import BROKER, TOPIC
 from headrace.gateway.problems import Problem
-from headrace.gateway.registry.probes import describable, may_on_cluster, may_on_topic
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.message import Message
+from headrace.protocol.schema.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from headrace.protocol.schema.incremental_alter_configs import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.registry import names
 from headrace.registry.formats import Reference
 from headrace.registry.records import SchemaValue
-from headrace.registry.state import State
 from headrace.security.authorization import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -36,6 +54,11 @@ if TYPE_CHECKING:
 FRESH_S: Final = 1.0  # for which an answer of the brokers counts
 _KEPT: Final = 10_000
 _DENIED: Final = 40301
+_DENIED_BY_BROKERS: Final = {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+_NO_PARTITION: Final = 2**31 - 1
+_TIMEOUT_MS: Final = 1000
+_AT_ONCE: Final = 1000  # topics of one Metadata request
+_ALL_BROKERS: Final = ""  # the name of the default settings of brokers
 _SUFFIXES: Final = ("-key", "-value")
 
 DESCRIBE, WRITE, DELETE = Operation.DESCRIBE, Operation.WRITE, Operation.DELETE
@@ -86,6 +109,60 @@ REQUIRED: Final[Mapping[tuple[str, str], _Required]] = {
 """What each route of the registry requires; a route that is not here cannot be added."""
 
 
+class _Probe(NamedTuple):
+    """A request that changes nothing, by the name of its resource, and the error codes in its response."""
+
+    request: Callable[[str], Message]
+    errors: Callable[[Any], list[int]]
+    max_version: int = NEWEST
+
+
+def _produce(topic: str) -> Message:
+    nothing = PartitionProduceData(index=_NO_PARTITION, records=None)
+    data = [TopicProduceData(name=topic, partition_data=[nothing])]
+    return ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=data)
+
+
+def _delete_records(topic: str) -> Message:
+    nothing = DeleteRecordsPartition(partition_index=_NO_PARTITION, offset=0)
+    topics = [DeleteRecordsTopic(name=topic, partitions=[nothing])]
+    return DeleteRecordsRequest(topics=topics, timeout_ms=_TIMEOUT_MS)
+
+
+def _alter_configs(kind: int, name: str) -> Message:
+    nothing = AlterConfigsResource(resource_type=kind, resource_name=name, configs=())
+    return IncrementalAlterConfigsRequest(resources=[nothing], validate_only=True)
+
+
+def _describe_configs(name: str) -> Message:
+    nothing = DescribeConfigsResource(resource_type=BROKER, resource_name=name, configuration_keys=())
+    return DescribeConfigsRequest(resources=[nothing])
+
+
+_PROBES: Final[Mapping[tuple[ResourceType, Operation], _Probe]] = {
+    (_TOPIC, WRITE): _Probe(
+        _produce,
+        lambda answer: [part.error_code for topic in answer.responses for part in topic.partition_responses],
+        max_version=12,  # the last with names of topics: ids exist only of topics that exist
+    ),
+    (_TOPIC, DELETE): _Probe(
+        _delete_records,
+        lambda answer: [part.error_code for topic in answer.topics for part in topic.partitions],
+    ),
+    (_TOPIC, ALTER_CONFIGS): _Probe(
+        lambda topic: _alter_configs(TOPIC, topic),
+        lambda answer: [resource.error_code for resource in answer.responses],
+    ),
+    (_CLUSTER, ALTER_CONFIGS): _Probe(
+        lambda name: _alter_configs(BROKER, name),
+        lambda answer: [resource.error_code for resource in answer.responses],
+    ),
+    (_CLUSTER, DESCRIBE_CONFIGS): _Probe(
+        _describe_configs, lambda answer: [result.error_code for result in answer.results]
+    ),
+}
+
+
 def topic_of(subject: str) -> str:
     """Return the topic resource that a subject belongs to."""
     name = names.parse(subject)
@@ -131,15 +208,18 @@ class SubjectRights:
         if not names.parse(subject).subject:  # a context
             self.check_cluster(DESCRIBE_CONFIGS if operation is DESCRIBE else ALTER_CONFIGS)
             return
-        resolved = self._registry.read(lambda state: _resolved(state, subject))
-        for topic in dict.fromkeys(map(topic_of, (names.normal(subject), resolved))):
-            if not self._may(operation, topic):
+        name = names.normal(subject)
+        resolved = self._registry.read(lambda state: state.settings.resolve_alias(name))
+        for topic in dict.fromkeys(map(topic_of, (name, resolved))):
+            if not (
+                self._described({topic}) if operation is DESCRIBE else self._may(_TOPIC, operation, topic)
+            ):
                 why = f"the user may not {operation.name} subject {subject}: it needs {operation.name} on"
                 raise Problem(_DENIED, f"{why} topic {topic} (TOPIC_AUTHORIZATION_FAILED)")
 
     def check_cluster(self, operation: Operation) -> None:
         """Raise a Problem (403) unless the user may do this on the cluster."""
-        if self._brokers is not None and not may_on_cluster(self._brokers, operation):
+        if self._brokers is not None and not self._may(_CLUSTER, operation, _ALL_BROKERS):
             why = f"the user needs {operation.name} on the cluster (CLUSTER_AUTHORIZATION_FAILED)"
             raise Problem(_DENIED, why)
 
@@ -158,36 +238,34 @@ class SubjectRights:
 
     def check_schema(self, value: SchemaValue) -> None:
         """Raise a Problem (403) unless the user may read one of the subjects that have the schema."""
-        if not self.may_read_schema(value):
+        if self._brokers is None:
+            return
+        context = names.context_of(value.subject)
+        versions = self._registry.recall(lambda state, _: state.versions_with_id(value.id, context))
+        if not self._described({topic_of(version.subject) for version in [value, *versions]}):
             why = f"the user may not read any subject that has schema {value.id}"
             raise Problem(_DENIED, f"{why} (TOPIC_AUTHORIZATION_FAILED)")
 
-    def may_read_schema(self, value: SchemaValue) -> bool:
-        if self._brokers is None:
-            return True
-        context = names.context_of(value.subject)
-        versions = self._registry.recall(lambda state, _: state.versions_with_id(value.id, context))
-        return bool(self._described({topic_of(each.subject) for each in [value, *versions]}))
-
-    def _may(self, operation: Operation, topic: str) -> bool:
+    def _may(self, resource: ResourceType, operation: Operation, name: str) -> bool:
+        """Return whether the user may do this on the cluster, or on a topic, which need not exist."""
         assert self._brokers is not None
-        if operation is DESCRIBE:
-            return bool(self._described({topic}))
-        return may_on_topic(self._brokers, operation, topic)
+        probe = _PROBES[resource, operation]
+        request = probe.request(name)
+        answer = self._brokers.first(lambda at: at.ask(request, max_version=probe.max_version))
+        errors = probe.errors(answer)
+        return bool(errors) and not _DENIED_BY_BROKERS.intersection(errors)
 
     def _described(self, topics: set[str]) -> set[str]:
-        """Return those topics on which the user has DESCRIBE."""
+        """Return those topics, existing or not, on which the user has DESCRIBE: READ or WRITE imply it."""
         assert self._brokers is not None
         with self._lock:
-            known = {each: self._describable.get(each) for each in topics}
-        unknown = {each for each, answer in known.items() if answer is None}
-        if unknown:
-            found = describable(self._brokers, unknown)
-            known |= {each: each in found for each in unknown}
-            with self._lock:
-                self._describable.update({each: each in found for each in unknown})
-        return {each for each, answer in known.items() if answer}
-
-
-def _resolved(state: State, subject: str) -> str:
-    return state.settings.resolve_alias(names.normal(subject))
+            known = {topic: self._describable.get(topic) for topic in topics}
+        unknown = sorted(topic for topic, answer in known.items() if answer is None)
+        for start in range(0, len(unknown), _AT_ONCE):
+            asked = unknown[start : start + _AT_ONCE]
+            answer = self._brokers.any_metadata(asked)
+            allowed = {topic.name for topic in answer.topics if topic.error_code not in _DENIED_BY_BROKERS}
+            known |= {topic: topic in allowed for topic in asked}
+        with self._lock:
+            self._describable.update({topic: bool(known[topic]) for topic in unknown})
+        return {topic for topic, is_allowed in known.items() if is_allowed}

@@ -36,7 +36,13 @@ def decode(data: bytes | None, by_schema: BySchema | None = None) -> Decoded:
         text = data.decode()
     except UnicodeDecodeError:
         return _base64(data)
-    return _structure(text) or (Decoded(value=text, encoding="text") if _is_readable(text) else _base64(data))
+    if text[:1] in {"{", "["}:
+        try:
+            return Decoded(value=read_json(text), encoding="json")
+        except NotJson:
+            pass  # text that only begins like JSON
+    is_readable = not any(letter < " " and letter not in "\t\n\r" for letter in text)
+    return Decoded(value=text, encoding="text") if is_readable else _base64(data)
 
 
 def cut(data: bytes | None, most: int, by_schema: BySchema | None = None) -> tuple[Decoded, bool]:
@@ -52,19 +58,5 @@ def cut(data: bytes | None, most: int, by_schema: BySchema | None = None) -> tup
         return _base64(beginning), True
 
 
-def _structure(text: str) -> Decoded | None:
-    """Return the JSON object or list in the text, if it is one."""
-    if text[:1] not in {"{", "["}:
-        return None
-    try:
-        return Decoded(value=read_json(text), encoding="json")
-    except NotJson:
-        return None
-
-
 def _base64(data: bytes) -> Decoded:
     return Decoded(value=base64.b64encode(data).decode(), encoding="base64")
-
-
-def _is_readable(text: str) -> bool:
-    return not any(each < " " and each not in "\t\n\r" for each in text)

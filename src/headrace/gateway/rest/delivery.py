@@ -195,9 +195,10 @@ class _Waiting:
             self._left -= 1
             if self._left:
                 return
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._finish)
 
-    def _finish(self) -> None:
-        if not self.done.done():  # unless the client has disconnected
-            self.done.set_result([each for each in self._outcomes if each is not None])
+        def finish() -> None:
+            if not self.done.done():  # unless the client has disconnected
+                self.done.set_result([outcome for outcome in self._outcomes if outcome is not None])
+
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(finish)

@@ -121,7 +121,14 @@ class Hub:
         cancelled = threading.Event()
         # The scope cancels a search that waits for a thread, and not one that runs in a thread.
         with CancelScope() as waiting, suppress(ScanCancelled):
-            watching = asyncio.ensure_future(_cancel_without(request, cancelled, waiting))
+
+            async def cancel_at_disconnect() -> None:
+                while (await request.receive())["type"] != "http.disconnect":
+                    pass  # the request has no body
+                cancelled.set()
+                waiting.cancel()
+
+            watching = asyncio.ensure_future(cancel_at_disconnect())
             try:
                 return await to_thread.run_sync(work, cancelled, limiter=self._limits.searching)
             except (ScanCancelled, asyncio.CancelledError):
@@ -162,14 +169,6 @@ class Hub:
         """Encodes and decodes records by the registry's schemas."""
         most = self.reach.settings.max_request_bytes
         return Schemas(self._registry, self._limits.processes, most, self._rights)
-
-
-async def _cancel_without(request: Request, cancelled: threading.Event, waiting: CancelScope) -> None:
-    """Cancel a search when its client has disconnected."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass  # the request has no body
-    cancelled.set()
-    waiting.cancel()
 
 
 def hub_of(request: Request) -> Hub:

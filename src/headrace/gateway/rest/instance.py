@@ -198,7 +198,10 @@ class Instance:
             except Unreadable as error:
                 self._ahead.appendleft(message)
                 if not records:
-                    raise _unreadable(record, error) from None
+                    partition = TopicPartition(record.topic, record.partition or 0)
+                    go_on = f"to go on, set its position to {record.offset + 1}"
+                    why = f"{partition} at offset {record.offset}: {error}; {go_on}"
+                    raise Problem(UNREADABLE, why) from None
                 break
             if records and size + length > most:
                 self._ahead.appendleft(message)
@@ -206,7 +209,13 @@ class Instance:
             size += length
             records.append(record)
             answers.append(answer)
-        self._note_returned(records)
+        assigned = set(partitions_of(self._consumer.assignment()))
+        for record in records:
+            partition = TopicPartition(record.topic, record.partition or 0)
+            if partition in assigned:
+                self._returned[partition] = record.offset + 1
+        if self.options.auto_commit and self._returned:
+            self._consumer.store_offsets(offsets=_with_offsets(self._returned))
         if not answers:
             self._raise_denied()
         return answers
@@ -250,15 +259,6 @@ class Instance:
     def _raise_denied(self) -> None:
         for refusal in self._denied.values():
             raise refusal
-
-    def _note_returned(self, records: Iterable[Record]) -> None:
-        assigned = set(partitions_of(self._consumer.assignment()))
-        for record in records:
-            partition = TopicPartition(record.topic, record.partition or 0)
-            if partition in assigned:
-                self._returned[partition] = record.offset + 1
-        if self.options.auto_commit and self._returned:
-            self._consumer.store_offsets(offsets=_with_offsets(self._returned))
 
     # -- committed offsets ---------------------------------------------------------------------
 
@@ -336,9 +336,3 @@ def _with_offsets(offsets: Mapping[TopicPartition, int]) -> list[RdkafkaPartitio
 
 def _illegal(why: str) -> Problem:
     return Problem(ILLEGAL, why)
-
-
-def _unreadable(record: Record, error: Unreadable) -> Problem:
-    partition = TopicPartition(record.topic, record.partition or 0)
-    why = f"{partition} at offset {record.offset}: {error}; to go on, set its position to {record.offset + 1}"
-    return Problem(UNREADABLE, why)

@@ -107,20 +107,19 @@ class Instances:
 
     def _close(self, instance: Instance) -> BackgroundThread:
         """Return a thread that closes the consumer: closing waits for brokers, for long if none answers."""
-        thread = BackgroundThread(
-            self._run_closing, args=(instance,), name="gateway-consumer-closing", stop=None
-        )
+
+        def close() -> None:
+            try:
+                instance.close()
+            finally:
+                with self._lock:
+                    self._closing.pop(instance, None)
+
+        thread = BackgroundThread(close, name="gateway-consumer-closing", stop=None)
         with self._lock:
             self._closing[instance] = thread
         thread.start()
         return thread
-
-    def _run_closing(self, instance: Instance) -> None:
-        try:
-            instance.close()
-        finally:
-            with self._lock:
-                self._closing.pop(instance, None)
 
     def _sweep(self) -> None:
         """Close idle consumers, until there are none at all."""

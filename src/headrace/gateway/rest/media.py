@@ -21,6 +21,7 @@ FORMATS: Final = ("binary", "json", "avro", "jsonschema", "protobuf")
 PLAIN_TOO: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {PLAIN: {}}}}
 """For a route's `responses`: a client may also accept the response as plain JSON."""
 _EMBEDDED: Final = re.compile(r"application/vnd\.kafka\.([a-z]+)\.v2\+json")
+_ZERO: Final = re.compile(r"\s*q=0(\.0*)?\s*")
 _ANY_V2: Final = frozenset({V2, "application/vnd.kafka+json"})
 _ANYTHING: Final = frozenset({"*/*", "application/*"})
 
@@ -110,11 +111,7 @@ def records_type(accept: str | None, held: str) -> str:
 def accepted(accept: str | None) -> list[str]:
     """Return the media types of an Accept header, without those of quality 0."""
     parts = [part.split(";") for part in (accept or "*/*").lower().split(",") if part.strip()]
-    return [kind.strip() for kind, *parameters in parts if not any(map(_is_zero, parameters))]
-
-
-def _is_zero(parameter: str) -> bool:
-    return re.fullmatch(r"\s*q=0(\.0*)?\s*", parameter) is not None
+    return [kind.strip() for kind, *parameters in parts if not any(map(_ZERO.fullmatch, parameters))]
 
 
 def _content_type(request: Request) -> str:

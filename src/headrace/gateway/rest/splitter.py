@@ -59,7 +59,10 @@ class Splitter:
                 self._scanned = found.end() + 1
                 continue
             self._scanned = found.end()
-            self._step(found[0])
+            if found[0] == b'"':
+                self._in_text = not self._in_text
+            else:
+                self._depth += 1 if found[0] in {b"{", b"["} else -1
             if not self._depth:
                 return found.end()
 
@@ -76,11 +79,3 @@ class Splitter:
             raise NotAnObject(f"expected a JSON object, got {bytes(self._kept[:20])!r}")
         self._depth, self._scanned, self._in_text = 1, 1, False
         return True
-
-    def _step(self, sign: bytes) -> None:
-        if sign == b'"':
-            self._in_text = not self._in_text
-        elif sign in {b"{", b"["}:
-            self._depth += 1
-        else:
-            self._depth -= 1

@@ -91,7 +91,7 @@ class Tails:
         fits: Callable[[Record], bool] = lambda _: True,
     ) -> "Tail":
         """Start a tail; raise ClientError if the topic does not exist, TooMany if MAX_TAILS are open."""
-        tail = Tail(fits, self._ended)
+        tail = Tail(fits, self._close)
         with self._lock:
             if self._slots.is_full:
                 raise TooMany
@@ -125,7 +125,7 @@ class Tails:
         for tail in self.end():
             tail.ended.wait(5 * _STEP_S)
 
-    def _ended(self, tail: "Tail") -> None:
+    def _close(self, tail: "Tail") -> None:
         with self._lock:
             self._open.discard(tail)
 
@@ -204,28 +204,21 @@ class Tail:
                 return
             assert record.partition is not None, record
             fits = self._fits(record)  # it may wait for the registry, so not under the lock
+            is_behind = record.offset < ends[record.partition]
             with self._room:
-                self._add_one(record, fits=fits, is_behind=record.offset < ends[record.partition])
+                while is_behind and not self._stopped:
+                    if len(self._records) < BUFFERED and self._bytes < BUFFERED_BYTES:
+                        break
+                    self._call_on_loop(self._news.set)
+                    self._room.wait(_STEP_S)
+                self._positions[record.partition] = record.offset + 1
+                if fits:
+                    self._records.append(record)
+                    self._bytes += _size(record)
+                while len(self._records) > (BUFFERED if self._bytes <= BUFFERED_BYTES else 1):
+                    self._bytes -= _size(self._records.popleft())
+                    self._skipped += 1
         self._call_on_loop(self._news.set)
-
-    def _add_one(self, record: Record, *, fits: bool, is_behind: bool) -> None:
-        while is_behind and self._is_full() and not self._stopped:
-            self._call_on_loop(self._news.set)
-            self._room.wait(_STEP_S)
-        assert record.partition is not None, record
-        self._positions[record.partition] = record.offset + 1
-        if fits:
-            self._records.append(record)
-            self._bytes += _size(record)
-        while self._is_over_full():
-            self._bytes -= _size(self._records.popleft())
-            self._skipped += 1
-
-    def _is_full(self) -> bool:
-        return len(self._records) >= BUFFERED or self._bytes >= BUFFERED_BYTES
-
-    def _is_over_full(self) -> bool:
-        return len(self._records) > BUFFERED or (self._bytes > BUFFERED_BYTES and len(self._records) > 1)
 
     def _call_on_loop(self, what: Callable[[], object]) -> None:
         try:

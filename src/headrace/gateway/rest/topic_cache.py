@@ -45,18 +45,14 @@ class KnownTopics:
 
     def refresh(self, topic: str) -> int:
         """Return the number of partitions that a broker knows of now."""
-        count = self._read(topic)
-        with self._lock:
-            self._counts[topic] = count
-        return count
-
-    def _read(self, topic: str) -> int:
-        found = self._reach.brokers.any_metadata([topic], SILENCE_S).topics[0]
-        if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        answer = self._reach.brokers.any_metadata([topic], SILENCE_S).topics[0]
+        if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise NoSuchTopic(topic)
-        if found.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
-            raise_for(found.error_code, None, topic)
-        return len(found.partitions)
+        if answer.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
+            raise_for(answer.error_code, None, topic)
+        with self._lock:
+            self._counts[topic] = len(answer.partitions)
+        return len(answer.partitions)
 
 
 class PartitionCheck:

@@ -21,7 +21,7 @@ from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.gateway.current import RawRoute, base_url
 from headrace.gateway.problems import Problem
 from headrace.gateway.rest.bodies import INT64, NO_NUL, PARTITIONS, Body, GroupName, Index, Name, Offset
-from headrace.gateway.rest.hub import Hub, HubDep
+from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.instance import ConsumerOptions, Instance, Unreadable
 from headrace.gateway.rest.media import (
     PLAIN_TOO,
@@ -237,18 +237,17 @@ async def committed(consumer: ConsumerDep, request: Request) -> dict[str, list[d
     """
     consumer.get()  # a consumer that does not exist is reported first
     body = await request.body()
-    partitions = _partitions(body) if body.strip() else await consumer.call(Instance.assignment)
+    if not body.strip():
+        partitions = await consumer.call(Instance.assignment)
+    else:
+        try:
+            partitions = PartitionsV2.model_validate(read_json(body)).topic_partitions()
+        except ValueError as error:
+            raise Problem(422, f"the body: {error}") from None
     offsets = await consumer.call(Instance.committed, partitions)
     return {
         "offsets": [{**each._asdict(), "offset": offset, "metadata": ""} for each, offset in offsets.items()]
     }
-
-
-def _partitions(body: bytes) -> list[TopicPartition]:
-    try:
-        return PartitionsV2.model_validate(read_json(body)).topic_partitions()
-    except ValueError as error:
-        raise Problem(422, f"the body: {error}") from None
 
 
 @router.post(f"{ADDRESS}/positions", **_NOTHING, summary="Seek")
@@ -304,26 +303,21 @@ async def records(
     """
     found = consumer.get()
     media_type = records_type(accept, found.options.format)
-    decode = _DECODERS.get(found.options.format, partial(_by_schema, consumer.hub))
-    read = await consumer.hub.read(
-        partial(
-            found.read,
-            None if timeout is None or timeout < 0 else timeout,
-            None if max_bytes is None or max_bytes <= 0 else max_bytes,
-            partial(_record, decode),
-        )
-    )
+    decode = _DECODERS.get(found.options.format) or consumer.hub.schemas.read
+
+    def as_answer(record: Record) -> dict[str, Any]:
+        return {
+            "topic": record.topic,
+            "key": _part("key", decode, record.key),
+            "value": _part("value", decode, record.value),
+            "partition": record.partition,
+            "offset": record.offset,
+        }
+
+    timeout_ms = None if timeout is None or timeout < 0 else timeout
+    most = None if max_bytes is None or max_bytes <= 0 else max_bytes
+    read = await consumer.hub.read(partial(found.read, timeout_ms, most, as_answer))
     return json_answer(read, media_type=media_type)
-
-
-def _record(decode: Callable[[bytes | None], Any], record: Record) -> dict[str, Any]:
-    return {
-        "topic": record.topic,
-        "key": _part("key", decode, record.key),
-        "value": _part("value", decode, record.value),
-        "partition": record.partition,
-        "offset": record.offset,
-    }
 
 
 def _part(name: Literal["key", "value"], decode: Callable[[bytes | None], Any], data: bytes | None) -> Any:
@@ -335,16 +329,7 @@ def _part(name: Literal["key", "value"], decode: Callable[[bytes | None], Any], 
         raise Unreadable(f"the {name} cannot be decoded: {error}") from None
 
 
-def _binary(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
-
-
-def _json(data: bytes | None) -> Any:
-    return None if data is None else read_json(data)
-
-
-def _by_schema(hub: Hub, data: bytes | None) -> Any:
-    return hub.schemas.read(data)
-
-
-_DECODERS: dict[str, Callable[[bytes | None], Any]] = {"binary": _binary, "json": _json}
+_DECODERS: Final[dict[str, Callable[[bytes | None], Any]]] = {
+    "binary": lambda data: None if data is None else base64.b64encode(data).decode(),
+    "json": lambda data: None if data is None else read_json(data),
+}

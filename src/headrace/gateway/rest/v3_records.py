@@ -140,7 +140,9 @@ async def produce(topic_name: TopicName, request: Request, links: LinksDep, hub:
     `error_code` 200 means that all in-sync replicas have the record. The status of the response is that of
     the record if there is one, and 200 if there are several.
     """
-    _check_json(request)
+    given = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if given != "application/json":
+        raise Problem(415, f"the content type is {given!r}: expected application/json")
     await hub.topics.partitions(topic_name)
     producer = RecordProducer(hub, links, topic_name)
     if "content-length" not in request.headers:
@@ -186,12 +188,6 @@ async def _lines(request: Request, producer: RecordProducer, max_bytes: int) -> 
 
 def _line(report: Fields) -> bytes:
     return write_json(report) + b"\n"
-
-
-def _check_json(request: Request) -> None:
-    given = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if given != "application/json":
-        raise Problem(415, f"the content type is {given!r}: expected application/json")
 
 
 class StreamedResponse(Response):

@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeVar
 from cachetools import LRUCache
 
 from headrace.client.errors import ClientError
-from headrace.client.records.one_by_one import Headers, Record
+from headrace.client.records.one_by_one import Record
 from headrace.gateway.problems import Problem
 from headrace.gateway.reach import Reach
 from headrace.gateway.registry.registry import Registry, in_registry_thread
@@ -78,7 +78,14 @@ class Validation:
 
     def _validate(self, topic: str, rule: Rule, records: Sequence[Record]) -> Mapping[int, str]:
         """Validate by what the registry has read so far, and by its newest state if that finds an error."""
-        unvalidated: list[Unvalidated] = [(each.key, each.value, _named(each.headers)) for each in records]
+        unvalidated: list[Unvalidated] = [
+            (
+                record.key,
+                record.value,
+                [(_NAMES[name], value) for name, value in record.headers if name in _NAMES],
+            )
+            for record in records
+        ]
         if not self._invalid(self._registry.recall, topic, rule, unvalidated):
             return {}
         return dict(self._invalid(self._registry.ask, topic, rule, unvalidated))
@@ -120,8 +127,3 @@ class Validation:
             with self._lock:
                 self._names[value.schema] = names
         return names
-
-
-def _named(headers: Headers) -> list[tuple[bytes, bytes | None]]:
-    """Return the headers that name schemas."""
-    return [(_NAMES[name], value) for name, value in headers if name in _NAMES]

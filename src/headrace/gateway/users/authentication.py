@@ -44,6 +44,8 @@ ACCEPTED, FAILED, LIMITED = RESULTS = ("accepted", "failed", "limited")
 """The results of authentications, which are counted. LIMITED: refused after too many failures."""
 
 UNAUTHENTICATED, DENIED, TOO_MANY = 40101, 40301, 42905
+# Headers that keep an answer out of caches, and from being taken for a page.
+_PRIVATE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 _CHALLENGES: Final = ('Basic realm="headrace", charset="UTF-8"', 'Bearer realm="headrace"')
 _MISSING: Final = "this gateway needs credentials: send an Authorization header (Basic or Bearer)"
 _WRONG: Final = (
@@ -124,7 +126,9 @@ class Authentication:
         self._users = users
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _is_open(scope):
+        path: str = scope.get("path", "")
+        is_asset = path.startswith(OPEN_PREFIX) and scope.get("method") in SAFE_METHODS
+        if scope["type"] != "http" or path in OPEN or is_asset:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
@@ -184,7 +188,9 @@ class Authentication:
             if message["type"] == "http.response.start":
                 if message["status"] == HTTPStatus.UNAUTHORIZED:  # of a broker, with a new connection
                     self._users.pool.doubt(found.credentials)
-                message = {**message, "headers": [*message["headers"], *_private(message["headers"])]}
+                names = {name.lower() for name, _ in message["headers"]}
+                missing = [header for header in _PRIVATE if header[0] not in names]
+                message = {**message, "headers": [*message["headers"], *missing]}
             elif ended:
                 raise OSError("the session has ended")
             elif message.get("more_body") and not self._is_valid(found):
@@ -201,18 +207,6 @@ class Authentication:
         return self._users.sessions.find(found.session_id, time.monotonic()) is not None
 
 
-def _private(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Return headers that keep an answer out of caches, and from being taken for a page."""
-    names = {name.lower() for name, _ in headers}
-    wanted = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-    return [each for each in wanted if each[0] not in names]
-
-
-def _is_open(scope: Scope) -> bool:
-    path: str = scope["path"]
-    return path in OPEN or (path.startswith(OPEN_PREFIX) and scope["method"] in SAFE_METHODS)
-
-
 def address_of(scope: Scope) -> str:
     """Return the address of the client, which failed attempts are counted by."""
     client = scope.get("client")
@@ -224,7 +218,8 @@ def _answer(scope: Scope, headers: Headers, refused: Refused) -> Response:
     browser = "sec-fetch-mode" in headers or "text/html" in headers.get("accept", "")
     opens_page = scope["method"] == "GET" and "text/html" in headers.get("accept", "")
     if refused.code == UNAUTHENTICATED and opens_page and headers.get("sec-fetch-dest") != "empty":
-        wanted = quote(scope["path"] + _query(scope), safe="/")
+        query = scope.get("query_string", b"").decode("latin-1")
+        wanted = quote(scope["path"] + (f"?{query}" if query else ""), safe="/")
         return RedirectResponse(f"{root_of(scope)}{LOGIN}?next={wanted}", 303, {"cache-control": "no-store"})
     answer = refusal(refused.code, str(refused))
     if refused.code == UNAUTHENTICATED and not browser:  # a browser would open a dialog of its own
@@ -234,8 +229,3 @@ def _answer(scope: Scope, headers: Headers, refused: Refused) -> Response:
         answer.headers["retry-after"] = str(int(refused.retry_after_s) + 1)
     answer.headers["cache-control"] = "no-store"
     return answer
-
-
-def _query(scope: Scope) -> str:
-    query: bytes = scope.get("query_string", b"")
-    return f"?{query.decode('latin-1')}" if query else ""

@@ -92,16 +92,12 @@ def parse_authorization(headers: Sequence[str]) -> Password | Token:
         raise BadCredentials(f"there are {len(headers)} Authorization headers: expected one")
     header = headers[0]
     scheme, _, rest = header.partition(" ")
-    if scheme.lower() == "basic":
-        return _basic(rest.strip())
     if scheme.lower() == "bearer":
         return Token(rest.strip())
-    raise BadCredentials("the Authorization header has another scheme: expected Basic or Bearer")
-
-
-def _basic(encoded: str) -> Password:
+    if scheme.lower() != "basic":
+        raise BadCredentials("the Authorization header has another scheme: expected Basic or Bearer")
     try:
-        user, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+        user, colon, password = base64.b64decode(rest.strip(), validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
         raise BadCredentials("the Basic credentials are not base64 of USER:PASSWORD in UTF-8") from None
     if not colon:

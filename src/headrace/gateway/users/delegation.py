@@ -149,18 +149,15 @@ class Delegation:
         except NotKnown as error:
             raise CannotActFor(principal, _OLD) from error
         except ClientError as error:
-            why = self._why(error, principal)
+            why = None if error.error_code is None else _REASONS.get(error.error_code)
+            if error.error_code is ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED:
+                why = (
+                    f"the gateway's user {self._requester} may not create tokens for it: an ACL has to allow "
+                    f"CREATE_TOKENS on USER {principal}"
+                )
             if why is None:
                 raise
             raise CannotActFor(principal, why) from error
-
-    def _why(self, error: ClientError, principal: Principal) -> str | None:
-        if error.error_code is ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED:
-            return (
-                f"the gateway's user {self._requester} may not create tokens for it: an ACL has to allow "
-                f"CREATE_TOKENS on USER {principal}"
-            )
-        return None if error.error_code is None else _REASONS.get(error.error_code)
 
     def _own_principal(self) -> Principal:
         """Return who the gateway is to the brokers, which a token of its own shows; it renews the others."""

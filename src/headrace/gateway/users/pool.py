@@ -87,7 +87,12 @@ class UserPool:
         if entry is not None and not await self._verify_again(key, entry):
             entry = self._entries.get(key)
         if entry is None:
-            entry = await self._join(key, credentials)
+            # Requests with the same credentials wait for one verification.
+            joining = self._joining.get(key)
+            if joining is None:
+                joining = self._joining[key] = asyncio.ensure_future(self._add(key, credentials))
+                joining.add_done_callback(lambda _: self._joining.pop(key, None))
+            entry = await asyncio.shield(joining)
         entry.requests += 1
         entry.used_s = self._now_s()
         if key in self._entries:
@@ -124,22 +129,14 @@ class UserPool:
 
     # -- verification ------------------------------------------------------------------------------
 
-    async def _join(self, key: bytes, credentials: Credentials) -> _Entry:
-        """Return a new entry; requests with the same credentials wait for one verification."""
-        joining = self._joining.get(key)
-        if joining is None:
-            joining = asyncio.ensure_future(self._add(key, credentials))
-            self._joining[key] = joining
-            joining.add_done_callback(lambda _: self._joining.pop(key, None))
-        return await asyncio.shield(joining)
-
     async def _add(self, key: bytes, credentials: Credentials) -> _Entry:
         login = await self._ask(lambda: self._accept(credentials))
-        try:
-            self._make_room()
-        except Problem:
-            self._in_thread(login.end)
-            raise
+        if len(self._entries) >= MAX_USERS:
+            idle = next((key for key, entry in self._entries.items() if not entry.is_busy), None)
+            if idle is None:
+                self._in_thread(login.end)
+                raise Problem(50303, f"{MAX_USERS} users are active, the most at a time: try again later")
+            self._drop(idle)
         entry = self._entries[key] = _Entry(self._make(login.security), login, self._now_s())
         if self._sweeper is None:
             self._sweeper = asyncio.ensure_future(self._sweep())
@@ -178,14 +175,6 @@ class UserPool:
 
     # -- bounds ------------------------------------------------------------------------------------
 
-    def _make_room(self) -> None:
-        if len(self._entries) < MAX_USERS:
-            return
-        idle = next((key for key, entry in self._entries.items() if not entry.is_busy), None)
-        if idle is None:
-            raise Problem(50303, f"{MAX_USERS} users are active, the most at a time: try again later")
-        self._drop(idle)
-
     def _drop(self, key: bytes) -> None:
         """Forget the entry, and close its clients in a thread."""
         entry = self._entries.pop(key, None)
@@ -197,17 +186,20 @@ class UserPool:
     def _in_thread(self, close: Callable[[], None]) -> None:
         closing = asyncio.ensure_future(to_thread.run_sync(close))
         self._closing.add(closing)
-        closing.add_done_callback(self._closed)
 
-    def _closed(self, closing: "asyncio.Future[None]") -> None:
-        self._closing.discard(closing)
-        if not closing.cancelled() and closing.exception() is not None:
-            logger.error("a user's clients could not be closed", exc_info=closing.exception())
+        def closed(closing: "asyncio.Future[None]") -> None:
+            self._closing.discard(closing)
+            if not closing.cancelled() and closing.exception() is not None:
+                logger.error("a user's clients could not be closed", exc_info=closing.exception())
+
+        closing.add_done_callback(closed)
 
     async def _sweep(self) -> None:
         """Drop entries that are idle for IDLE_S, and verify the users of those that are busy for long."""
         while True:
-            await asyncio.sleep(self._sweep_after_s())
+            # A busy entry has to be verified in time: its login ends otherwise.
+            due_s = min((entry.due_s for entry in self._entries.values() if entry.is_busy), default=math.inf)
+            await asyncio.sleep(min(SWEEP_S, max(SHORTEST_SWEEP_S, due_s - self._now_s())))
             since_s = self._now_s() - IDLE_S
             for key, entry in list(self._entries.items()):
                 if entry.is_busy:
@@ -215,8 +207,3 @@ class UserPool:
                         await self._verify_again(key, entry)
                 elif entry.used_s < since_s:
                     self._drop(key)
-
-    def _sweep_after_s(self) -> float:
-        """Return SWEEP_S, or less if a busy entry has to be verified before: its login ends otherwise."""
-        due_s = min((each.due_s for each in self._entries.values() if each.is_busy), default=math.inf)
-        return min(SWEEP_S, max(SHORTEST_SWEEP_S, due_s - self._now_s()))

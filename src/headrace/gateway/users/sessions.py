@@ -56,8 +56,15 @@ class Sessions:
         """Return the id of a new session; the session that the browser had before ends."""
         if instead_of is not None:
             self.end(instead_of)
-        self._expire(now_s)
-        self._make_room(credentials.name)
+        for key, session in list(self._sessions.items()):
+            if self._has_expired(session, now_s):
+                del self._sessions[key]
+        # There is room for a session: the user's own, or any, that was not used for the longest time ends.
+        own = [key for key, session in self._sessions.items() if session.credentials.name == credentials.name]
+        if len(own) >= MAX_OF_USER:
+            del self._sessions[own[0]]
+        if len(self._sessions) >= MAX_SESSIONS:
+            self._sessions.popitem(last=False)
         session_id = self._random_text(_ID_BYTES)
         self._sessions[_key(session_id)] = Session(
             credentials, self._random_text(_ID_BYTES), began_s=now_s, used_s=now_s
@@ -82,19 +89,6 @@ class Sessions:
 
     def _has_expired(self, session: Session, now_s: float) -> bool:
         return now_s - session.used_s >= self._idle_s or now_s - session.began_s >= self._absolute_s
-
-    def _expire(self, now_s: float) -> None:
-        for key, session in list(self._sessions.items()):
-            if self._has_expired(session, now_s):
-                del self._sessions[key]
-
-    def _make_room(self, user: str) -> None:
-        """End the sessions that were not used for the longest time: the user's own, or any."""
-        own = [key for key, each in self._sessions.items() if each.credentials.name == user]
-        if len(own) >= MAX_OF_USER:
-            del self._sessions[own[0]]
-        if len(self._sessions) >= MAX_SESSIONS:
-            self._sessions.popitem(last=False)
 
 
 def _key(session_id: str) -> bytes:

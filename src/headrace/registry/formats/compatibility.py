@@ -52,7 +52,11 @@ def check(new: Parsed, olds: Sequence[Parsed], level: Level, *, versions: Sequen
             messages += incompatibilities(old, new, reader_name="old", writer_name="new")
         if messages:
             which = [f"{{oldSchemaVersion: {versions[number]}}}"] if versions else []
-            return [*dict.fromkeys(messages), *which, _shorten(old), f"{{compatibility: '{level}'}}"]
+            text = f"'{old.canonical}'"
+            if len(old.canonical) > _MAX_SHOWN:
+                text = f"<truncated> '{old.canonical[:_MAX_SHOWN]}...'"
+            about = [*which, f"{{oldSchema: {text}}}", f"{{compatibility: '{level}'}}"]
+            return [*dict.fromkeys(messages), *about]
     return []
 
 
@@ -70,10 +74,3 @@ def incompatibilities(
         sentence = "The {reader} schema and the {writer} schema are too complex to be compared"
         found = [Difference("TOO_COMPLEX", "/", sentence)]
     return [difference.message(reader_name, writer_name) for difference in found[:MAX_MESSAGES]]
-
-
-def _shorten(old: Parsed) -> str:
-    text = old.canonical
-    if len(text) > _MAX_SHOWN:
-        return f"{{oldSchema: <truncated> '{text[:_MAX_SHOWN]}...'}}"
-    return f"{{oldSchema: '{text}'}}"

@@ -1,6 +1,6 @@
 """ACLs, grouped by principal or by resource; and what they come to for one principal and one resource."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import groupby
 from typing import Final
 
@@ -11,7 +11,7 @@ from headrace.client.errors import ClientError
 from headrace.gateway.admin.acls import LONGEST, AclAnswer, answer_of, read_acls
 from headrace.gateway.console import acl_filter
 from headrace.gateway.console.pages import PageRoute, page, requiring
-from headrace.gateway.console.tables import Table, table_of
+from headrace.gateway.console.tables import table_of
 from headrace.gateway.current import clients_of
 from headrace.gateway.reach import ReachDep
 from headrace.protocol.errors import ErrorCode
@@ -75,7 +75,7 @@ def acls(request: Request, reach: ReachDep) -> Response:
         title="ACLs",
         table=table,
         by=by,
-        groups=_grouped(table, by),
+        groups=[tuple(rows) for _, rows in groupby(table.rows, _GROUPS[by])],
         form=form,
         effective=acl_filter.effective_operations(form, found),
         types=_TYPES,
@@ -85,8 +85,3 @@ def acls(request: Request, reach: ReachDep) -> Response:
         everybody=WILDCARD_PRINCIPAL,
         longest=LONGEST,
     )
-
-
-def _grouped(table: Table[AclAnswer], by: str) -> list[Sequence[AclAnswer]]:
-    """Return the rows of the page in groups that have the same principal, or the same resource."""
-    return [tuple(rows) for _, rows in groupby(table.rows, _GROUPS[by])]

@@ -19,18 +19,8 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 VERBS: Final = ("get", "post", "put", "patch", "delete")
 DEEPEST: Final = 6  # nested objects of an example
 OTHERS: Final = "other"
-FIRST: Final = (
-    "cluster",
-    "brokers",
-    "topics",
-    "messages",
-    "groups",
-    "transactions",
-    "users",
-    "ACLs",
-    "quotas",
-    "pipelines",
-)
+_OWN_TAGS: Final = ("cluster", "brokers", "topics", "messages", "groups", "transactions")
+FIRST: Final = (*_OWN_TAGS, "users", "ACLs", "quotas", "pipelines")
 
 Document = Mapping[str, Any]
 
@@ -96,11 +86,8 @@ def operations(document: Document) -> dict[str, list[Operation]]:
             if verb in item:
                 tag = (item[verb].get("tags") or [OTHERS])[-1]
                 found.setdefault(tag, []).append(_operation(document, verb, path, item[verb]))
-    return dict(sorted(found.items(), key=lambda each: _place(each[0])))
-
-
-def _place(tag: str) -> int:
-    return FIRST.index(tag) if tag in FIRST else len(FIRST)
+    ranks = {tag: rank for rank, tag in enumerate(FIRST)}
+    return dict(sorted(found.items(), key=lambda item: ranks.get(item[0], len(FIRST))))
 
 
 def _operation(document: Document, verb: str, path: str, described: Mapping[str, Any]) -> Operation:

@@ -1,7 +1,7 @@
 """The overview: brokers, controller, partitions with problems, and throughput; and one broker."""
 
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,7 @@ from headrace.gateway.console.formats import plural
 from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.console.tables import Table, table_of
 from headrace.gateway.current import clients_of, root_of
-from headrace.gateway.reach import Reach, ReachDep
+from headrace.gateway.reach import ReachDep
 from headrace.gateway.rest.bodies import BrokerId
 from headrace.protocol.ids import TopicPartition
 
@@ -59,6 +59,13 @@ def cluster(request: Request, reach: ReachDep) -> Response:
     registered = {each.id for each in status.brokers if each.state != DOWN}
     every = {each.id for each in status.brokers}
     clients_of(request).console.absences.note(every, registered, time.time_ns() // 1_000_000)
+
+    def read_disk() -> dict[int, int]:
+        """Return the bytes on each broker's disks, of brokers that are up."""
+        nodes = [node for node in reach.brokers.nodes() if node.id in up]
+        log_dirs = read_log_dirs(reach.brokers, nodes)
+        return {broker: sum(log_dir.size_bytes for log_dir in dirs) for broker, dirs in log_dirs.items()}
+
     care = table_of(
         request,
         needing_care(status),
@@ -77,7 +84,7 @@ def cluster(request: Request, reach: ReachDep) -> Response:
         has_nodes=any(each.node for each in status.brokers),
         troubles=list(troubles(status)),
         care=care,
-        disk=clients_of(request).console.disk.aged(DISK_S, lambda: _disk(reach, up)),
+        disk=clients_of(request).console.disk.aged(DISK_S, read_disk),
     )
 
 
@@ -120,12 +127,6 @@ def needing_care(status: ClusterStatus) -> list[Care]:
         for each in partitions:
             found.setdefault(each.topic_partition, (each, []))[1].append((tone, name))
     return sorted((Care(*each) for each in found.values()), key=lambda each: each.rank)
-
-
-def _disk(reach: Reach, up: Container[int]) -> dict[int, int]:
-    """Return the bytes on each broker's disks, of brokers that are up."""
-    found = read_log_dirs(reach.brokers, [each for each in reach.brokers.nodes() if each.id in up])
-    return {broker: sum(each.size_bytes for each in directories) for broker, directories in found.items()}
 
 
 # -- one broker ------------------------------------------------------------------------------------

@@ -48,7 +48,14 @@ _LIST_COLUMNS = {
 @pages.get("/ui/groups")
 def groups(request: Request, reach: ReachDep) -> Response:
     """Few groups are all described; of many, those on the page."""
-    found = clients_of(request).console.groups.get(request, lambda: _list(reach))
+
+    def list_groups() -> list[GroupRow]:
+        listed = reach.groups.list_groups()
+        if len(listed) <= FEW:
+            return _rows(reach, [group.name for group in listed])
+        return [GroupRow(name=group.name, state=group.state, members=group.members) for group in listed]
+
+    found = clients_of(request).console.groups.get(request, list_groups)
     few = len(found) <= FEW
     table = table_of(
         request,
@@ -65,13 +72,6 @@ def described(reach: Reach) -> tuple[list[Group], int]:
     """Return the first FEW groups, described, and how many groups are left out."""
     names = [each.name for each in reach.groups.list_groups()]
     return _existing(reach, names[:FEW]), max(0, len(names) - FEW)
-
-
-def _list(reach: Reach) -> list[GroupRow]:
-    found = reach.groups.list_groups()
-    if len(found) <= FEW:
-        return _rows(reach, [each.name for each in found])
-    return [GroupRow(name=each.name, state=each.state, members=each.members) for each in found]
 
 
 def _rows(reach: Reach, names: list[str]) -> list[GroupRow]:

@@ -39,14 +39,17 @@ async def log_in(request: Request) -> Response:
     if not cookies.comes_from_own_page(request.headers, request.scope):
         return await _form(request, target, message=_FOREIGN, answer=403)
     try:
-        credentials = _credentials(fields)
+        if "token" in fields:
+            credentials: Password | Token = Token(fields["token"].strip())
+        else:
+            credentials = Password(fields.get("user", ""), fields.get("password", ""))
         async with AsyncExitStack() as stack:
             await users.enter(stack, credentials, address_of(request.scope))
     except BadCredentials as error:
         return await _form(request, target, user=fields.get("user", ""), message=str(error), answer=400)
     except Refused as refused:
         status = status_of(refused.code)
-        said = _sentence(refused)
+        said = f"{str(refused)[:1].upper()}{str(refused)[1:]}."
         return await _form(request, target, user=fields.get("user", ""), message=said, answer=status)
     secure, root = request.url.scheme == "https", root_of(request.scope)
     before = cookies.session_id(request.headers, secure=secure, root=root)
@@ -88,17 +91,6 @@ async def _form(
     except ClientError:
         passwords, message = True, message or "The cluster does not answer at the moment."
     return login_page(request, answer, next=target, user=user, message=message, passwords=passwords)
-
-
-def _sentence(refused: Refused) -> str:
-    said = str(refused)
-    return f"{said[:1].upper()}{said[1:]}."
-
-
-def _credentials(fields: dict[str, str]) -> Password | Token:
-    if "token" in fields:
-        return Token(fields["token"].strip())
-    return Password(fields.get("user", ""), fields.get("password", ""))
 
 
 async def _fields(request: Request) -> dict[str, str]:

@@ -28,7 +28,7 @@ from headrace.gateway.console.views.topic import topic_page
 from headrace.gateway.problems import printable
 from headrace.gateway.reach import ReachDep
 from headrace.gateway.rest.bodies import TopicName
-from headrace.gateway.rest.hub import Hub, HubDep
+from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.schemas import schema_id_of
 
 VALUE_BYTES: Final = 32 * 1024  # of a message on the page
@@ -52,15 +52,34 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
     search: Search | None = None
     try:
         form = search_form.read(request.query_params)
-        search = _search(form)
+        search = Search(
+            **_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES
+        )
         if form.filters and "plain" not in request.query_params:
             stream = _address(topic, form, "messages/stream", scan=SCANNED, max_value_bytes=VALUE_BYTES)
         else:
-            found, rows = await hub.search(request, partial(_found, search, hub, topic.name))
+            run = partial(search.run, hub, topic.name)
+
+            def search_and_parse(cancelled: Event) -> tuple[Scan[bytes], list[dict[str, Any]]]:
+                """Run in a thread: there may be megabytes of JSON to parse."""
+                scan = run(cancelled)
+                return scan, [_row(json.loads(message)) for message in scan.found]
+
+            found, rows = await hub.search(request, search_and_parse)
     except NoSuchTopic:
         raise
     except ClientError as error:
         problem = str(error)
+    more = ""  # the address where the search continues, if it was cut short
+    if found is not None and found.stopped_by != "end":
+        fields = {**request.query_params, "after": written(found.next_offsets)}
+        more = f"{path_of(request)}?{urlencode(fields)}"
+    bounds = {"most": DOWNLOADED, "max_value_bytes": DOWNLOADED_BYTES, "scan": SCANNED}
+    downloads = {
+        format_: _address(topic, form, "messages/download", format=format_, **bounds)
+        for format_ in ("json", "csv", "parquet")
+        if not problem
+    }
     render = partial(
         topic_page,
         request,
@@ -76,9 +95,9 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
         search=search,
         limits=LIMITS,
         scanned=SCANNED,
-        more=_more(request, found),
+        more=more,
         json=_address(topic, form, "messages") if not problem else "",
-        downloads=_downloads(topic, form) if not problem else {},
+        downloads=downloads,
         most=DOWNLOADED,
         has_parquet=has_parquet(),
     )
@@ -101,40 +120,10 @@ def _parameters(form: SearchForm) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _search(form: SearchForm) -> Search:
-    """Return the search of the admin API with the fields of the form."""
-    return Search(**_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES)
-
-
-def _found(
-    search: Search, hub: Hub, topic: str, cancelled: Event
-) -> tuple[Scan[bytes], list[dict[str, Any]]]:
-    """Run a search, in a thread: there may be megabytes of JSON to parse."""
-    found = search.run(hub, topic, cancelled)
-    return found, [_row(json.loads(each)) for each in found.found]
-
-
-def _more(request: Request, found: Scan[bytes] | None) -> str:
-    """Return the address where the search continues, if it was cut short."""
-    if found is None or found.stopped_by == "end":
-        return ""
-    fields = {**request.query_params, "after": written(found.next_offsets)}
-    return f"{path_of(request)}?{urlencode(fields)}"
-
-
 def _address(topic: TopicAnswer, form: SearchForm, path: str, **more: Any) -> str:
     """Return the address of the same search in the API."""
     given = _parameters(form) | ({"from": form.after} if form.after else {}) | more
     return f"/api/v1/topics/{topic.name}/{path}?{urlencode(given)}"
-
-
-def _downloads(topic: TopicAnswer, form: SearchForm) -> dict[str, str]:
-    """Return the addresses of downloads of what the search finds, by format."""
-    bounds = {"most": DOWNLOADED, "max_value_bytes": DOWNLOADED_BYTES, "scan": SCANNED}
-    return {
-        each: _address(topic, form, "messages/download", format=each, **bounds)
-        for each in ("json", "csv", "parquet")
-    }
 
 
 # -- one message -----------------------------------------------------------------------------------

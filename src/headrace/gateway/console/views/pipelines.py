@@ -85,10 +85,16 @@ def pipelines(request: Request) -> Response:
 @pages.get("/ui/pipelines/{name:path}")
 def pipeline(request: Request, name: PipelineName) -> Response:
     now_ms = _now_ms()
-    queries = _queries(name, request, now_ms)
+    queries = clients_of(request).pipelines.totals(now_ms).get(name)
+    if queries is None:
+        raise _unknown(name)
     found = _pipeline(name, queries, now_ms)
-    graph = _graph(name, queries, now_ms)
-    return page(request, "pipeline.html", title=name, pipeline=found, drawn=DRAWN, graph=graph)
+    graph = reported(name, queries)  # the steps, as the last run has reported them
+    drawing = Markup()
+    if graph is not None:
+        silent = {query.query for query in queries if state_of([query], now_ms) == "silent"}
+        drawing = Markup(to_svg(with_figures(graph, queries, silent), alone=False))  # noqa: S704  escaped
+    return page(request, "pipeline.html", title=name, pipeline=found, drawn=DRAWN, graph=drawing)
 
 
 _REFUSALS = answers(503)
@@ -132,24 +138,8 @@ def _pipelines(request: Request) -> list[Pipeline]:
     return [_pipeline(name, queries, now_ms) for name, queries in known.items()]
 
 
-def _queries(name: str, request: Request, now_ms: int) -> list[Figures]:
-    queries = clients_of(request).pipelines.totals(now_ms).get(name)
-    if queries is None:
-        raise _unknown(name)
-    return queries
-
-
 def _unknown(name: str) -> Problem:
     return Problem(40404, f"there is no pipeline {name}")
-
-
-def _graph(name: str, queries: Sequence[Figures], now_ms: int) -> Markup:
-    """Return the drawing of a pipeline's steps, as its last run has reported them; nothing if it has not."""
-    graph = reported(name, queries)
-    if graph is None:
-        return Markup()
-    silent = {each.query for each in queries if state_of([each], now_ms) == "silent"}
-    return Markup(to_svg(with_figures(graph, queries, silent), alone=False))  # noqa: S704  escaped
 
 
 def _pipeline(name: str, queries: Sequence[Figures], now_ms: int) -> Pipeline:

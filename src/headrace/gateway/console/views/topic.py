@@ -12,7 +12,7 @@ from headrace.client.cluster.reading import MIN_IN_SYNC
 from headrace.client.groups.group import lag_of
 from headrace.gateway.admin import topics
 from headrace.gateway.admin.topics import TopicAnswer
-from headrace.gateway.console.diagnosis import Finding, diagnose, states
+from headrace.gateway.console.diagnosis import diagnose, states
 from headrace.gateway.console.formats import UNKNOWN
 from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.console.tables import table_of
@@ -140,7 +140,12 @@ def topic_page(
 ) -> Response:
     """Return a tab of a topic's page, which says what is wrong with its partitions."""
     configs = reach.topics.configs(topic.name) if known is None else known
-    values = {each.name: each.value for each in configs}
+    values = {config.name: config.value for config in configs}
+    live = {node.id for node in reach.brokers.nodes()}
+    now_ms = time.time_ns() // 1_000_000
+    replicas = {broker for partition in topic.partitions for broker in partition.replicas}
+    since_ms = clients_of(request).console.absences.note(replicas, live, now_ms)
+    min_in_sync = int(values.get(MIN_IN_SYNC) or 1)
     return page(
         request,
         f"topic_{tab.lower()}.html",
@@ -148,14 +153,6 @@ def topic_page(
         topic=topic,
         tab=tab,
         policy=values.get("cleanup.policy") or UNKNOWN,
-        findings=_findings(request, reach, topic, int(values.get(MIN_IN_SYNC) or 1)),
+        findings=diagnose(states(topic.name, topic.partitions, min_in_sync), live, since_ms, now_ms),
         **context,
     )
-
-
-def _findings(request: Request, reach: Reach, topic: TopicAnswer, min_in_sync: int) -> list[Finding]:
-    live = {each.id for each in reach.brokers.nodes()}
-    now_ms = time.time_ns() // 1_000_000
-    replicas = {broker for each in topic.partitions for broker in each.replicas}
-    since_ms = clients_of(request).console.absences.note(replicas, live, now_ms)
-    return diagnose(states(topic.name, topic.partitions, min_in_sync), live, since_ms, now_ms)

@@ -23,7 +23,7 @@ from headrace.gateway.admin.transactions import ID
 from headrace.gateway.console import transaction_filter
 from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.console.tables import table_of
-from headrace.gateway.console.transaction_filter import DURATIONS_MS, TransactionFilter
+from headrace.gateway.console.transaction_filter import DURATIONS_MS
 from headrace.gateway.current import clients_of
 from headrace.gateway.reach import Reach, ReachDep
 
@@ -71,7 +71,13 @@ def transactions(request: Request, reach: ReachDep) -> Response:
     """Few transactions are all described; of many, those on the page."""
     form, problem, found = transaction_filter.read(request.query_params), "", Summaries()
     try:
-        found = clients_of(request).console.transactions.get(request, lambda: _list(reach, form), key=form)
+        found = clients_of(request).console.transactions.get(
+            request,
+            lambda: reach.transactions.list_transactions(
+                form.states, form.producer_ids(), form.older_ms, form.pattern or None
+            ),
+            key=form,
+        )
     except Unreachable:
         raise
     except ClientError as error:
@@ -102,35 +108,25 @@ def transactions(request: Request, reach: ReachDep) -> Response:
     )
 
 
-def _list(reach: Reach, form: TransactionFilter) -> Summaries:
-    return reach.transactions.list_transactions(
-        form.states, form.producer_ids(), form.older_ms, form.pattern or None
-    )
-
-
 def _described(reach: Reach, found: Sequence[TransactionSummary | TransactionRow]) -> list[TransactionRow]:
     """Return rows with all columns; a transaction that cannot be described keeps what the list has."""
     described = reach.transactions.describe_known(each.transactional_id for each in found)
-    return [_row(each, described.get(each.transactional_id)) for each in found]
-
-
-def _row(listed: TransactionSummary | TransactionRow, described: Transaction | None) -> TransactionRow:
-    if described is None:
-        return TransactionRow(
-            transactional_id=listed.transactional_id,
-            state=listed.state,
-            producer_id=listed.producer_id,
-            coordinator=listed.coordinator,
+    rows = []
+    for listed in found:
+        whole = described.get(listed.transactional_id)
+        known: TransactionSummary | TransactionRow | Transaction = listed if whole is None else whole
+        rows.append(
+            TransactionRow(
+                transactional_id=known.transactional_id,
+                state=known.state,
+                producer_id=known.producer_id,
+                coordinator=listed.coordinator if whole is None else whole.coordinator.id,
+                producer_epoch=None if whole is None else whole.producer_epoch,
+                duration_ms=None if whole is None else whole.duration_ms,
+                timeout_ms=None if whole is None else whole.timeout_ms,
+            )
         )
-    return TransactionRow(
-        transactional_id=described.transactional_id,
-        state=described.state,
-        producer_id=described.producer_id,
-        coordinator=described.coordinator.id,
-        producer_epoch=described.producer_epoch,
-        duration_ms=described.duration_ms,
-        timeout_ms=described.timeout_ms,
-    )
+    return rows
 
 
 # -- one transaction -------------------------------------------------------------------------------

@@ -68,9 +68,8 @@ def _parse_text(text: str, parser: Parser, named: dict[str, dict[str, object]]) 
     try:
         fastavro.parse_schema(Writer(before).type(root), named)
     except UnknownType:
-        return (
-            root  # a type without a namespace is used within one: Java's library finds it, fastavro does not
-        )
+        # A type without a namespace is used within one: Java's library finds it, fastavro does not.
+        return root
     except SchemaParseException as error:
         raise InvalidSchema(f"The schema is not usable: {error}.") from error
     return root

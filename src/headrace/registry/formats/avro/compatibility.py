@@ -5,7 +5,7 @@ types match if their names without namespaces are equal, or if the writer's full
 reader's.
 """
 
-from headrace.registry.formats.avro.types import NO_DEFAULT, AvroType, Field
+from headrace.registry.formats.avro.types import NO_DEFAULT, AvroType
 from headrace.registry.formats.differences import Difference, Differences, Pairs, join
 from headrace.registry.formats.limits import MAX_MESSAGES
 
@@ -33,7 +33,9 @@ class _Resolution:
         if writer.kind == "union":
             return self._from_union(reader, writer, path)
         if reader.kind == "union":
-            return self._into_union(reader, writer, path)
+            # One branch of the reader has to read the writer's type.
+            fits = any(not self.pairs.compare(branch, writer, path) for branch in reader.branches)
+            return [] if fits else [_no_branch(writer, path)]
         if reader.kind in _RECORDS and writer.kind in _RECORDS:
             return _names(reader, writer, path) + self._fields(reader, writer, path)
         if reader.kind == writer.kind:
@@ -67,11 +69,6 @@ class _Resolution:
                 found += unreadable
         return found
 
-    def _into_union(self, reader: AvroType, writer: AvroType, path: str) -> Differences:
-        """Find one branch of the reader that reads the writer's type."""
-        fits = any(not self.pairs.compare(branch, writer, path) for branch in reader.branches)
-        return [] if fits else [_no_branch(writer, path)]
-
     def _fields(self, reader: AvroType, writer: AvroType, path: str) -> Differences:
         """Match fields by name, and the remaining ones by alias."""
         left = {field.name: field for field in writer.fields}
@@ -81,12 +78,17 @@ class _Resolution:
             here = join(path, "fields", number)
             aliased = [left.pop(alias) for alias in field.aliases if field.name not in own and alias in left]
             matches = [own[field.name]] if field.name in own else aliased
+            field_at = f"The field {field.name!r} at"
             if len(matches) > 1:
-                found.append(_ambiguous(field, here))
+                sentence = f"{field_at} {here!r} in the {{reader}} schema matches several fields"
+                sentence += " of the {writer} schema"
+                found.append(Difference("NAME_MISMATCH", here, sentence, field.name))
             elif matches:
                 found += self.pairs.compare(field.type, matches[0].type, join(here, "type"))
             elif field.default is NO_DEFAULT:
-                found.append(_no_default(field, here))
+                sentence = f"{field_at} path {here!r} in the {{reader}} schema has no default value"
+                sentence += " and is missing in the {writer} schema"
+                found.append(Difference("READER_FIELD_MISSING_DEFAULT_VALUE", here, sentence, field.name))
         return found
 
 
@@ -126,19 +128,3 @@ def _no_branch(writer: AvroType, path: str) -> Difference:
     return Difference(
         "MISSING_UNION_BRANCH", path, sentence, f"reader union lacking writer type: {writer.kind.upper()}"
     )
-
-
-def _no_default(field: Field, path: str) -> Difference:
-    sentence = (
-        f"The field {field.name!r} at path {path!r} in the {{reader}} schema has no default value "
-        f"and is missing in the {{writer}} schema"
-    )
-    return Difference("READER_FIELD_MISSING_DEFAULT_VALUE", path, sentence, field.name)
-
-
-def _ambiguous(field: Field, path: str) -> Difference:
-    sentence = (
-        f"The field {field.name!r} at {path!r} in the {{reader}} schema matches several fields "
-        "of the {writer} schema"
-    )
-    return Difference("NAME_MISMATCH", path, sentence, field.name)

@@ -81,10 +81,17 @@ class Parser:
             case "enum":
                 _read_enum(defined, node)
             case "fixed":
-                defined.size = _size(node, name)
+                size = node.get("size")
+                if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= _MAX_FIXED:
+                    raise InvalidSchema(f"The fixed {name.full!r} has no valid size: {_shown(size)}.")
+                defined.size = size
             case _:
                 defined.fields = tuple(self._fields(node, name))
-                _check_defaults(defined)
+                # Defaults are checked when all fields are known: one may be a value of the record itself.
+                for field in defined.fields:
+                    if field.default is not NO_DEFAULT and not DefaultCheck().fits(field.default, field.type):
+                        which = f"The default of {field.name!r} of {name.full!r}"
+                        raise InvalidSchema(f"{which} is not of its type: {_shown(field.default)}.")
         return defined
 
     def _fields(self, node: dict[str, Any], record: Name) -> Iterator[Field]:
@@ -117,17 +124,6 @@ class Parser:
             tuple(_valid(alias, "alias") for alias in _aliases(node, name)),
             {key: value for key, value in node.items() if key not in _OF_FIELDS},
         )
-
-
-def _check_defaults(record: AvroType) -> None:
-    """Check defaults after all fields are known: a default may be a value of the record itself."""
-    assert record.name is not None
-    for field in record.fields:
-        if field.default is not NO_DEFAULT and not DefaultCheck().fits(field.default, field.type):
-            shown = _shown(field.default)
-            raise InvalidSchema(
-                f"The default of {field.name!r} of {record.name.full!r} is not of its type: {shown}."
-            )
 
 
 class DefaultCheck:
@@ -174,8 +170,14 @@ def _is_simple(value: Any, of: AvroType) -> bool:
         case "int" | "long":
             limit = _RANGES[of.kind]
             return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
+        case "float" | "double" if isinstance(value, str):
+            try:  # NaN and infinities, which JSON has no numbers for
+                float(value)
+            except ValueError:
+                return False
+            return True
         case "float" | "double":
-            return _is_float(value)
+            return isinstance(value, int | float) and not isinstance(value, bool)
         case "string":
             return isinstance(value, str)
         case "bytes":
@@ -188,16 +190,6 @@ def _is_simple(value: Any, of: AvroType) -> bool:
 def _is_bytes(value: Any) -> bool:
     """Return whether each character is the code of a byte."""
     return isinstance(value, str) and all(ord(character) < 256 for character in value)
-
-
-def _is_float(value: Any) -> bool:
-    if isinstance(value, str):  # NaN and infinities, which JSON has no numbers for
-        try:
-            float(value)
-        except ValueError:
-            return False
-        return True
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _read_enum(enum: AvroType, node: dict[str, Any]) -> None:
@@ -214,13 +206,6 @@ def _read_enum(enum: AvroType, node: dict[str, Any]) -> None:
         raise InvalidSchema(
             f"The default of the enum {enum.name.full!r} is not one of its symbols: {enum.default!r}."
         )
-
-
-def _size(node: dict[str, Any], name: Name) -> int:
-    size = node.get("size")
-    if isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= _MAX_FIXED:
-        return size
-    raise InvalidSchema(f"The fixed {name.full!r} has no valid size: {_shown(size)}.")
 
 
 def _name(node: dict[str, Any], namespace: str) -> Name:

@@ -23,18 +23,15 @@ class Writer:
         """Return the type as JSON, for a place within `namespace`."""
         if type_.kind == "union":
             return [self.type(branch, namespace) for branch in type_.branches]
+        if type_.kind in {"array", "map"}:
+            holds = "items" if type_.kind == "array" else "values"
+            return {"type": type_.kind, holds: self.type(type_.inner, namespace), **self._props(type_.props)}
         if type_.name is None:
-            return self._unnamed(type_, namespace)
+            return {"type": type_.kind, **self._props(type_.props)} if type_.props else type_.kind
         if type_.name.full in self._known:
             return _within(type_.name, namespace)
         self._known.add(type_.name.full)
         return self._definition(type_, type_.name, namespace)
-
-    def _unnamed(self, type_: AvroType, namespace: str) -> Any:
-        if type_.kind in {"array", "map"}:
-            holds = "items" if type_.kind == "array" else "values"
-            return {"type": type_.kind, holds: self.type(type_.inner, namespace), **self._props(type_.props)}
-        return {"type": type_.kind, **self._props(type_.props)} if type_.props else type_.kind
 
     def _definition(self, type_: AvroType, name: Name, namespace: str) -> dict[str, Any]:
         written: dict[str, Any] = {"type": type_.kind, "name": name.simple}

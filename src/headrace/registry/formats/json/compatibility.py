@@ -61,7 +61,10 @@ class _Comparison:
             case "array":
                 return arrays(new, old, path, self._shapes, self._compare)
             case "enum" | "const":
-                return _values(new, old, join(path, new.kind))
+                if old.values <= new.values:
+                    return []
+                kind = "ENUM_ARRAY_NARROWED" if new.values < old.values else "ENUM_ARRAY_CHANGED"
+                return differs(kind, join(path, new.kind))
             case "not":
                 excluded = self._compare(old.keywords["not"], new.keywords["not"], path)
                 return differs("NOT_TYPE_EXTENDED", join(path, "not")) if excluded else []
@@ -123,12 +126,6 @@ def _may_become(new: Shape, old: Shape) -> bool:
     return len(new.parts) == 1 and old.kind == "allOf"
 
 
-def _values(new: Shape, old: Shape, path: str) -> Differences:
-    if old.values <= new.values:
-        return []
-    return differs("ENUM_ARRAY_NARROWED" if new.values < old.values else "ENUM_ARRAY_CHANGED", path)
-
-
 def has_matching(few: int, many: int, fits: Callable[[int, int], bool]) -> bool:
     """Return whether each of `few` can be paired with one of `many` that it fits, without sharing.
 
@@ -148,17 +145,11 @@ def _pair(first: int, many: int, fits: Callable[[int, int], bool], taken: dict[i
                 continue
             reached_by[index] = one
             if index not in taken:
-                _augment(first, index, reached_by, taken)
+                indexes = {paired: at for at, paired in taken.items()}
+                while (paired := reached_by[index]) != first:
+                    taken[index] = paired
+                    index = indexes[paired]  # noqa: PLW2901  the walk back along the path
+                taken[index] = first
                 return True
             waiting.append(taken[index])
     return False
-
-
-def _augment(first: int, index: int, reached_by: dict[int, int], taken: dict[int, int]) -> None:
-    indexes = {one: index for index, one in taken.items()}
-    while True:
-        one = reached_by[index]
-        taken[index] = one
-        if one == first:
-            return
-        index = indexes[one]

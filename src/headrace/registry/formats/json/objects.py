@@ -160,16 +160,12 @@ class _Comparison:
             for name, after in new.get(keyword).items():
                 here = join(path, name)
                 if isinstance(after, list):
-                    yield _names_depended_on(set(after), names.get(name), here)
+                    listed = names.get(name)
+                    before = set(listed) if isinstance(listed, list) else None
+                    if not set(after) <= (before or set()):
+                        change = "CHANGED" if before is None or not set(after) > before else "EXTENDED"
+                        yield differs(f"DEPENDENCY_ARRAY_{'ADDED' if before is None else change}", here)
                 elif isinstance(earlier := schemas.get(name), dict | bool):
                     yield self._compare(after, earlier, here)
                 elif not self._shapes.is_kind(after, "empty"):
                     yield differs("DEPENDENCY_SCHEMA_ADDED", here)
-
-
-def _names_depended_on(after: set[str], earlier: Any, path: str) -> Differences:
-    if not isinstance(earlier, list):
-        return differs("DEPENDENCY_ARRAY_ADDED", path) if after else []
-    if after <= set(earlier):
-        return []
-    return differs("DEPENDENCY_ARRAY_EXTENDED" if after > set(earlier) else "DEPENDENCY_ARRAY_CHANGED", path)

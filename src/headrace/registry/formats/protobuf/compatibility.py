@@ -76,9 +76,14 @@ class _Comparison:
     def _field(self, new: FieldDescriptor, old: FieldDescriptor, path: str) -> Differences:
         if _kind(new) != _kind(old):
             return _differs("FIELD_KIND_CHANGED", path)
-        if new.type in SCALARS:
-            return _scalars(new, old, path)
         required = _differs("REQUIRED_FIELD_ADDED", path) if new.is_required and not old.is_required else []
+        if new.type in SCALARS:
+            if SCALARS[new.type] != SCALARS[old.type]:
+                return _differs("FIELD_SCALAR_KIND_CHANGED", path)
+            same_label = (new.is_repeated, new.is_required) == (old.is_repeated, old.is_required)
+            if not same_label and SCALARS[new.type] != STRINGS:
+                return _differs("FIELD_NUMERIC_LABEL_CHANGED", path)
+            return required
         if _kind(new) == "map":
             entries = new.message_type.fields_by_number, old.message_type.fields_by_number
             return [
@@ -94,15 +99,6 @@ class _Comparison:
             return []
         unfit = self._pairs.compare(new, old, join(path, new.name))
         return unfit + _differs("FIELD_NAMED_TYPE_CHANGED", path) if unfit else []
-
-
-def _scalars(new: FieldDescriptor, old: FieldDescriptor, path: str) -> Differences:
-    if SCALARS[new.type] != SCALARS[old.type]:
-        return _differs("FIELD_SCALAR_KIND_CHANGED", path)
-    labels = [(field.is_repeated, field.is_required) for field in (new, old)]
-    if labels[0] != labels[1] and SCALARS[new.type] != STRINGS:
-        return _differs("FIELD_NUMERIC_LABEL_CHANGED", path)
-    return _differs("REQUIRED_FIELD_ADDED", path) if new.is_required and not old.is_required else []
 
 
 def _kind(field: FieldDescriptor) -> str:

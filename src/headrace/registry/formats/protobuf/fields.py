@@ -57,19 +57,18 @@ class Fields:
         """Return the lines of a field, or of a oneof with its fields."""
         first = members[0]
         if not first.HasField("oneof_index") or first.proto3_optional:
-            return self._field(message, first, scope, body, self._label(first))
+            if first.label == _Field.LABEL_REPEATED:
+                label = "repeated "
+            elif self._file.syntax in {"", "proto2"}:
+                label = "required " if first.label == _Field.LABEL_REQUIRED else "optional "
+            else:
+                label = "optional " if first.proto3_optional else ""
+            return self._field(message, first, scope, body, label)
         oneof = message.oneof_decl[first.oneof_index]
         lines = list(self._options.statements(oneof.options, scope, ""))
         for field in members:
             lines += self._field(message, field, scope, body, "")
         return [f"oneof {oneof.name} {{", *indented(lines), "}"]
-
-    def _label(self, field: _Field) -> str:
-        if field.label == _Field.LABEL_REPEATED:
-            return "repeated "
-        if self._file.syntax in {"", "proto2"}:
-            return "required " if field.label == _Field.LABEL_REQUIRED else "optional "
-        return "optional " if field.proto3_optional else ""
 
     def _field(self, message: DescriptorProto, field: _Field, scope: str, body: Body, label: str) -> Lines:
         options = self._options.brackets(field.options, scope, *_special(field))
@@ -124,14 +123,10 @@ def _special(field: _Field) -> Iterator[str]:
         if field.type == _Field.TYPE_BYTES:  # which the descriptor has escaped already
             default = f'"{default}"'
         yield f"default = {quoted(default) if field.type == _Field.TYPE_STRING else default}"
-    if field.json_name and field.json_name != _json_name(field.name) and not field.extendee:
+    first, *others = field.name.split("_")
+    default_name = first + "".join(part[:1].upper() + part[1:] for part in others)  # some_name: someName
+    if field.json_name and field.json_name != default_name and not field.extendee:
         yield f"json_name = {quoted(field.json_name)}"
-
-
-def _json_name(name: str) -> str:
-    """Return the default name of a field in JSON: some_name is someName."""
-    first, *others = name.split("_")
-    return first + "".join(part[:1].upper() + part[1:] for part in others)
 
 
 def reserved(

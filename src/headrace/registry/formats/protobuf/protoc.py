@@ -39,14 +39,10 @@ _ERROR = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<messa
 def compiled(files: Files) -> bytes:
     """Return the FileDescriptorSet of the first file and its imports, which come before it in the set."""
     small = sum(len(text) for _, text in files) <= _MAX_CACHED
-    return _cached(files) if small else _compiled(files)
+    return _compiled(files) if small else _compiled.__wrapped__(files)
 
 
 @lru_cache(maxsize=256)
-def _cached(files: Files) -> bytes:
-    return _compiled(files)
-
-
 def _compiled(files: Files) -> bytes:
     main = files[0][0]
     with tempfile.TemporaryDirectory(prefix="headrace-protoc-") as directory:
@@ -70,7 +66,10 @@ def _write(directory: Path, name: str, text: str) -> None:
 
 
 def _run(directory: Path, main: str) -> None:
-    package = _grpc_tools()
+    spec = importlib.util.find_spec("grpc_tools")
+    assert spec is not None, "grpcio-tools is not installed"
+    assert spec.submodule_search_locations is not None, spec
+    package = Path(spec.submodule_search_locations[0])
     arguments = ("-I.", f"-I{package / '_proto'}", "--include_imports", "--descriptor_set_out=../out", main)
     command = [sys.executable, "-I", "-S", "-c", _RUN, str(package.parent), *arguments]
     try:
@@ -105,11 +104,3 @@ def _message(output: str, main: str) -> str:
         for match in found[:_MAX_ERRORS]
     ]
     return "The schema is not valid. " + " ".join(said)
-
-
-@lru_cache(maxsize=1)
-def _grpc_tools() -> Path:
-    spec = importlib.util.find_spec("grpc_tools")
-    assert spec is not None, "grpcio-tools is not installed"
-    assert spec.submodule_search_locations is not None, spec
-    return Path(spec.submodule_search_locations[0])

@@ -45,8 +45,11 @@ class Text:
     def __str__(self) -> str:
         scope = self._file.package
         around = DescriptorProto(nested_type=self._file.message_type, extension=self._file.extension)
+        syntax = f"syntax = {quoted(self._file.syntax or 'proto2')};"
+        if self._file.syntax == "editions":
+            syntax = f"edition = {quoted(Edition.Name(self._file.edition).removeprefix('EDITION_'))};"
         paragraphs = [
-            [self._syntax(), *([f"package {scope};"] if scope else [])],
+            [syntax, *([f"package {scope};"] if scope else [])],
             self._imports(),
             list(self._options.statements(self._file.options, scope, "")),
             *self._blocks(around, scope),
@@ -54,11 +57,6 @@ class Text:
             *(self._service(service, scope) for service in self._file.service),
         ]
         return "\n\n".join("\n".join(paragraph) for paragraph in paragraphs if paragraph) + "\n"
-
-    def _syntax(self) -> str:
-        if self._file.syntax == "editions":
-            return f"edition = {quoted(Edition.Name(self._file.edition).removeprefix('EDITION_'))};"
-        return f"syntax = {quoted(self._file.syntax or 'proto2')};"
 
     def _imports(self) -> Lines:
         public, weak = set(self._file.public_dependency), set(self._file.weak_dependency)
@@ -69,15 +67,15 @@ class Text:
         lines += [f"import option {quoted(name)};" for name in self._file.option_dependency]
         return sorted(lines) if self._normalize else lines
 
-    def _message(self, message: DescriptorProto, scope: str) -> Lines:
-        inner = f"{scope}.{message.name}".lstrip(".")
-        head = f"{_VISIBILITY[message.visibility]}message {message.name} {{"
-        return [head, *indented(self._body(message, inner)), "}"]
-
     def _body(self, message: DescriptorProto, scope: str) -> Iterator[str]:
         yield from self._options.statements(message.options, scope, "")
-        yield from self._reserved(message)
-        yield from self._extension_ranges(message, scope)
+        ranges = [(range_.start, range_.end - 1) for range_ in message.reserved_range]
+        most, names = _MOST_NUMBERS - 1, message.reserved_name
+        yield from reserved(self._file, ranges, names, most, sort=self._normalize)
+        for range_ in message.extension_range:
+            last = "max" if range_.end in {_MOST_NUMBERS, _MOST_IN_SETS} else range_.end - 1
+            numbers = f"{range_.start}" if last == range_.start else f"{range_.start} to {last}"
+            yield f"extensions {numbers}{self._options.brackets(range_.options, scope)};"
         for block in self._blocks(message, scope):
             yield from block
         for enum in message.enum_type:
@@ -101,19 +99,8 @@ class Text:
             if isinstance(one, list):
                 yield from self._extensions(one, around, scope)
             else:
-                yield self._message(one, scope)
-
-    def _reserved(self, message: DescriptorProto) -> Iterator[str]:
-        ranges = [(range_.start, range_.end - 1) for range_ in message.reserved_range]
-        yield from reserved(
-            self._file, ranges, message.reserved_name, _MOST_NUMBERS - 1, sort=self._normalize
-        )
-
-    def _extension_ranges(self, message: DescriptorProto, scope: str) -> Iterator[str]:
-        for range_ in message.extension_range:
-            last = "max" if range_.end in {_MOST_NUMBERS, _MOST_IN_SETS} else range_.end - 1
-            numbers = f"{range_.start}" if last == range_.start else f"{range_.start} to {last}"
-            yield f"extensions {numbers}{self._options.brackets(range_.options, scope)};"
+                head = f"{_VISIBILITY[one.visibility]}message {one.name} {{"
+                yield [head, *indented(self._body(one, f"{scope}.{one.name}".lstrip("."))), "}"]
 
     def _enum(self, enum: EnumDescriptorProto, scope: str) -> Lines:
         lines = list(self._options.statements(enum.options, scope, "  "))
