@@ -1,8 +1,7 @@
 """Refusals in the form of all parts of the gateway: {"error_code": 40401, "message": "a sentence"}."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -145,15 +144,6 @@ def code_of(error: Problem | RegistryRefusal | ClientError) -> int:
             return 40301
         return next(code for kind, code in _CODES.items() if isinstance(error, kind))
     return error.code
-
-
-@contextmanager
-def creating_topic() -> Iterator[None]:
-    """Raise a 400 instead of a 404 where NoSuchTopic means that a topic cannot have the name."""
-    try:
-        yield
-    except NoSuchTopic as error:
-        raise bad_request(str(error)) from None
 
 
 async def _answer(request: Request, error: Exception) -> JSONResponse:

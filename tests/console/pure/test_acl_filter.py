@@ -1,6 +1,13 @@
 """The filters of the list of ACLs, and what ACLs come to for a principal and a resource."""
 
-from headrace.gateway.console.acl_filter import ALLOWED, DENIED, NO_ACL, AclForm, effective_operations, read
+from headrace.gateway.console.views.acls import (
+    ALLOWED,
+    DENIED,
+    NO_ACL,
+    AclForm,
+    effective_operations,
+    read_form,
+)
 from headrace.security.acls import (
     AclBinding,
     AclEntry,
@@ -26,12 +33,12 @@ def acl(
 
 
 def test_without_filters_every_acl_is_listed() -> None:
-    assert read({}).filter == AclFilter()
-    assert read({"type": "", "name": " ", "principal": "", "q": "x"}).is_default
+    assert read_form({}).filter == AclFilter()
+    assert read_form({"type": "", "name": " ", "principal": "", "q": "x"}).is_default
 
 
 def test_a_name_selects_all_that_apply_to_it() -> None:
-    form = read({"type": "TOPIC", "name": "orders", "principal": "alice", "permission": "DENY"})
+    form = read_form({"type": "TOPIC", "name": "orders", "principal": "alice", "permission": "DENY"})
     assert form.filter == AclFilter(
         ResourceType.TOPIC,
         "orders",
@@ -42,7 +49,7 @@ def test_a_name_selects_all_that_apply_to_it() -> None:
 
 
 def test_what_does_not_exist_is_ignored_and_texts_are_bounded() -> None:
-    form = read({"type": "ANY", "permission": "allow", "name": "n" * 2000, "principal": "p:" * 2000})
+    form = read_form({"type": "ANY", "permission": "allow", "name": "n" * 2000, "principal": "p:" * 2000})
     assert (form.resource_type, form.permission) == ("", "")
     assert (len(form.name), len(form.principal)) == (1000, 1000)
 

@@ -1,6 +1,6 @@
 """What differs between two schemas."""
 
-from headrace.gateway.console.diff import Line, differences, readable
+from headrace.gateway.console.views.schemas import Line, differences, readable
 
 
 def test_what_is_new_and_what_is_gone_stands_between_lines_of_both() -> None:

@@ -1,7 +1,8 @@
 """Brokers: their state, log directories and settings."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter
 from pydantic import Field
@@ -12,6 +13,8 @@ from headrace.client.cluster.status import Broker
 from headrace.gateway.problems import Problem, answers, bad_request
 from headrace.gateway.reach import Reach, ReachDep
 from headrace.gateway.rest.bodies import SETTINGS, Body, BrokerId, Name, Value, settings
+
+AnyBroker = TypeVar("AnyBroker")
 
 router = APIRouter(tags=["brokers"], responses=answers(400, 404, 503))
 
@@ -36,12 +39,13 @@ class ConfigsBody(Body):
         list[Name], Field(default_factory=list, max_length=SETTINGS, examples=[["cleanup.policy"]])
     ]
 
-    def check(self) -> None:
-        """Raise a Problem if there is nothing to change, or a setting is to be both set and unset."""
-        if not self.set and not self.unset:
-            raise bad_request("there is nothing to set or unset")
-        if both := sorted({*self.set} & {*self.unset}):
-            raise bad_request(f"{both[0]} is both in set and in unset")
+
+def check_changes(to_set: Collection[str], to_unset: Collection[str]) -> None:
+    """Raise a Problem if there is nothing to change, or something is to be both set and unset."""
+    if not to_set and not to_unset:
+        raise bad_request("there is nothing to set or unset")
+    if both := sorted({*to_set} & {*to_unset}):
+        raise bad_request(f"{both[0]} is both in set and in unset")
 
 
 @router.get("/brokers", summary="List brokers")
@@ -72,14 +76,17 @@ def broker_configs(broker_id: BrokerId, reach: ReachDep) -> list[Config]:
 def alter_broker_configs(broker_id: BrokerId, body: ConfigsBody, reach: ReachDep) -> list[Config]:
     """Change these settings while the broker runs, and return all of them; others stay as they are."""
     _get_broker(reach, broker_id)
-    body.check()
+    check_changes(body.set, body.unset)
     reach.admin.alter_broker_configs(broker_id, sets=settings(body.set), unsets=body.unset)
     return reach.topics.broker_configs(broker_id)
 
 
 def _get_broker(reach: Reach, broker_id: int) -> Broker:
-    by_id = {each.id: each for each in brokers(reach)}
+    return one_broker({broker.id: broker for broker in brokers(reach)}, broker_id)
+
+
+def one_broker(by_id: Mapping[int, AnyBroker], broker_id: int) -> AnyBroker:
+    """Return the broker with this id; a Problem (404) if there is none."""
     if broker_id not in by_id:
-        ids = ", ".join(map(str, by_id))
-        raise Problem(40404, f"there is no broker {broker_id}, only {ids}")
+        raise Problem(40404, f"there is no broker {broker_id}, only {', '.join(map(str, by_id))}")
     return by_id[broker_id]

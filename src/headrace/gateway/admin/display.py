@@ -7,7 +7,7 @@ from typing import Any
 from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, write_json
 from headrace.client.serializers.codecs.processes import Matched
-from headrace.gateway.rest.decoding import BySchema, cut, decode
+from headrace.gateway.rest.values import BySchema, cut, decode
 
 MAX_HEADER_BYTES = 8 * 1024  # of one header's value
 MAX_HEADERS = 1000  # of a message

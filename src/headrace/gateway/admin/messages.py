@@ -13,9 +13,9 @@ from headrace.client.serializers.codecs.errors import BadValue
 from headrace.gateway.problems import FORM, answers, bad_request, code_of
 from headrace.gateway.rest.bodies import Body, Index, TimeMs, TopicName, example
 from headrace.gateway.rest.delivery import Delivered, Outcome
-from headrace.gateway.rest.encoding import as_binary, as_given, as_json, as_text, checked_text
 from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.schemas import Schemas, framed
+from headrace.gateway.rest.values import as_binary, as_given, as_json, as_text, checked_text
 
 router = APIRouter(tags=["messages"], responses=answers(400, 404, 422, 503))
 

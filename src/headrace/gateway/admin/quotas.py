@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
 from headrace.client.admin.quotas import KEYS, ClientQuota, Entity
+from headrace.gateway.admin.brokers import check_changes
 from headrace.gateway.problems import answers, bad_request
 from headrace.gateway.reach import Reach, ReachDep
 from headrace.gateway.rest.bodies import NO_NUL, Body, example
@@ -91,10 +92,7 @@ class QuotasBody(Body):
 @router.patch("/quotas", summary="Set and remove quotas")
 def alter_quotas(body: QuotasBody, reach: ReachDep) -> ClientQuota:
     """Change quotas of an entity, and return all that it has. Every broker enforces quotas on its own."""
-    if not body.set and not body.unset:
-        raise bad_request("there is nothing to set or unset")
-    if both := sorted({*body.set} & {*body.unset}):
-        raise bad_request(f"{both[0]} is both in set and in unset")
+    check_changes(body.set, body.unset)
     entity = body.entity.entity()
     sets = {str(key): float(value) for key, value in body.set.items()}
     reach.quotas.alter(entity, sets, dict.fromkeys(body.unset))

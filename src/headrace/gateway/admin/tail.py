@@ -21,9 +21,9 @@ from headrace.gateway.current import clients_of
 from headrace.gateway.problems import Problem, answers, code_of
 from headrace.gateway.reach import Reach
 from headrace.gateway.rest.bodies import INT64, PartitionQuery, TopicName
-from headrace.gateway.rest.decoding import BySchema
 from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.tails import MAX_TAILS, Tail, TooMany
+from headrace.gateway.rest.values import BySchema
 
 router = APIRouter(tags=["messages"])
 

@@ -1,5 +1,6 @@
 """Topics: list, create, describe, change and delete."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -9,8 +10,9 @@ from pydantic import Field
 from headrace.client.admin.topics import Config, Partition, Topic
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
 from headrace.client.cluster.topic_overview import TopicOverview, read_topics, total
-from headrace.gateway.admin.brokers import ConfigsBody
-from headrace.gateway.problems import answers, creating_topic
+from headrace.client.errors import NoSuchTopic
+from headrace.gateway.admin.brokers import ConfigsBody, check_changes
+from headrace.gateway.problems import answers, bad_request
 from headrace.gateway.reach import Reach, ReachDep
 from headrace.gateway.rest.bodies import (
     INT32,
@@ -88,11 +90,18 @@ class TopicBody(Body):
 @router.post("/topics", status_code=201, responses=answers(409), summary="Create a topic")
 def create_topic(body: TopicBody, reach: ReachDep) -> TopicAnswer:
     """Create a topic, and return it as `GET /topics/{name}` does."""
-    with creating_topic():
-        made = reach.admin.create_topic(
-            body.name, partitions=body.partitions, replicas=body.replicas, configs=settings(body.configs)
-        )
+    made = new_topic(reach, body.name, body.partitions, body.replicas, settings(body.configs))
     return topic_answer(reach, made)
+
+
+def new_topic(
+    reach: Reach, name: str, partitions: int | None, replicas: int | None, configs: Mapping[str, str]
+) -> Topic:
+    """Create a topic; a Problem (400) if no topic can have this name. REST v3 creates topics with it, too."""
+    try:
+        return reach.admin.create_topic(name, partitions=partitions, replicas=replicas, configs=configs)
+    except NoSuchTopic as error:
+        raise bad_request(str(error)) from None
 
 
 @router.get("/topics/{name}", summary="Get a topic")
@@ -122,7 +131,7 @@ def topic_configs(name: TopicName, reach: ReachDep) -> list[Config]:
 @router.put("/topics/{name}/configs", summary="Change settings of a topic")
 def alter_topic_configs(name: TopicName, body: ConfigsBody, reach: ReachDep) -> list[Config]:
     """Change these settings, or none if one is invalid, and return all of them; others stay as they are."""
-    body.check()
+    check_changes(body.set, body.unset)
     reach.admin.alter_topic_configs(name, sets=settings(body.set), unsets=body.unset)
     return reach.topics.configs(name)
 

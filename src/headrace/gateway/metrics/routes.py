@@ -14,8 +14,8 @@ from headrace.client.errors import ClientError
 from headrace.gateway.current import clients_of
 from headrace.gateway.metrics import derived
 from headrace.gateway.metrics.counters import TIMEOUT_S, Counted, Counters
+from headrace.gateway.metrics.derived import of_pipelines
 from headrace.gateway.metrics.exposition import CONTENT_TYPE, brokers_families, exposition
-from headrace.gateway.metrics.pipelines import of_pipelines
 from headrace.gateway.metrics.rates import EVERY_S
 from headrace.gateway.problems import Problem, answers
 from headrace.gateway.reach import Reach

@@ -19,7 +19,7 @@ from headrace.client.serializers.codecs.processes import CodecProcesses, NoProce
 from headrace.gateway.problems import Problem
 from headrace.gateway.registry.registry import Registry
 from headrace.gateway.registry.rights import DESCRIBE, WRITE, SubjectRights
-from headrace.gateway.rest.decoding import ID_BYTES, MAGIC, Decoded
+from headrace.gateway.rest.values import ID_BYTES, MAGIC, Decoded
 from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, SchemaType, parse
 from headrace.registry.record_names import referenced
 from headrace.registry.records import SchemaValue

@@ -17,7 +17,6 @@ from headrace.gateway.problems import Problem
 from headrace.gateway.registry.registry import in_registry_thread
 from headrace.gateway.rest.bodies import INT32, Body, Index, PartitionId, TopicName, example
 from headrace.gateway.rest.delivery import Delivered
-from headrace.gateway.rest.encoding import as_binary, as_json
 from headrace.gateway.rest.hub import Hub, HubDep
 from headrace.gateway.rest.media import (
     FORMATS,
@@ -29,6 +28,7 @@ from headrace.gateway.rest.media import (
     v2_answers,
 )
 from headrace.gateway.rest.schemas import INVALID, TYPES, SchemaCodec, Schemas, framed
+from headrace.gateway.rest.values import as_binary, as_json
 
 router = APIRouter(
     tags=["REST proxy v2"],

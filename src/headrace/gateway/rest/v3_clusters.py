@@ -30,7 +30,7 @@ router = v3_router()
 async def clusters(request: Request, hub: HubDep, reach: ReachDep) -> Collection:
     """Return the gateway's cluster in a list."""
     links = Links(base_url(request), await read_cluster_id(hub))
-    return links.clusters([await run_in_threadpool(cluster, links, reach)])
+    return links.collection("Cluster", [], [await run_in_threadpool(cluster, links, reach)])
 
 
 @router.get("", summary="Get the cluster")

@@ -83,11 +83,20 @@ def consumer(links: LinksDep, found: Described, member: MemberDep) -> Resource:
 def assignments(links: LinksDep, found: Described, member: MemberDep) -> Collection:
     """Return each partition that is assigned to the member."""
     at = ["consumer-groups", found.name, "consumers", member.member_id, "assignments"]
-    resources = (
-        _assignment(links, found.name, member.member_id, each.topic, index)
-        for each in member.assignment
-        for index in each.partitions
-    )
+    resources = [
+        links.resource(
+            "ConsumerAssignment",
+            [*at, topic.topic, "partitions", index],
+            consumer_group_id=found.name,
+            consumer_id=member.member_id,
+            topic_name=topic.topic,
+            partition_id=index,
+            partition=links.related("topics", topic.topic, "partitions", index),
+            lag=links.related(*at[:2], "lags", topic.topic, "partitions", index),
+        )
+        for topic in member.assignment
+        for index in topic.partitions
+    ]
     return links.collection("ConsumerAssignment", at, resources)
 
 
@@ -169,20 +178,6 @@ def _consumer(links: Links, group_name: str, found: Member) -> Resource:
         consumer_id=found.member_id,
         instance_id=found.instance_id,
         client_id=found.client_id,
-    )
-
-
-def _assignment(links: Links, group_name: str, member_id: str, topic: str, index: int) -> Resource:
-    at, partition = ["consumer-groups", group_name], [topic, "partitions", index]
-    return links.resource(
-        "ConsumerAssignment",
-        [*at, "consumers", member_id, "assignments", *partition],
-        consumer_group_id=group_name,
-        consumer_id=member_id,
-        topic_name=topic,
-        partition_id=index,
-        partition=links.related("topics", *partition),
-        lag=links.related(*at, "lags", *partition),
     )
 
 

@@ -14,9 +14,9 @@ from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.gateway.problems import Problem, printable
 from headrace.gateway.rest.bodies import INT32, Body, Index, example
 from headrace.gateway.rest.delivery import Delivered
-from headrace.gateway.rest.encoding import as_binary, as_json, as_text, checked_text
 from headrace.gateway.rest.schemas import TYPES, Schemas, framed
 from headrace.gateway.rest.v3_resources import v3_code_of
+from headrace.gateway.rest.values import as_binary, as_json, as_text, checked_text
 
 HEADERS: Final = 1000  # most headers of a record
 BAD_PAYLOAD: Final = 42206

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from headrace.client.errors import ClientError, NoSuchGroup, NoSuchTopic, TopicExists
+from headrace.gateway.admin.brokers import one_broker
 from headrace.gateway.current import RawRoute, base_url
 from headrace.gateway.problems import Problem, answers, code_of
 from headrace.gateway.rest.hub import Hub, HubDep
@@ -134,16 +135,11 @@ class Links:
         )
 
     def collection(self, kind: str, path: Iterable[object], data: Iterable[Resource]) -> Collection:
-        return _collection(kind, self.to(*path), data)
-
-    def clusters(self, data: Iterable[Resource]) -> Collection:
-        return _collection("Cluster", f"{self._base}/clusters", data)
-
-
-def _collection(kind: str, address: str, data: Iterable[Resource]) -> Collection:
-    return Collection.model_construct(
-        kind=f"Kafka{kind}List", metadata=ListMetadata.model_validate({"self": address}), data=list(data)
-    )
+        """Return a list of resources; the list of clusters is the only one that is not within a cluster."""
+        address = f"{self._base}/clusters" if kind == "Cluster" else self.to(*path)
+        return Collection.model_construct(
+            kind=f"Kafka{kind}List", metadata=ListMetadata.model_validate({"self": address}), data=list(data)
+        )
 
 
 async def links_of(
@@ -170,8 +166,5 @@ LinksDep = Annotated[Links, Depends(links_of)]
 
 def get_broker(metadata: MetadataResponse, broker_id: int) -> MetadataResponseBroker:
     """Return a broker that is alive; raise a Problem if there is none with that id."""
-    by_id = {each.node_id: each for each in metadata.brokers}
-    if broker_id not in by_id:
-        ids = ", ".join(map(str, sorted(by_id)))
-        raise Problem(40404, f"there is no broker {broker_id}, only {ids}")
-    return by_id[broker_id]
+    by_id = {broker.node_id: broker for broker in metadata.brokers}
+    return one_broker(dict(sorted(by_id.items())), broker_id)

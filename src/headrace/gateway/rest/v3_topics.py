@@ -1,7 +1,6 @@
 """REST proxy, v3: topics, their partitions, replicas and reassignments."""
 
 from collections.abc import Collection as AnyCollection
-from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Response
@@ -9,8 +8,10 @@ from pydantic import Field, StrictBool, StrictStr
 
 from headrace.client.admin.topics import Partition, Topic
 from headrace.client.cluster.moves import Reassignment
-from headrace.gateway.problems import Problem, creating_topic
-from headrace.gateway.reach import Reach, ReachDep
+from headrace.gateway.admin.cluster import reassignments as in_progress
+from headrace.gateway.admin.topics import new_topic
+from headrace.gateway.problems import Problem
+from headrace.gateway.reach import ReachDep
 from headrace.gateway.rest.bodies import (
     PARTITIONS,
     SETTINGS,
@@ -67,7 +68,7 @@ class PartitionsV3(Body):
 def reassignments(links: LinksDep, reach: ReachDep) -> Collection:
     """Return the reassignments in progress of all topics."""
     at = ["topics", "-", "partitions", "-", "reassignment"]
-    found = (_reassignment(links, each) for each in _reassignments(reach))
+    found = (_reassignment(links, each) for each in in_progress(reach))
     return links.collection("Reassignment", at, found)
 
 
@@ -76,7 +77,7 @@ def topic_reassignments(topic_name: TopicName, links: LinksDep, reach: ReachDep)
     """Return the topic's reassignments in progress."""
     reach.topics.topic(topic_name)
     at = ["topics", topic_name, "partitions", "-", "reassignment"]
-    found = [each for each in _reassignments(reach) if each.topic == topic_name]
+    found = [each for each in in_progress(reach) if each.topic == topic_name]
     return links.collection("Reassignment", at, (_reassignment(links, each) for each in found))
 
 
@@ -86,15 +87,10 @@ def reassignment(
 ) -> Resource:
     """Return the partition's reassignment if one is in progress."""
     get_partition(reach, topic_name, partition_id)
-    for each in _reassignments(reach):
+    for each in in_progress(reach):
         if each.topic_partition == (topic_name, partition_id):
             return _reassignment(links, each)
     raise Problem(404, f"{topic_name}-{partition_id} is not being reassigned")
-
-
-def _reassignments(reach: Reach) -> Sequence[Reassignment]:
-    with reach.cluster() as cluster:
-        return cluster.reassignments()
 
 
 def _reassignment(links: Links, found: Reassignment) -> Resource:
@@ -116,18 +112,16 @@ def _reassignment(links: Links, found: Reassignment) -> Resource:
 @router.get("", summary="List topics")
 def topics(links: LinksDep, reach: ReachDep) -> Collection:
     """Return all topics by name, internal ones included."""
-    found = sorted(
-        (each for each in reach.metadata().topics if each.name is not None), key=lambda each: each.name or ""
-    )
+    known = {topic.name: topic for topic in reach.metadata().topics if topic.name is not None}
     resources = (
         _topic(
             links,
-            each.name or "",
-            internal=each.is_internal,
-            partitions=len(each.partitions),
-            replicas=max((len(part.replica_nodes) for part in each.partitions), default=0),
+            name,
+            internal=topic.is_internal,
+            partitions=len(topic.partitions),
+            replicas=max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
         )
-        for each in found
+        for name, topic in sorted(known.items())
     )
     return links.collection("Topic", ["topics"], resources)
 
@@ -142,13 +136,7 @@ def create_topic(body: TopicV3, links: LinksDep, reach: ReachDep, response: Resp
     """Return the topic; with `validate_only` and status 200, the topic that would be created."""
     configs = {each.name: each.value for each in body.configs if each.value is not None}
     if not body.validate_only:
-        with creating_topic():
-            made = reach.admin.create_topic(
-                body.topic_name,
-                partitions=body.partitions_count,
-                replicas=body.replication_factor,
-                configs=configs,
-            )
+        made = new_topic(reach, body.topic_name, body.partitions_count, body.replication_factor, configs)
         return _described(links, made)
     response.status_code = 200
     checked = reach.topics.check(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.broker.schemas.rules import MOST_NAMED, MOST_RECORDS, WrongSchema, check
+from headrace.broker.schemas.validation import MOST_NAMED, MOST_RECORDS, WrongSchema, check
 from headrace.broker.settings.setting import Value
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import InvalidRecord, KafkaError

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from headrace.broker.schemas.rules import MOST_NAMED, WrongSchema, check
+from headrace.broker.schemas.validation import MOST_NAMED, WrongSchema, check
 from headrace.protocol.records import Record, encode_batch
 from headrace.registry.record_names import RecordNames
 from headrace.registry.schema_ids import SchemaRef

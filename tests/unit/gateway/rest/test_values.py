@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from headrace.client.serializers.codecs.errors import BadValue
 from headrace.client.serializers.codecs.plain_json import MAX_DEPTH, NotJson, read_json, write_json
 from headrace.client.serializers.formats import JSON as JSON_FORMAT
-from headrace.gateway.rest.decoding import Decoded, cut, decode
-from headrace.gateway.rest.encoding import as_binary, as_given, as_json, as_text
+from headrace.gateway.rest.values import Decoded, as_binary, as_given, as_json, as_text, cut, decode
 
 JSON: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

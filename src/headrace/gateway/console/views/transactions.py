@@ -5,7 +5,7 @@ may have 100,000 transactional ids, and few of them have an open transaction. Ep
 another request, and are read for the rows of a page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -15,17 +15,69 @@ from fastapi.responses import Response
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.transactions.admin import Summaries
 from headrace.client.transactions.transaction import (
+    OPEN_STATES,
     STATES,
     Transaction,
     TransactionSummary,
 )
 from headrace.gateway.admin.transactions import ID
-from headrace.gateway.console import transaction_filter
 from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.console.tables import table_of
-from headrace.gateway.console.transaction_filter import DURATIONS_MS
 from headrace.gateway.current import clients_of
 from headrace.gateway.reach import Reach, ReachDep
+
+ANY: Final = "any"
+DURATIONS_MS: Final = (10_000, 60_000, 300_000, 900_000, 3_600_000, 86_400_000)
+LONGEST_PATTERN: Final = 500  # most characters of a pattern
+_MAX_INT: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionFilter:
+    """The filters that brokers apply. The producer id is kept as it was typed, so that the page shows it."""
+
+    state: str = ""  # a state, ANY, or nothing for the states of open transactions
+    producer: str = ""
+    older_ms: int | None = None
+    pattern: str = ""
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states to ask brokers for; none for all."""
+        if self.state == ANY:
+            return ()
+        return (self.state,) if self.state else OPEN_STATES
+
+    def producer_ids(self) -> tuple[int, ...]:
+        """Return the producer ids to ask brokers for; ClientError if there is no number in the field."""
+        if not self.producer:
+            return ()
+        if not (self.producer.isascii() and self.producer.isdigit() and len(self.producer) < 20):
+            raise ClientError(f"the producer id is {self.producer[:50]!r}: expected a whole number")
+        if int(self.producer) > _MAX_INT:
+            raise ClientError(f"the producer id is {self.producer}: expected at most {_MAX_INT}")
+        return (int(self.producer),)
+
+    @property
+    def is_unfiltered(self) -> bool:
+        """Whether no filter but that of the state is set."""
+        return self == TransactionFilter(state=self.state)
+
+    @property
+    def is_default(self) -> bool:
+        return self == TransactionFilter()
+
+
+def read_filter(fields: Mapping[str, str]) -> TransactionFilter:
+    """Return the filters of an address; a state or a duration that is not offered is ignored."""
+    state, older = fields.get("state", ""), fields.get("older", "")
+    return TransactionFilter(
+        state=state if state in (*STATES, ANY) else "",
+        producer=fields.get("producer", "").strip(),
+        older_ms=int(older) if older in map(str, DURATIONS_MS) else None,
+        pattern=fields.get("pattern", "").strip()[:LONGEST_PATTERN],
+    )
+
 
 FEW: Final = 200  # transactions, up to which all are described for the list, so that it can sort by duration
 MISSING_SHOWN: Final = 3  # reasons why transactions are missing
@@ -69,7 +121,7 @@ _COLUMNS = _SUMMARY_COLUMNS | {
 @router.get("/ui/transactions")
 def transactions(request: Request, reach: ReachDep) -> Response:
     """Few transactions are all described; of many, those on the page."""
-    form, problem, found = transaction_filter.read(request.query_params), "", Summaries()
+    form, problem, found = read_filter(request.query_params), "", Summaries()
     try:
         found = clients_of(request).console.transactions.get(
             request,

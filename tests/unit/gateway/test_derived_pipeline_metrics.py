@@ -1,6 +1,6 @@
 """Metrics of pipelines: what is unknown has no sample."""
 
-from headrace.gateway.metrics.pipelines import of_pipelines
+from headrace.gateway.metrics.derived import of_pipelines
 from headrace.pipeline.progress import Figures, Progress
 from headrace.pipeline.status import SILENT_MS
 
