@@ -173,7 +173,10 @@ class Configuration:
             raise WrongSetting(
                 TRUSTED_PROXIES, f"has an entry that is no address and no network: {error}"
             ) from error
-        return tuple(str(each.network_address) if each.num_addresses == 1 else str(each) for each in networks)
+        return tuple(
+            str(network.network_address) if network.num_addresses == 1 else str(network)
+            for network in networks
+        )
 
     def _flag(self, name: str) -> bool:
         value = self.given.get(name, "false").strip().lower()

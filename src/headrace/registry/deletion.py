@@ -73,9 +73,9 @@ def delete_context(state: State, context: str) -> Decision[None]:
 
 def _tombstones(state: State, subject: str, versions: Iterable[int]) -> list[Record]:
     """Return tombstones for versions and, if these are all, for the settings of the subject."""
-    records: list[Record] = [Record(SchemaKey(subject, each), None) for each in versions]
+    records: list[Record] = [Record(SchemaKey(subject, version), None) for version in versions]
     if len(records) == len(state.versions(subject, Show.ALL)):
-        records += [Record(each, None) for each in state.settings.keys_of(subject)]
+        records += [Record(key, None) for key in state.settings.keys_of(subject)]
     return [*state.max_id_records(names.context_of(subject)), *records]
 
 
@@ -83,5 +83,5 @@ def _check_referrers(
     state: State, value: SchemaValue, *, permanent: bool, except_for: str | None = None
 ) -> None:
     referrers = state.referrers(SchemaKey(value.subject, value.version), Show.ALL if permanent else Show.LIVE)
-    if any(each.subject != except_for for each in referrers):
+    if any(referrer.subject != except_for for referrer in referrers):
         raise Referenced(value.subject, value.version)

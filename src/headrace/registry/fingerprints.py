@@ -53,10 +53,10 @@ def read_guid(text: str) -> bytes | None:
 
 def _parts(value: SchemaValue) -> Iterator[bytes]:
     yield _bytes(value.schema.text)
-    for each in value.schema.references:
-        yield _bytes(each.name)
-        yield _bytes(each.subject)
-        yield each.version.to_bytes(4, signed=True)
+    for reference in value.schema.references:
+        yield _bytes(reference.name)
+        yield _bytes(reference.subject)
+        yield reference.version.to_bytes(4, signed=True)
     if value.metadata is not None:
         yield _BEFORE_EXTRAS
         metadata = _mapping(value.metadata)

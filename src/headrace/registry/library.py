@@ -94,11 +94,11 @@ class Library:
 
     def check_live(self, parent: str, schema: Schema) -> None:
         """Raise Invalid if a new schema refers to a version that is deleted or does not exist."""
-        for each in schema.references:
-            subject = names.qualified(parent, each.subject)
-            if each.version not in {live.version for live in self._state.versions(subject)}:
-                what = f"version {each.version} of {subject}, which is deleted or does not exist"
-                raise Invalid(f"the reference {each.name} is to {what}")
+        for reference in schema.references:
+            subject = names.qualified(parent, reference.subject)
+            if reference.version not in {live.version for live in self._state.versions(subject)}:
+                what = f"version {reference.version} of {subject}, which is deleted or does not exist"
+                raise Invalid(f"the reference {reference.name} is to {what}")
 
     def resolved(self, parent: str, reference: Reference) -> Schema:
         """Return the schema that `parent` refers to, with full names in its own references."""

@@ -91,7 +91,7 @@ def _schema_document(value: SchemaValue) -> dict[str, Any]:
         "version": value.version,
         "id": value.id,
         "schemaType": None if schema.type is SchemaType.AVRO else str(schema.type),
-        "references": [asdict(each) for each in schema.references] or None,
+        "references": [asdict(reference) for reference in schema.references] or None,
         "metadata": value.metadata,
         "ruleSet": value.rule_set,
         "schema": schema.text,

@@ -39,7 +39,7 @@ def live_versions(state: State, ref: SchemaRef) -> list[SchemaValue]:
 def refs_of(state: State, subject: str) -> frozenset[SchemaRef]:
     """Return the ids and fingerprints of a subject's schemas."""
     versions = state.versions(subject)
-    return frozenset[SchemaRef]((*(each.id for each in versions), *map(state.fingerprint_of, versions)))
+    return frozenset[SchemaRef]((*(version.id for version in versions), *map(state.fingerprint_of, versions)))
 
 
 def referenced(state: State, value: SchemaValue) -> dict[Reference, Schema]:
@@ -120,7 +120,7 @@ def _walk(messages: Sequence[Any], scope: str, *, with_entries: bool) -> Iterato
     waiting: list[tuple[Path, str, Sequence[Any]]] = [((), scope, messages)]
     while waiting:
         parent, scope, children = waiting.pop()
-        counted = children if with_entries else [each for each in children if not each.options.map_entry]
+        counted = children if with_entries else [child for child in children if not child.options.map_entry]
         for index, message in enumerate(counted):
             if not message.options.map_entry:
                 yield (*parent, index), f"{scope}{message.name}"

@@ -129,7 +129,7 @@ def _parsed(
 
     Invalid is raised if the schema is not valid, or cannot be encoded as JSON in UTF-8.
     """
-    references = [(each.name, each.subject) for each in submitted.schema.references]
+    references = [(reference.name, reference.subject) for reference in submitted.schema.references]
     parts = submitted.schema.text, references, submitted.metadata, submitted.rule_set
     try:
         json.dumps(parts, allow_nan=False, ensure_ascii=False).encode()
@@ -143,10 +143,10 @@ def _parsed(
 
 def _find(library: Library, value: SchemaValue, versions: Sequence[SchemaValue]) -> SchemaValue | None:
     """Return the newest version that equals `value`, preferring the same text to an equal canonical form."""
-    for each in reversed(versions):
-        if identity(each) == identity(value):
-            return each
-    return next((each for each in reversed(versions) if _is_equal(library, each, value)), None)
+    for version in reversed(versions):
+        if identity(version) == identity(value):
+            return version
+    return next((version for version in reversed(versions) if _is_equal(library, version, value)), None)
 
 
 def _is_equal(library: Library, version: SchemaValue, value: SchemaValue) -> bool:
@@ -171,7 +171,7 @@ def _incompatibilities(
         return []
     if config.group is not None:
         group = value.metadata_property(config.group)
-        olds = [each for each in olds if each.metadata_property(config.group) == group]
+        olds = [old for old in olds if old.metadata_property(config.group) == group]
     if not config.compatibility.transitive:
         olds = olds[-1:]  # the others need not be parsed
     if not olds:
@@ -179,11 +179,11 @@ def _incompatibilities(
     comparison = Comparison(
         new=value.schema,
         context=names.context_of(value.subject),
-        olds=tuple((each.version, each.schema) for each in olds),
+        olds=tuple((old.version, old.schema) for old in olds),
         level=config.compatibility,
         permanent_deletions=state.permanent_deletions,
         parsed=parsed,
-        parsed_olds=[library.parsed_version(each) for each in olds],
+        parsed_olds=[library.parsed_version(old) for old in olds],
     )
     return library.verdicts.get(comparison, comparison)
 

@@ -40,16 +40,18 @@ class Settings:
 
     def config_in_force(self, subject: str | None) -> ConfigValue:
         """Return the config that applies: the subject's, else its context's, else the global one."""
-        configs = [self._configs[each] for each in _scopes(subject) if each in self._configs]
+        configs = [self._configs[scope] for scope in _scopes(subject) if scope in self._configs]
         found = configs[0] if configs else ConfigValue()
-        levels = (each.compatibility for each in configs if each.compatibility is not None)
+        levels = (config.compatibility for config in configs if config.compatibility is not None)
         return replace(found, compatibility=next(levels, DEFAULT_LEVEL))
 
     def mode_in_force(self, subject: str | None) -> Mode:
         """Return the mode that applies. A global READONLY_OVERRIDE overrides the mode of a subject."""
         if Mode.READONLY_OVERRIDE in (self._modes.get(each) for each in (None, GLOBAL)):
             return Mode.READONLY_OVERRIDE
-        return next((self._modes[each] for each in _scopes(subject) if each in self._modes), Mode.READWRITE)
+        return next(
+            (self._modes[scope] for scope in _scopes(subject) if scope in self._modes), Mode.READWRITE
+        )
 
     def check_writable(self, subject: str | None) -> None:
         """Raise NotPermitted if the subject, or the registry for None, is in a read-only mode."""

@@ -137,8 +137,8 @@ class State:
 
     @staticmethod
     def _targets(value: SchemaValue) -> Iterator[SchemaKey]:
-        for each in value.schema.references:
-            yield SchemaKey(names.qualified(value.subject, each.subject), each.version)
+        for reference in value.schema.references:
+            yield SchemaKey(names.qualified(value.subject, reference.subject), reference.version)
 
     # -- subjects and versions -----------------------------------------------------------------
 
@@ -147,10 +147,10 @@ class State:
         everywhere = prefix.startswith(names.EVERYWHERE)
         begins = prefix.removeprefix(names.EVERYWHERE)
         return [
-            each
-            for each in sorted(self._subjects)
-            if (names.parse(each).subject if everywhere else each).startswith(begins)
-            and show.has(deleted=all(value.deleted for value in self._subjects[each].values()))
+            subject
+            for subject in sorted(self._subjects)
+            if (names.parse(subject).subject if everywhere else subject).startswith(begins)
+            and show.has(deleted=all(value.deleted for value in self._subjects[subject].values()))
         ]
 
     def subjects_of(self, subject: str | None, show: Show = Show.LIVE) -> list[str]:
@@ -232,7 +232,7 @@ class State:
         )
 
     def _values(self, keys: Iterable[SchemaKey]) -> Iterator[SchemaValue]:
-        return (self._subjects[each.subject][each.version] for each in keys)
+        return (self._subjects[key.subject][key.version] for key in keys)
 
     def fingerprint_of(self, value: SchemaValue) -> bytes:
         return self._fingerprints[SchemaKey(value.subject, value.version)]

@@ -120,20 +120,20 @@ async def _znodes(state: "State") -> dict[str, bytes]:
         values = state.versions(subject, Show.ALL)
         node = SchemaSubject(
             subject=subject,
-            versions={each.version: each.id for each in values},
-            deleted=[each.version for each in values if each.deleted],
+            versions={value.version: value.id for value in values},
+            deleted=[value.version for value in values if value.deleted],
         )
         found[node.path] = node.encode()
         context = names.context_of(subject)
         is_default = context == names.DEFAULT_CONTEXT
-        for each in values:
+        for value in values:
             text = SchemaText(
-                name=str(each.id) if is_default else node_name(f"{context}:{each.id}"),
-                kind=each.schema.type.value,
-                text=each.schema.text,
+                name=str(value.id) if is_default else node_name(f"{context}:{value.id}"),
+                kind=value.schema.type.value,
+                text=value.schema.text,
                 references=[
                     {"name": one.name, "subject": one.subject, "version": one.version}
-                    for one in each.schema.references
+                    for one in value.schema.references
                 ],
             )
             found[text.path] = text.encode()

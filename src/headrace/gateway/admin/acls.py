@@ -148,7 +148,7 @@ class AclsBody(Body):
     acls: Annotated[list[Acl], Field(min_length=1, max_length=AT_ONCE)]
 
     def bindings(self) -> list[AclBinding]:
-        return list(dict.fromkeys(each.binding() for each in self.acls))
+        return list(dict.fromkeys(acl.binding() for acl in self.acls))
 
 
 @router.post("/acls", status_code=201, summary="Create ACLs")
@@ -156,7 +156,7 @@ def create_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
     """Create these ACLs, and return them; those that exist stay as they are."""
     bindings = body.bindings()
     reach.acls.create(bindings)
-    return [answer_of(each) for each in bindings]
+    return [answer_of(binding) for binding in bindings]
 
 
 @router.delete("/acls", summary="Delete ACLs")

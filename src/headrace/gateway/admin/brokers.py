@@ -59,9 +59,11 @@ def brokers(reach: ReachDep) -> list[Broker]:
 def broker(broker_id: BrokerId, reach: ReachDep) -> BrokerAnswer:
     """Return the broker's directories, each with its replicas and their sizes."""
     found = _get_broker(reach, broker_id)
-    nodes = [each for each in reach.brokers.nodes() if each.id == broker_id]
+    nodes = [node for node in reach.brokers.nodes() if node.id == broker_id]
     log_dirs = read_log_dirs(reach.brokers, nodes).get(broker_id, ())
-    return BrokerAnswer(broker=found, size_bytes=sum(each.size_bytes for each in log_dirs), log_dirs=log_dirs)
+    return BrokerAnswer(
+        broker=found, size_bytes=sum(log_dir.size_bytes for log_dir in log_dirs), log_dirs=log_dirs
+    )
 
 
 @router.get("/brokers/{broker_id}/configs", summary="List the settings of a broker")

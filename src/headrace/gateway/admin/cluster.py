@@ -65,7 +65,7 @@ def cluster(reach: ReachDep) -> ClusterAnswer:
     """
     with reach.cluster() as client:
         status = client.status()
-    care = {each.name: getattr(status, each.name) for each in fields(Care)}
+    care = {field.name: getattr(status, field.name) for field in fields(Care)}
     return ClusterAnswer(
         cluster_id=status.cluster_id,
         controller=status.controller,
@@ -193,7 +193,7 @@ def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
     with reach.cluster() as client:
         selected = body.topic_partitions(client)
         if selected is not None and not body.partitions:
-            in_progress = {each.topic_partition for each in client.reassignments()}
+            in_progress = {reassignment.topic_partition for reassignment in client.reassignments()}
             selected = [each for each in selected if each in in_progress]
         return client.cancel(selected)
 
@@ -239,10 +239,10 @@ def _moved(client: Cluster, moves: list[Move], *, dry_run: bool) -> list[Moved]:
     before = client.check(moves) if dry_run else client.reassign(moves)
     return [
         Moved(
-            topic=each.topic,
-            partition=each.partition,
-            before=before[each.topic_partition],
-            replicas=each.replicas,
+            topic=move.topic,
+            partition=move.partition,
+            before=before[move.topic_partition],
+            replicas=move.replicas,
         )
-        for each in moves
+        for move in moves
     ]

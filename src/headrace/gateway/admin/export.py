@@ -47,8 +47,8 @@ class JsonExport:
     def rows(self, messages: Sequence[bytes]) -> bytes:
         written = self._begin
         self._begin = b""
-        for each in messages:
-            written += self._between + each
+        for message in messages:
+            written += self._between + message
             self._between = b",\n"
         return written
 
@@ -69,8 +69,8 @@ class CsvExport:
         if not self._has_head:
             self._has_head = True
             table.writerow(COLUMNS)
-        for each in messages:
-            table.writerow([_cell(value) for value in row_of(json.loads(each)).values()])
+        for message in messages:
+            table.writerow([_cell(value) for value in row_of(json.loads(message)).values()])
         return text.getvalue().encode("utf-8", "backslashreplace")
 
     def end(self, stopped_by: str, next_: str, offline: Sequence[int]) -> bytes:  # noqa: ARG002  a table has no place

@@ -174,18 +174,19 @@ class OffsetsBody(Body):
 def delete_group_offsets(name: GroupName, body: OffsetsBody, reach: ReachDep) -> list[Reset]:
     """Delete and return committed offsets; refused while members of the group read the topic."""
     committed = {
-        TopicPartition(each.topic, each.partition): each.committed
-        for each in reach.groups.describe([name])[0].partitions
-        if each.committed is not None
+        TopicPartition(partition.topic, partition.partition): partition.committed
+        for partition in reach.groups.describe([name])[0].partitions
+        if partition.committed is not None
     }
     partitions: list[TopicPartition] = []
     for topic, indexes in body.topics.items():
         named = [TopicPartition(topic, index) for index in indexes]
         partitions += named or [each for each in committed if each.topic == topic]
-    for each in partitions:
-        if each not in committed:
-            raise ClientError(f"group {name} has committed no offset for {each}")
+    for partition in partitions:
+        if partition not in committed:
+            raise ClientError(f"group {name} has committed no offset for {partition}")
     reach.groups.delete_offsets(name, partitions)
     return [
-        Reset(topic=each.topic, partition=each.partition, old=committed[each], new=-1) for each in partitions
+        Reset(topic=partition.topic, partition=partition.partition, old=committed[partition], new=-1)
+        for partition in partitions
     ]

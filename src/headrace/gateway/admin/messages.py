@@ -115,7 +115,7 @@ async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> ProduceAn
     if any("schema" in {each.encoding, each.key_encoding} for each in bodies):
         encoded = await run_in_threadpool(_by_schemas, hub.schemas, name, bodies)
     outcomes = await hub.send(name, [_record(each, index, encoded) for index, each in enumerate(bodies)])
-    failed = [each for each in outcomes if not isinstance(each, Delivered)]
+    failed = [outcome for outcome in outcomes if not isinstance(outcome, Delivered)]
     if len(failed) == len(outcomes):
         raise failed[0].error
     return ProduceAnswer(topic=name, messages=tuple(map(_produced, outcomes)))
@@ -152,7 +152,8 @@ def _record(body: MessageBody, index: int, encoded: Mapping[tuple[int, Part], by
             key=data_of("key", body.key, body.key_encoding),
             value=data_of("value", body.value, body.encoding),
             headers=[
-                (checked_text(each.name), _ENCODERS[each.encoding](each.value)) for each in body.headers
+                (checked_text(header.name), _ENCODERS[header.encoding](header.value))
+                for header in body.headers
             ],
             partition=body.partition,
             timestamp_ms=body.timestamp_ms,

@@ -60,7 +60,7 @@ class ParquetExport:
         self._writer = pq.ParquetWriter(pa.PythonFile(self._file, mode="w"), _SCHEMA, compression="zstd")
 
     def rows(self, messages: Sequence[bytes]) -> bytes:
-        rows = [row_of(json.loads(each)) for each in messages]
+        rows = [row_of(json.loads(message)) for message in messages]
         for row in rows:
             for name in _TEXTS:
                 row[name] = None if row[name] is None else printable(row[name])

@@ -201,9 +201,9 @@ class Search:
         """Return the partitions to search that have a leader; others do not stop a search."""
         found = hub.reach.topics.topic(topic).partitions
         indexes = {each.index for each in found}
-        for each in self.partitions:
-            if each not in indexes:
-                raise ClientError(f"{topic} has no partition {each}, only 0 to {max(indexes)}")
+        for partition in self.partitions:
+            if partition not in indexes:
+                raise ClientError(f"{topic} has no partition {partition}, only 0 to {max(indexes)}")
         wanted = [part for part in found if not self.partitions or part.index in self.partitions]
         self.offline = tuple(part.index for part in wanted if part.leader is None)
         self.searched = tuple(part.index for part in wanted if part.leader is not None)

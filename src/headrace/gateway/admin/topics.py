@@ -177,34 +177,35 @@ def delete_topic_records(name: TopicName, body: RecordsBody, reach: ReachDep) ->
 
 def topic_answer(reach: Reach, found: Topic) -> TopicAnswer:
     """Return a topic with the sizes of its replicas."""
-    indexes = [each.index for each in found.partitions]
+    indexes = [partition.index for partition in found.partitions]
     replica_bytes = sizes(read_log_dirs(reach.brokers, reach.brokers.nodes(), {found.name: indexes}))
     partitions = tuple(
         PartitionAnswer(
-            **asdict(each),
+            **asdict(partition),
             records=None
-            if each.start_offset is None or each.next_offset is None
-            else each.next_offset - each.start_offset,
+            if partition.start_offset is None or partition.next_offset is None
+            else partition.next_offset - partition.start_offset,
             size_bytes=None
-            if each.leader is None
-            else replica_bytes.get((each.leader, TopicPartition(found.name, each.index))),
+            if partition.leader is None
+            else replica_bytes.get((partition.leader, TopicPartition(found.name, partition.index))),
         )
-        for each in found.partitions
+        for partition in found.partitions
     )
     return TopicAnswer(
         name=found.name,
         topic_id=found.topic_id,
         internal=found.internal,
         replicas=found.replicas,
-        records=total(each.records for each in partitions),
-        size_bytes=total(each.size_bytes for each in partitions),
+        records=total(partition.records for partition in partitions),
+        size_bytes=total(partition.size_bytes for partition in partitions),
         disk_bytes=total(
-            replica_bytes.get((broker, TopicPartition(found.name, each.index)))
-            for each in partitions
-            for broker in each.replicas
+            replica_bytes.get((broker, TopicPartition(found.name, partition.index)))
+            for partition in partitions
+            for broker in partition.replicas
         ),
         under_replicated=sum(
-            each.leader is None or len(each.in_sync) < len(each.replicas) for each in partitions
+            partition.leader is None or len(partition.in_sync) < len(partition.replicas)
+            for partition in partitions
         ),
         partitions=partitions,
         configs=dict(found.configs),

@@ -242,9 +242,9 @@ def abort_transaction(
 
 def _open(reach: Reach, topic: str, partition: int, producer_id: int, start_offset: int) -> OpenTransaction:
     """Return the producer's open transaction that starts at this offset; Problem if there is none."""
-    for each in reach.transactions.open_transactions(topic, partition):
-        if (each.producer_id, each.start_offset) == (producer_id, start_offset):
-            return each
+    for open_transaction in reach.transactions.open_transactions(topic, partition):
+        if (open_transaction.producer_id, open_transaction.start_offset) == (producer_id, start_offset):
+            return open_transaction
     raise Problem(
         NOT_OPEN,
         f"{topic}-{partition} has no open transaction of producer {producer_id} at offset {start_offset}",

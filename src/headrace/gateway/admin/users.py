@@ -95,7 +95,7 @@ class PasswordBody(Body):
 def change_password(name: UserName, body: PasswordBody, reach: ReachDep) -> User:
     """Change the password for these mechanisms, and return them. Connections that are open stay open."""
     known = reach.users.user(name)
-    mechanisms: Sequence[str] = body.mechanisms or [each.mechanism for each in known.credentials]
+    mechanisms: Sequence[str] = body.mechanisms or [credential.mechanism for credential in known.credentials]
     reach.users.set_password(name, body.password.get_secret_value(), mechanisms, body.iterations)
     return _with_password(name, mechanisms, body.iterations)
 
@@ -119,6 +119,6 @@ def _with_password(name: str, mechanisms: Sequence[str], iterations: int) -> Use
     return User(
         name=name,
         credentials=tuple(
-            Credential(mechanism=each, iterations=iterations) for each in sorted(set(mechanisms))
+            Credential(mechanism=mechanism, iterations=iterations) for mechanism in sorted(set(mechanisms))
         ),
     )

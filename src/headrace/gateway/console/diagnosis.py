@@ -49,11 +49,11 @@ def diagnose(
 ) -> list[Finding]:
     """Return the problems of a topic's partitions, the worst first."""
     alike: dict[tuple[int, tuple[int, ...], tuple[int, ...]], list[PartitionState]] = {}
-    for each in partitions:
-        if each.severity != HEALTHY:
-            without = tuple(sorted(each.replicas if each.leader is None else each.lacks))
+    for partition in partitions:
+        if partition.severity != HEALTHY:
+            without = tuple(sorted(partition.replicas if partition.leader is None else partition.lacks))
             dead = tuple(broker for broker in without if broker not in live)
-            alike.setdefault((each.severity, dead, without), []).append(each)
+            alike.setdefault((partition.severity, dead, without), []).append(partition)
     missing = _Missing(since_ms or {}, now_ms)
     return [
         _finding(severity, some, dead, tuple(each for each in without if each in live), missing)
@@ -82,7 +82,7 @@ def _finding(
     missing: _Missing,
 ) -> Finding:
     one = len(partitions) == 1
-    which = _partitions([each.partition for each in partitions])
+    which = _partitions([partition.partition for partition in partitions])
     if severity == OFFLINE:
         return _offline(partitions, dead, alive, missing)
     lag = " and ".join(
@@ -107,7 +107,7 @@ def _finding(
 def _offline(
     partitions: Sequence[PartitionState], dead: Sequence[int], alive: Sequence[int], missing: _Missing
 ) -> Finding:
-    which = _partitions([each.partition for each in partitions])
+    which = _partitions([partition.partition for partition in partitions])
     verb = "is" if len(partitions) == 1 else "are"
     effect = "Nothing can be read or written there; other partitions are not affected."
     if not alive:
@@ -146,12 +146,12 @@ def _listed(numbers: Sequence[int]) -> str:
 
 def states(topic: str, partitions: Iterable[Partition], min_in_sync: int) -> Iterator[PartitionState]:
     """Yield the partitions of a topic as states, with `min.insync.replicas`."""
-    for each in partitions:
+    for partition in partitions:
         yield PartitionState(
             topic=topic,
-            partition=each.index,
-            leader=each.leader,
-            replicas=each.replicas,
-            in_sync=each.in_sync,
-            min_in_sync=min(min_in_sync, len(each.replicas)),
+            partition=partition.index,
+            leader=partition.leader,
+            replicas=partition.replicas,
+            in_sync=partition.in_sync,
+            min_in_sync=min(min_in_sync, len(partition.replicas)),
         )

@@ -85,7 +85,9 @@ class Counters:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="metrics")
         groups = reach.groups
         self.groups: InBackground[list[Group]] = InBackground(
-            self._threads, "groups", lambda: groups.describe_there(each.name for each in groups.list_groups())
+            self._threads,
+            "groups",
+            lambda: groups.describe_there(group.name for group in groups.list_groups()),
         )
         self.pipelines: InBackground[dict[str, list[Figures]]] = InBackground(
             self._threads, "pipelines", lambda: pipelines.totals(time.time_ns() // 1_000_000)
@@ -121,7 +123,7 @@ class Counters:
 
     def disks(self, metadata: MetadataResponse, brokers: Container[int]) -> Mapping[int, Sequence[LogDir]]:
         """Return the log directories of these brokers, without their partitions, which would take long."""
-        return read_log_dirs(self._brokers, [each for each in nodes_of(metadata) if each.id in brokers], {})
+        return read_log_dirs(self._brokers, [node for node in nodes_of(metadata) if node.id in brokers], {})
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -56,10 +56,10 @@ def of_disks(log_dirs: Mapping[int, Iterable[LogDir]]) -> Iterator[Metric]:
         ("usable", "Free space on the disk of a log directory.", attrgetter("usable_bytes")),
     ):
         samples = [
-            ((str(broker), each.path), value(each))
+            ((str(broker), directory.path), value(directory))
             for broker, directories in sorted(log_dirs.items())
-            for each in directories
-            if value(each) is not None
+            for directory in directories
+            if value(directory) is not None
         ]
         yield gauge(f"headrace_log_dir_{name}_bytes", help_, ("broker", "log_dir"), samples)
 
@@ -69,32 +69,35 @@ def of_brokers(
 ) -> Iterator[Metric]:
     """Return which brokers are registered, where, and which of them answer."""
     yield gauge("kafka_brokers", "Brokers that are alive.", (), [((), len(metadata.brokers))])
-    addresses = [((str(each.node_id), f"{each.host}:{each.port}"), 1) for each in metadata.brokers]
+    addresses = [((str(broker.node_id), f"{broker.host}:{broker.port}"), 1) for broker in metadata.brokers]
     yield gauge("kafka_broker_info", "Address of a broker.", ("id", "address"), addresses)
-    known = [((str(each),), each in counted) for each in known_brokers(metadata, partitions)]
+    known = [((str(broker),), broker in counted) for broker in known_brokers(metadata, partitions)]
     yield gauge("headrace_broker_up", "Whether the broker has answered.", ("broker",), known)
 
 
 def known_brokers(metadata: MetadataResponse, partitions: Iterable[PartitionState]) -> list[int]:
     """Return the ids of brokers that are alive, and of dead ones that still have replicas."""
-    alive = {each.node_id for each in metadata.brokers}
-    return sorted(alive | {replica for each in partitions for replica in each.replicas})
+    alive = {broker.node_id for broker in metadata.brokers}
+    return sorted(alive | {replica for partition in partitions for replica in partition.replicas})
 
 
 def of_partitions(partitions: list[PartitionState], counted: Counted) -> Iterator[Metric]:
     """Return leaders, replicas and offsets of every partition."""
-    counts = Counter(each.topic for each in partitions)
+    counts = Counter(partition.topic for partition in partitions)
     samples = [((topic,), count) for topic, count in counts.items()]
     yield gauge("kafka_topic_partitions", "Partitions of a topic.", ("topic",), samples)
     for name, (help_, value) in _PARTITION_GAUGES.items():
-        values = [((each.topic, str(each.partition)), value(each)) for each in partitions]
+        values = [((partition.topic, str(partition.partition)), value(partition)) for partition in partitions]
         yield gauge(f"kafka_topic_partition_{name}", help_, _PARTITION, values)
     for name, help_, source in (
         ("current_offset", "Log end offset of the leader.", "kafka_log_log_logendoffset"),
         ("oldest_offset", "Log start offset of the leader.", "kafka_log_log_logstartoffset"),
     ):
         offsets = _offsets(counted, source)
-        led = ((each, offsets.get((each.leader, each.topic, str(each.partition)))) for each in partitions)
+        led = (
+            (partition, offsets.get((partition.leader, partition.topic, str(partition.partition))))
+            for partition in partitions
+        )
         known = [((each.topic, str(each.partition)), offset) for each, offset in led if offset is not None]
         yield gauge(f"kafka_topic_partition_{name}", help_, _PARTITION, known)
 
@@ -107,10 +110,10 @@ def of_followers(partitions: Iterable[PartitionState], counted: Counted) -> Metr
     """
     ends = _offsets(counted, "kafka_log_log_logendoffset")
     lags = {broker: 0.0 for broker, answer in counted.items() if answer.families}  # Apache Kafka has none
-    for each in partitions:
-        leader_end = ends.get((each.leader, each.topic, str(each.partition)))
-        for broker in each.replicas:
-            end = ends.get((broker, each.topic, str(each.partition)))
+    for partition in partitions:
+        leader_end = ends.get((partition.leader, partition.topic, str(partition.partition)))
+        for broker in partition.replicas:
+            end = ends.get((broker, partition.topic, str(partition.partition)))
             if leader_end is not None and end is not None:
                 lags[broker] = max(lags[broker], leader_end - end)
     return gauge(
@@ -133,12 +136,12 @@ def of_groups(groups: Iterable[Group], counted: Counted) -> Iterator[Metric]:
         sums: dict[tuple[str, str], int] = defaultdict(int)
         unknown: set[tuple[str, str]] = set()  # such as the lag of a partition without a leader
         for group in groups:
-            for each in group.partitions:
-                if (known := value(each)) is not None:
-                    samples.append(((group.name, each.topic, str(each.partition)), known))
-                    sums[group.name, each.topic] += known
-                elif each.committed is not None:
-                    unknown.add((group.name, each.topic))
+            for partition in group.partitions:
+                if (known := value(partition)) is not None:
+                    samples.append(((group.name, partition.topic, str(partition.partition)), known))
+                    sums[group.name, partition.topic] += known
+                elif partition.committed is not None:
+                    unknown.add((group.name, partition.topic))
         yield gauge(f"kafka_consumergroup_{name}", f"{help_}.", _GROUP_PARTITION, samples)
         of_topic = f"{help_}, all partitions of a topic together."
         whole = [(labels, total) for labels, total in sums.items() if labels not in unknown]
@@ -186,7 +189,7 @@ _RATE_GAUGES: Final[dict[str, tuple[str, Callable[[Progress], float]]]] = {
 
 def of_pipelines(pipelines: Mapping[str, Sequence[Figures]], now_ms: int) -> Iterator[Metric]:
     """Return state and figures of every query; what is not known has no sample."""
-    queries = [((name, each.query), each) for name, figures in pipelines.items() for each in figures]
+    queries = [((name, figure.query), figure) for name, figures in pipelines.items() for figure in figures]
     states = {labels: state_of([each], now_ms) for labels, each in queries}
     yield gauge(
         "headrace_pipeline_query_state",

@@ -19,7 +19,7 @@ class _Families(Collector):
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        return (each for each in self._families if each.samples)
+        return (family for family in self._families if family.samples)
 
 
 def exposition(families: Iterable[Metric]) -> bytes:

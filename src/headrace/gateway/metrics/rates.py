@@ -129,7 +129,7 @@ class Rates:
             logger.info("no rates: %s", error)
             self._last = None  # the chart has a gap here instead of an interpolated line
             return
-        registered = frozenset(each.node_id for each in metadata.brokers)
+        registered = frozenset(broker.node_id for broker in metadata.brokers)
         counts = _counts(counted) | self._by_offsets.count(leaders_of(metadata), ends, derived)
         sample = Sample(time.monotonic(), counts, registered, derived)
         if self._last is not None:

@@ -137,8 +137,8 @@ def schema_answer(value: SchemaValue, *, text: str | None = None) -> SchemaAnswe
     """Return a version, with `text` in place of the schema's own text if it is given."""
     schema = value.schema
     references = [
-        ReferenceBody(name=each.name, subject=each.subject, version=each.version)
-        for each in schema.references
+        ReferenceBody(name=reference.name, subject=reference.subject, version=reference.version)
+        for reference in schema.references
     ]
     return SchemaAnswer(
         subject=value.subject,

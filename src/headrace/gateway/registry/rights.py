@@ -225,8 +225,8 @@ class SubjectRights:
 
     def check_references(self, references: Iterable[Reference], subject: str) -> None:
         """Raise a Problem (403) unless the user may read the subjects that a schema refers to."""
-        for each in references:
-            self.check(DESCRIBE, names.qualified(subject, each.subject))
+        for reference in references:
+            self.check(DESCRIBE, names.qualified(subject, reference.subject))
 
     def visible(self, subjects: Iterable[str]) -> list[str]:
         """Return the subjects that the user may read, in the same order."""

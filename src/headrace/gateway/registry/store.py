@@ -84,8 +84,8 @@ class Store:
         if reader.state is not decided_by:
             return False
         wanted = [
-            (reader.foreign_keys.get(each.key) or encode_key(each.key), encode_value(each))
-            for each in records
+            (reader.foreign_keys.get(record.key) or encode_key(record.key), encode_value(record))
+            for record in records
         ]
         now_ms = time.time_ns() // 1_000_000
         batch = bytes(
@@ -99,8 +99,8 @@ class Store:
         while True:
             result = self._append(batch)
             if result.base_offset == expected:
-                for each in records:
-                    reader.state.apply(each)
+                for record in records:
+                    reader.state.apply(record)
                 reader.position = expected + len(records)
                 return True
             uncertain |= result.uncertain

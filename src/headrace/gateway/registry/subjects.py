@@ -88,8 +88,8 @@ def list_versions(
         if not state.versions(name, Show.ALL if deleted or deleted_only else Show.LIVE):
             raise NoSuchSubject(name)
         return [
-            -each.version if each.deleted and deleted_as_negative else each.version
-            for each in state.versions(name, show)
+            -version.version if version.deleted and deleted_as_negative else version.version
+            for version in state.versions(name, show)
         ]
 
     return page(registry.read(numbers), offset, limit)
@@ -154,9 +154,9 @@ def latest_with_metadata(
         versions = state.versions(name, shown(deleted=deleted))
         if not versions:
             raise NoSuchSubject(name)
-        for each in reversed(versions):
-            if all(each.metadata_property(name) == wanted[name] for name in wanted):
-                return formatted_answer(each, library, format_)
+        for version in reversed(versions):
+            if all(version.metadata_property(name) == wanted[name] for name in wanted):
+                return formatted_answer(version, library, format_)
         raise NoSuchSchema
 
     return registry.ask(find)
@@ -204,7 +204,7 @@ def get_referrers(
     def ids(state: State) -> list[int]:
         value = state.version(resolved(state, subject), number, Show.ALL)
         referrers = state.referrers(SchemaKey(value.subject, value.version), shown(deleted=deleted))
-        return sorted({each.id for each in referrers})
+        return sorted({referrer.id for referrer in referrers})
 
     return page(registry.read(ids), offset, limit)
 

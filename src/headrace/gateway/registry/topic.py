@@ -129,7 +129,7 @@ class SchemasTopic:
     def _check_settings(self, leader: Leader) -> None:
         """Read the settings that matter to a writer, once for each topic id."""
         try:
-            configs = {each.name: each.value for each in self._reach.topics.configs(self.name)}
+            configs = {config.name: config.value for config in self._reach.topics.configs(self.name)}
         except NoSuchTopic as error:
             raise Retriable(str(error)) from error
         self._fault = None

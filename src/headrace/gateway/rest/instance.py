@@ -111,7 +111,7 @@ class Instance:
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         if self._subscribed:
             raise _illegal("the consumer has subscribed: partitions cannot be assigned by hand")
-        wanted = [RdkafkaPartition(*each) for each in partitions]
+        wanted = [RdkafkaPartition(*partition) for partition in partitions]
 
         def assign() -> None:
             self._consumer.assign(wanted)
@@ -130,7 +130,7 @@ class Instance:
     def _on_assign(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
         self._moves.assigned(partitions_of(partitions))
         self._has_coordinator = True
-        for allowed in (None, *(each.topic for each in partitions)):
+        for allowed in (None, *(partition.topic for partition in partitions)):
             self._denied.pop(allowed, None)
 
     def _on_revoke(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
@@ -276,7 +276,7 @@ class Instance:
         try:
             self._call(commit)
         except NoSuchTopic:
-            topics = sorted({each.topic for each in next_offsets})
+            topics = sorted({partition.topic for partition in next_offsets})
             if len(topics) == 1:
                 raise NoSuchTopic(topics[0]) from None
             names = ", ".join(topics[:10])
@@ -284,7 +284,7 @@ class Instance:
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the offsets that the group has committed for these partitions, where it has."""
-        wanted = [RdkafkaPartition(*each) for each in partitions]
+        wanted = [RdkafkaPartition(*partition) for partition in partitions]
 
         def committed() -> list[RdkafkaPartition]:
             self._wait_for_coordinator()
@@ -312,9 +312,9 @@ class Instance:
 
     def _check(self, partitions: list[RdkafkaPartition]) -> list[RdkafkaPartition]:
         """Return the partitions; raise the refusal if brokers deny one of them."""
-        for each in partitions:
-            if each.error is not None and each.error.code() in DENIED:
-                raise translate(each.error, each.topic, self._bootstrap)
+        for partition in partitions:
+            if partition.error is not None and partition.error.code() in DENIED:
+                raise translate(partition.error, partition.topic, self._bootstrap)
         return partitions
 
     def _call(self, what: Callable[[], Answer]) -> Answer:

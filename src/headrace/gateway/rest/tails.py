@@ -47,7 +47,7 @@ class Slots:
 
     @property
     def is_full(self) -> bool:
-        return sum(each.taken for each in list(self._owners)) >= self._limit
+        return sum(owner.taken for owner in list(self._owners)) >= self._limit
 
 
 class TooMany(Exception):

@@ -92,7 +92,7 @@ class TopicRules:
     def _refresh(self, topic: str) -> Rule | None:
         request = describe_configs_request(TOPIC, [topic], (KEY, KEY_STRATEGY, VALUE, VALUE_STRATEGY))
         answer: DescribeConfigsResponse = self._reach.brokers.any(request)
-        values = {each.name: each.value for found in answer.results for each in found.configs}
+        values = {config.name: config.value for found in answer.results for config in found.configs}
         try:
             rule = Rule.of(values)
         except ValueError:

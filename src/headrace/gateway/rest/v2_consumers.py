@@ -155,7 +155,7 @@ class PartitionsV2(Body):
     partitions: Annotated[list[PartitionRefV2], Field(max_length=PARTITIONS)]
 
     def topic_partitions(self) -> list[TopicPartition]:
-        return [TopicPartition(each.topic, each.partition) for each in self.partitions]
+        return [TopicPartition(partition.topic, partition.partition) for partition in self.partitions]
 
 
 @router.post(f"{ADDRESS}/subscription", **_NOTHING, summary="Subscribe to topics")
@@ -182,8 +182,8 @@ async def unsubscribe(consumer: ConsumerDep) -> None:
 async def assign(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Assign partitions, whatever the group's other members read."""
     consumer.get()  # a consumer that does not exist is reported first
-    for each in body.topic_partitions():
-        await consumer.hub.topics.check(each.topic, each.partition)
+    for topic_partition in body.topic_partitions():
+        await consumer.hub.topics.check(topic_partition.topic, topic_partition.partition)
     await consumer.call(Instance.assign, body.topic_partitions())
 
 
@@ -223,7 +223,10 @@ async def commit(consumer: ConsumerDep, body: CommitV2 | None = None) -> list[An
     """Commit the offsets of the last processed records; without offsets, of all records that were read."""
     offsets = None
     if body is not None and body.offsets is not None:
-        offsets = {TopicPartition(each.topic, each.partition): each.offset + 1 for each in body.offsets}
+        offsets = {
+            TopicPartition(position.topic, position.partition): position.offset + 1
+            for position in body.offsets
+        }
     await consumer.call(Instance.commit, offsets)
     return []
 
@@ -253,7 +256,9 @@ async def committed(consumer: ConsumerDep, request: Request) -> dict[str, list[d
 @router.post(f"{ADDRESS}/positions", **_NOTHING, summary="Seek")
 async def seek(consumer: ConsumerDep, body: PositionsV2) -> None:
     """Read from these offsets on; the partitions have to be assigned to the consumer."""
-    offsets = {TopicPartition(each.topic, each.partition): each.offset for each in body.offsets}
+    offsets = {
+        TopicPartition(position.topic, position.partition): position.offset for position in body.offsets
+    }
     await consumer.call(Instance.seek, offsets)
 
 

@@ -122,7 +122,7 @@ async def produce_to_partition(
 ) -> Response:
     """Produce all records to this partition, and respond as for a topic."""
     records = await _validated(body)
-    if any(each.partition not in {None, partition_id} for each in records):
+    if any(record.partition not in {None, partition_id} for record in records):
         raise Problem(422, f"a record names another partition than {partition_id}, which the path names")
     return await _produce(hub, name, embedded, body, records, partition=partition_id)
 
@@ -224,8 +224,8 @@ def _encode_by_schema(
     key = _SchemaRef("key", f"{topic}-key", body.key_schema, body.key_schema_id, NO_KEY_SCHEMA)
     value = _SchemaRef("value", f"{topic}-value", body.value_schema, body.value_schema_id, NO_VALUE_SCHEMA)
     key_codec, value_codec = _codec(schemas, embedded, key), _codec(schemas, embedded, value)
-    keys = _encode([each.key for each in records], key_codec, key)
-    values = _encode([each.value for each in records], value_codec, value)
+    keys = _encode([record.key for record in records], key_codec, key)
+    values = _encode([record.value for record in records], value_codec, value)
     return _framed(schemas, embedded, key, keys), _framed(schemas, embedded, value, values)
 
 

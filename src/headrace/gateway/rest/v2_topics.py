@@ -74,7 +74,7 @@ def topic(name: TopicName, reach: ReachDep) -> TopicV2:
     found = reach.topics.topic(name)
     return TopicV2(
         name=found.name,
-        configs={each.name: each.value for each in reach.topics.configs(name)},
+        configs={config.name: config.value for config in reach.topics.configs(name)},
         partitions=tuple(map(_partition, found.partitions)),
     )
 
@@ -105,7 +105,7 @@ def offsets(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> Offs
 @router.get("/brokers", summary="List brokers")
 def brokers(reach: ReachDep) -> BrokersV2:
     """Return the ids of all brokers that are alive."""
-    return BrokersV2(brokers=sorted(each.node_id for each in reach.metadata().brokers))
+    return BrokersV2(brokers=sorted(broker.node_id for broker in reach.metadata().brokers))
 
 
 def get_partition(reach: Reach, topic: str, index: int) -> Partition:
@@ -127,7 +127,7 @@ def _partition(found: Partition) -> PartitionV2:
         partition=found.index,
         leader=-1 if found.leader is None else found.leader,
         replicas=tuple(
-            ReplicaV2(broker=each, leader=each == found.leader, in_sync=each in found.in_sync)
-            for each in found.replicas
+            ReplicaV2(broker=replica, leader=replica == found.leader, in_sync=replica in found.in_sync)
+            for replica in found.replicas
         ),
     )

@@ -59,7 +59,7 @@ def partition_replicas(broker_id: BrokerId, links: LinksDep, reach: ReachDep) ->
     """Return the broker's replicas, by topic and partition."""
     metadata = reach.metadata()
     get_broker(metadata, broker_id)
-    held = [each for each in read_partitions(metadata) if broker_id in each.replicas]
+    held = [partition for partition in read_partitions(metadata) if broker_id in partition.replicas]
     found = (replica(links, each.topic_partition, broker_id, each.leader, each.in_sync) for each in held)
     return links.collection("Replica", ["brokers", broker_id, "partition-replicas"], found)
 

@@ -154,11 +154,11 @@ _add_routes("/broker-configs", of_cluster, "all brokers", "the value in each bro
 
 
 def _alter(owner: Owner, changes: Sequence[Change]) -> Response:
-    if len({each.name for each in changes}) != len(changes):
+    if len({change.name for change in changes}) != len(changes):
         raise bad_request("a setting is named twice")
-    sets = {each.name: each.value or "" for each in changes if each.operation != "DELETE"}
+    sets = {change.name: change.value or "" for change in changes if change.operation != "DELETE"}
     owner.get()  # it fails at once if there is no such topic, for which librdkafka would wait
-    owner.alter(sets=sets, unsets=[each.name for each in changes if each.operation == "DELETE"])
+    owner.alter(sets=sets, unsets=[change.name for change in changes if change.operation == "DELETE"])
     return Response(status_code=204)
 
 

@@ -43,9 +43,9 @@ def member_of(
     ],
 ) -> Member:
     """Return the member that a path names; raise a Problem (404) if the group does not have it."""
-    for each in group.members:
-        if each.member_id == member_id:
-            return each
+    for member in group.members:
+        if member.member_id == member_id:
+            return member
     raise Problem(404, f"group {group.name} has no member {member_id}")
 
 
@@ -70,7 +70,9 @@ def group(links: LinksDep, found: Described) -> Resource:
 def consumers(links: LinksDep, found: Described) -> Collection:
     """Return each member with the address of its assignment."""
     at = ["consumer-groups", found.name, "consumers"]
-    return links.collection("Consumer", at, (_consumer(links, found.name, each) for each in found.members))
+    return links.collection(
+        "Consumer", at, (_consumer(links, found.name, member) for member in found.members)
+    )
 
 
 @router.get(_CONSUMER, summary="Get a member")
@@ -148,12 +150,12 @@ def lag_summary(links: LinksDep, found: Described) -> Resource:
 
 def _lagging(group: Group) -> list[Progress]:
     """Return the partitions whose lag is known."""
-    return [each for each in group.partitions if each.lag is not None]
+    return [partition for partition in group.partitions if partition.lag is not None]
 
 
 def _owner(group: Group, progress: Progress) -> Member | None:
     """Return the member that a partition is assigned to."""
-    return next((each for each in group.members if each.member_id == progress.member_id), None)
+    return next((member for member in group.members if member.member_id == progress.member_id), None)
 
 
 def _group(links: Links, found: Group) -> Resource:

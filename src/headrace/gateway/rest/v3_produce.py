@@ -104,7 +104,7 @@ def prepare(given: RecordV3, topic: str, schemas: Callable[[], Schemas]) -> Prep
     try:
         key_draft = _draft(given.key, f"{topic}-key", schemas)
         value_draft = _draft(given.value, f"{topic}-value", schemas)
-        headers = [(checked_text(each.name), as_binary(each.value)) for each in given.headers]
+        headers = [(checked_text(header.name), as_binary(header.value)) for header in given.headers]
     except TooCostly as error:
         raise Problem(TOO_COSTLY, str(error)) from None
     except BadValue as error:

@@ -134,7 +134,7 @@ def topics(links: LinksDep, reach: ReachDep) -> Collection:
 )
 def create_topic(body: TopicV3, links: LinksDep, reach: ReachDep, response: Response) -> Resource:
     """Return the topic; with `validate_only` and status 200, the topic that would be created."""
-    configs = {each.name: each.value for each in body.configs if each.value is not None}
+    configs = {config.name: config.value for config in body.configs if config.value is not None}
     if not body.validate_only:
         made = new_topic(reach, body.topic_name, body.partitions_count, body.replication_factor, configs)
         return _described(links, made)

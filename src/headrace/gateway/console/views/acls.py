@@ -88,8 +88,8 @@ def effective_operations(form: AclForm, acls: Iterable[AclBinding]) -> dict[str,
     if not form.principal or not form.resource_name or form.permission:
         return {}
     by_pattern: dict[ResourcePattern, list[AclEntry]] = {}
-    for each in acls:
-        by_pattern.setdefault(each.pattern, []).append(each.entry)
+    for acl in acls:
+        by_pattern.setdefault(acl.pattern, []).append(acl.entry)
     index, resource = AclIndex(by_pattern), ResourceType[form.resource_type]
     principal, name = Principal.parse(form.principal), form.resource_name
     allowed = AclAuthorizer(index).authorized_operations(principal, _ANY_HOST, resource, name)
@@ -122,7 +122,7 @@ _COLUMNS: Final = {
 }
 _TYPES: Final = {
     kind.name: {
-        "operations": [Operation.ALL.name, *(each.name for each in operations)],
+        "operations": [Operation.ALL.name, *(operation.name for operation in operations)],
         "producer": [each.name for each in PRODUCER_OPERATIONS.get(kind, ())],
         "consumer": [each.name for each in CONSUMER_OPERATIONS.get(kind, ())],
     }

@@ -158,7 +158,7 @@ def _type(document: Document, schema: Mapping[str, Any]) -> str:
     schema = _resolved(document, schema)
     if "enum" in schema:
         return " | ".join(map(str, schema["enum"]))
-    options = [_type(document, each) for each in _options(schema)]
+    options = [_type(document, option) for option in _options(schema)]
     if options:
         return " or ".join(dict.fromkeys(options))
     if schema.get("type") == "array":

@@ -124,8 +124,8 @@ def needing_care(status: ClusterStatus) -> list[Care]:
     )
     found: dict[tuple[str, int], tuple[PartitionState, list[tuple[str, str]]]] = {}
     for tone, name, partitions in lists:
-        for each in partitions:
-            found.setdefault(each.topic_partition, (each, []))[1].append((tone, name))
+        for partition in partitions:
+            found.setdefault(partition.topic_partition, (partition, []))[1].append((tone, name))
     return sorted((Care(*each) for each in found.values()), key=lambda each: each.rank)
 
 
@@ -155,7 +155,7 @@ def settings_table(request: Request, configs: Sequence[DocumentedConfig]) -> Tab
     only_set = "set" in request.query_params
     return table_of(
         request,
-        [each for each in configs if not only_set or not each.is_default],
+        [config for config in configs if not only_set or not config.is_default],
         {"name": lambda each: each.name, "source": lambda each: each.source},
         text=lambda each: f"{each.name} {each.value}",
         sort="name",

@@ -64,7 +64,7 @@ def groups(request: Request, reach: ReachDep) -> Response:
         text=lambda each: " ".join((each.name, each.state, *each.topics)),
         sort="name",
     )
-    rows = table.rows if few else _rows(reach, [each.name for each in table.rows])
+    rows = table.rows if few else _rows(reach, [row.name for row in table.rows])
     return page(request, "groups.html", title="Groups", table=table.with_rows(rows), few=few)
 
 
@@ -125,9 +125,9 @@ def group(
         table=table_of(
             request, found.partitions, _PARTITION_COLUMNS, text=lambda each: each.topic, sort="place"
         ),
-        most=max((each.lag or 0 for each in found.partitions), default=0),
-        clients={each.member_id: each.client_id or each.member_id for each in found.members},
-        topics=sorted({each.topic for each in found.partitions}),
+        most=max((partition.lag or 0 for partition in found.partitions), default=0),
+        clients={member.member_id: member.client_id or member.member_id for member in found.members},
+        topics=sorted({partition.topic for partition in found.partitions}),
     )
 
 
@@ -161,16 +161,16 @@ def lag_history(name: GroupName, request: Request) -> LagHistory:
 
 def history_of(name: str, samples: list[Sample]) -> LagHistory:
     """Return samples as series; the lag of a topic is null while the group had no offsets of it."""
-    newest = next((each.topics for each in reversed(samples) if each.topics is not None), {})
-    topics = dict.fromkeys([*newest, *(topic for each in samples for topic in each.topics or ())])
+    newest = next((sample.topics for sample in reversed(samples) if sample.topics is not None), {})
+    topics = dict.fromkeys([*newest, *(topic for sample in samples for topic in sample.topics or ())])
     return LagHistory(
         group=name,
         every_ms=int(EVERY_S * 1000),
-        times=[each.at_ms for each in samples],
+        times=[sample.at_ms for sample in samples],
         series=[
             Series(
                 name=topic,
-                values=[None if each.topics is None else each.topics.get(topic) for each in samples],
+                values=[None if sample.topics is None else sample.topics.get(topic) for sample in samples],
             )
             for topic in topics
         ],

@@ -36,7 +36,7 @@ def moves(
     """`of` is the number of moves that were started together, to tell how many are complete."""
     found = read_progress(reach.brokers)
     nodes = reach.brokers.nodes()
-    live = {each.id for each in nodes}
+    live = {node.id for node in nodes}
     started = int(of or 0)
     return page(
         request,
@@ -60,7 +60,7 @@ def missing_brokers(move: Reassignment, live: Collection[int]) -> str:
     These are new ones, and the old ones if none of them is there to copy from.
     """
     missing = [each for each in move.adding if each not in live]
-    old = [each for each in move.replicas if each not in move.adding]
+    old = [replica for replica in move.replicas if replica not in move.adding]
     missing += old if not any(each in live for each in old) else []
     return f"{'broker' if len(missing) == 1 else 'brokers'} {', '.join(map(str, missing))}" if missing else ""
 
@@ -75,7 +75,7 @@ class Planned:
     @property
     def to_copy(self) -> int | None:
         """The bytes that all new replicas copy."""
-        new = sum(each not in self.moved.before for each in self.moved.replicas)
+        new = sum(replica not in self.moved.before for replica in self.moved.replicas)
         return None if self.size_bytes is None else new * self.size_bytes
 
 

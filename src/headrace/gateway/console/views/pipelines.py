@@ -146,7 +146,7 @@ def _pipeline(name: str, queries: Sequence[Figures], now_ms: int) -> Pipeline:
     return Pipeline(
         name=name,
         state=state_of(queries, now_ms),
-        queries=[_query(name, each, state_of([each], now_ms)) for each in queries],
+        queries=[_query(name, query, state_of([query], now_ms)) for query in queries],
     )
 
 
@@ -184,13 +184,13 @@ def _query(pipeline: str, figures: Figures, state: str) -> Query:
 def _chart(points: Sequence[Progress], names: Mapping[str, str]) -> Chart:
     """Return a chart with a gap at each start and end; a batch without rows has the rate 0."""
     return Chart(
-        times=[each.at_ms for each in points],
+        times=[point.at_ms for point in points],
         series=[
             {
                 "name": name,
                 "values": [
-                    float(getattr(each, field)) if each.event in {"batch", "idle"} else None
-                    for each in points
+                    float(getattr(point, field)) if point.event in {"batch", "idle"} else None
+                    for point in points
                 ],
             }
             for name, field in names.items()

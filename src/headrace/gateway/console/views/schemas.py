@@ -148,7 +148,7 @@ def subject(
         lines=None if other is None else differences(readable(other.schema.text), text),
         levels=LEVELS,
         live=[each for each in known.versions if not each.deleted],
-        references=[asdict(each) for each in known.shown.schema.references],
+        references=[asdict(reference) for reference in known.shown.schema.references],
     )
 
 
@@ -207,8 +207,8 @@ def _same(lines: list[str], *, is_first: bool, is_last: bool) -> Iterator[Line]:
     tail = 0 if is_last else CONTEXT
     left_out = len(lines) - head - tail
     if left_out <= CONTEXT:
-        yield from (Line("", each) for each in lines)
+        yield from (Line("", line) for line in lines)
         return
-    yield from (Line("", each) for each in lines[:head])
+    yield from (Line("", line) for line in lines[:head])
     yield Line("skipped", f"{left_out:,} unchanged lines")
-    yield from (Line("", each) for each in lines[len(lines) - tail :])
+    yield from (Line("", line) for line in lines[len(lines) - tail :])

@@ -53,9 +53,9 @@ def topics(request: Request, reach: ReachDep) -> Response:
             request,
             reach.brokers,
             found,
-            [each for each in rows if not (hidden and is_internal(each.name))],
+            [row for row in rows if not (hidden and is_internal(row.name))],
         ),
-        internal=sum(is_internal(each.name) for each in rows),
+        internal=sum(is_internal(row.name) for row in rows),
         hidden=hidden,
     )
 
@@ -86,4 +86,4 @@ def _table(
     table = table_of(request, shown, COLUMNS, text=lambda each: each.name, sort="worst")
     if not by_metadata:
         return table
-    return table.with_rows(found.complete(brokers, [each.name for each in table.rows]))
+    return table.with_rows(found.complete(brokers, [row.name for row in table.rows]))

@@ -238,7 +238,7 @@ def hanging(request: Request, reach: ReachDep) -> Response:
         title="Hanging transactions",
         tab="Hanging",
         table=table,
-        ends=reach.transactions.ends({each.topic_partition for each in table.rows}),
+        ends=reach.transactions.ends({row.topic_partition for row in table.rows}),
         older_ms=older_ms,
         durations=_OPEN_FOR_MS,
         missing=found.missing[:MISSING_SHOWN],

@@ -33,4 +33,4 @@ def users(request: Request, reach: ReachDep) -> Response:
 
 
 def _mechanisms(user: User) -> str:
-    return " ".join(each.mechanism for each in user.credentials)
+    return " ".join(credential.mechanism for credential in user.credentials)

@@ -63,7 +63,7 @@ class _Comparison:
             + self._patterns(join(path, "patternProperties"))
             + others(rest, after, before, join(path, keyword), self._shapes, self._compare)
             + self._names(join(path, "propertyNames"))
-            + [found for each in self._dependencies(join(path, "dependencies")) for found in each]
+            + [found for dependency in self._dependencies(join(path, "dependencies")) for found in dependency]
             + limit(new.shape, old.shape, "maxProperties", path)
             + limit(new.shape, old.shape, "minProperties", path)
         )

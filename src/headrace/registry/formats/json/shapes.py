@@ -71,7 +71,7 @@ class Shape:
     @cached_property
     def weight(self) -> int:
         """How many names and values a comparison reads, without those of schemas within this one."""
-        listed = [each for each in self.keywords.values() if isinstance(each, list | dict)]
+        listed = [keyword for keyword in self.keywords.values() if isinstance(keyword, list | dict)]
         within = [names for each in listed if isinstance(each, dict) for names in each.values()]
         return sum(len(each) for each in (*listed, *(each for each in within if isinstance(each, list))))
 
