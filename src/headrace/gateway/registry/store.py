@@ -15,12 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from headrace.client.errors import Retriable, Unreachable
-from headrace.client.wire.connection import NoAnswer
 from headrace.client.wire.requests import EARLIEST
 from headrace.client.wire.retry import MAX_BACKOFF_S, Backoff, retry
 from headrace.gateway.problems import Problem
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.topic import AppendResult, Leader, SchemasTopic
+from headrace.gateway.registry.topic import Leader, SchemasTopic
 from headrace.protocol.records import Record as KafkaRecord
 from headrace.protocol.records import encode_batch
 from headrace.registry.reader import LogRecord, SchemasReader, read_fetched
@@ -97,7 +96,7 @@ class Store:
         deadline_s = time.monotonic() + TIMEOUT_S
         uncertain = False
         while True:
-            result = self._append(batch)
+            result = self._topic.append(batch)
             if result.base_offset == expected:
                 for record in records:
                     reader.state.apply(record)
@@ -126,19 +125,6 @@ class Store:
                     f"the topic {self._topic.name} has been created, but brokers do not know it yet"
                 )
 
-    def _append(self, batch: bytes) -> AppendResult:
-        try:
-            leader = self._topic.leader()
-            if leader is not None:
-                return self._topic.append(leader, batch)
-        except NoAnswer as error:
-            self._topic.forget_leader()
-            return AppendResult(uncertain=True, why=str(error))
-        except Unreachable as error:
-            self._topic.forget_leader()
-            return AppendResult(why=str(error))
-        return AppendResult(why=f"the topic {self._topic.name} has been deleted")
-
     def _read_back(self, deadline_s: float, why: str, *, uncertain: bool) -> list[LogRecord]:
         """Return the records that are in the log now, after an append that was not acknowledged."""
         while True:
@@ -156,10 +142,10 @@ class Store:
     ) -> bool:
         """Return whether our records are in the log, at the expected offset if the topic compares it."""
         if self._topic.compares:
-            seen = [each for each in seen if expected <= each.offset < expected + len(wanted)]
-            return [(each.key, each.value) for each in seen] == list(wanted)
-        written = [(each.key, each.value) for each in seen]
-        return all(each in written for each in wanted)
+            seen = [record for record in seen if expected <= record.offset < expected + len(wanted)]
+            return [(record.key, record.value) for record in seen] == list(wanted)
+        written = [(record.key, record.value) for record in seen]
+        return all(record in written for record in wanted)
 
     def _retry(self, attempt: Callable[[], Answer]) -> Answer:
         """Return the result of `attempt`, repeated with a backoff; raise Unreachable after TIMEOUT_S."""

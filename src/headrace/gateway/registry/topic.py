@@ -4,8 +4,16 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.client.errors import ClientError, NoSuchTopic, Retriable, TopicExists, error_name, raise_for
-from headrace.client.wire.connection import Address
+from headrace.client.errors import (
+    ClientError,
+    NoSuchTopic,
+    Retriable,
+    TopicExists,
+    Unreachable,
+    error_name,
+    raise_for,
+)
+from headrace.client.wire.connection import Address, NoAnswer
 from headrace.client.wire.requests import (
     LATEST,
     NO_LEADER,
@@ -179,23 +187,31 @@ class SchemasTopic:
         self._check(answer.error_code)
         return int(answer.offset)
 
-    def append(self, leader: Leader, batch: bytes) -> AppendResult:
-        """Append a batch with acks=all; raise Retriable if it certainly was not appended."""
-        topic_ids = {self.name: leader.topic_id}
-        request = produce_request({self._partition: batch}, topic_ids, timeout_ms=APPEND_MS)
-        answer = self._reach.brokers.at(leader.address, request).responses[0].partition_responses[0]
-        why = answer.error_message or error_name(answer.error_code)
-        if answer.error_code == ErrorCode.NONE:
-            return AppendResult(answer.base_offset)
-        # Our batches are valid: without an error for one of its records, a batch is refused for its offset.
-        if answer.error_code == ErrorCode.INVALID_RECORD and not answer.record_errors:
-            return AppendResult(conflict=True, why=why)
-        if answer.error_code in _UNCERTAIN:
-            return AppendResult(uncertain=True, why=why)
-        if answer.error_code in _TOO_LARGE:
-            raise Problem(42209, f"the schema is too large for the topic: {why}")
-        self._check(answer.error_code, why)
-        raise AssertionError(answer)
+    def append(self, batch: bytes) -> AppendResult:
+        """Append a batch with acks=all."""
+        try:
+            leader = self.leader()
+            if leader is None:
+                return AppendResult(why=f"the topic {self.name} has been deleted")
+            request = produce_request(
+                {self._partition: batch}, {self.name: leader.topic_id}, timeout_ms=APPEND_MS
+            )
+            answer = self._reach.brokers.at(leader.address, request).responses[0].partition_responses[0]
+            why = answer.error_message or error_name(answer.error_code)
+            if answer.error_code == ErrorCode.NONE:
+                return AppendResult(answer.base_offset)
+            # Our batches are valid: without an error for one of its records, the offset is refused.
+            if answer.error_code == ErrorCode.INVALID_RECORD and not answer.record_errors:
+                return AppendResult(conflict=True, why=why)
+            if answer.error_code in _UNCERTAIN:
+                return AppendResult(uncertain=True, why=why)
+            if answer.error_code in _TOO_LARGE:
+                raise Problem(42209, f"the schema is too large for the topic: {why}")
+            self._check(answer.error_code, why)
+            raise AssertionError(answer)
+        except Unreachable as error:
+            self.forget_leader()
+            return AppendResult(uncertain=isinstance(error, NoAnswer), why=str(error))
 
     def _check(self, code: int, why: str | None = None) -> None:
         """Raise Retriable, or a Problem if a retry cannot resolve the error."""

@@ -27,8 +27,9 @@ class Topics(KnownTopics):
         super().__init__(reach)
         self.reads = 0
 
-    def _read(self, _topic: str) -> int:
+    def refresh(self, topic: str) -> int:
         self.reads += 1
+        self._counts[topic] = 1
         return 1
 
 
