@@ -92,7 +92,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _sorted(value: Any) -> list[tuple[str, Any]]:
-    return sorted(_mapping(value).items(), key=lambda each: _utf16(each[0]))
+    return sorted(_mapping(value).items(), key=lambda item: _utf16(item[0]))
 
 
 def _set(value: Any) -> list[str]:

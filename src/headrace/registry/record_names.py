@@ -18,7 +18,7 @@ from headrace.registry.state import State
 from headrace.system.extras import MissingExtra
 
 if TYPE_CHECKING:
-    from headrace.registry.formats.protobuf.protobuf import ProtobufSchema
+    pass
 
 Path = tuple[int, ...]
 
@@ -91,7 +91,13 @@ def record_names(schema: Schema, resolve: Resolve) -> RecordNames:
 
             parsed = parse(schema, resolve)
             assert isinstance(parsed, ProtobufSchema), parsed
-            return RecordNames(_message_names(parsed), by_path=True)
+            package = f"{parsed.file.package}." if parsed.file.package else ""
+            names: dict[Path, set[str]] = {}
+            # The serializer in Python counts map entries, that in Java does not.
+            for with_entries in (True, False):
+                for path, message in _walk(parsed.file.message_type, package, with_entries=with_entries):
+                    names.setdefault(path, set()).add(message)
+            return RecordNames({path: frozenset(several) for path, several in names.items()}, by_path=True)
     return RecordNames({} if name is None else {(): frozenset({name})})
 
 
@@ -103,16 +109,6 @@ def _avro_name(root: Any) -> str | None:
             namespace = more.get("namespace")
             return name if "." in name or not namespace else f"{namespace}.{name}"
     return None
-
-
-def _message_names(schema: "ProtobufSchema") -> dict[Path, frozenset[str]]:
-    """Return the names by path. The serializer in Python counts map entries, that in Java does not."""
-    package = f"{schema.file.package}." if schema.file.package else ""
-    found: dict[Path, set[str]] = {}
-    for with_entries in (True, False):
-        for path, name in _walk(schema.file.message_type, package, with_entries=with_entries):
-            found.setdefault(path, set()).add(name)
-    return {path: frozenset(names) for path, names in found.items()}
 
 
 def _walk(messages: Sequence[Any], scope: str, *, with_entries: bool) -> Iterator[tuple[Path, str]]:

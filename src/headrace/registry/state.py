@@ -228,7 +228,7 @@ class State:
         """Return the versions with this fingerprint, deleted ones included, by context, subject, version."""
         return sorted(
             self._values(self._by_fingerprint.get(wanted, ())),
-            key=lambda each: (names.context_of(each.subject), each.subject, each.version),
+            key=lambda value: (names.context_of(value.subject), value.subject, value.version),
         )
 
     def _values(self, keys: Iterable[SchemaKey]) -> Iterator[SchemaValue]:

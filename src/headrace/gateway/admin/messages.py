@@ -12,7 +12,7 @@ from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.errors import BadValue
 from headrace.gateway.problems import FORM, answers, bad_request, code_of
 from headrace.gateway.rest.bodies import Body, Index, TimeMs, TopicName, example
-from headrace.gateway.rest.delivery import Delivered, Outcome
+from headrace.gateway.rest.delivery import Delivered
 from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.schemas import Schemas, framed
 from headrace.gateway.rest.values import as_binary, as_given, as_json, as_text, checked_text
@@ -118,7 +118,13 @@ async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> ProduceAn
     failed = [outcome for outcome in outcomes if not isinstance(outcome, Delivered)]
     if len(failed) == len(outcomes):
         raise failed[0].error
-    return ProduceAnswer(topic=name, messages=tuple(map(_produced, outcomes)))
+    produced = [
+        Produced(partition=outcome.partition, offset=outcome.offset, timestamp_ms=outcome.timestamp_ms)
+        if isinstance(outcome, Delivered)
+        else Produced(error_code=code_of(outcome.error), error=str(outcome.error))
+        for outcome in outcomes
+    ]
+    return ProduceAnswer(topic=name, messages=tuple(produced))
 
 
 def _by_schemas(schemas: Schemas, topic: str, bodies: Sequence[MessageBody]) -> dict[tuple[int, Part], bytes]:
@@ -160,9 +166,3 @@ def _record(body: MessageBody, index: int, encoded: Mapping[tuple[int, Part], by
         )
     except BadValue as error:
         raise bad_request(f"message {index}: {error}") from None
-
-
-def _produced(outcome: Outcome) -> Produced:
-    if isinstance(outcome, Delivered):
-        return Produced(partition=outcome.partition, offset=outcome.offset, timestamp_ms=outcome.timestamp_ms)
-    return Produced(error_code=code_of(outcome.error), error=str(outcome.error))

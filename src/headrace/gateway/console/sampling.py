@@ -109,7 +109,7 @@ def sample(now_s: float, group: Group) -> Sample:
     for progress in group.partitions:
         by_topic.setdefault(progress.topic, []).append(progress)
     lags = {topic: lag_of(partitions) for topic, partitions in by_topic.items()}
-    ranked = sorted(lags.items(), key=lambda each: (-(each[1] or 0), each[0]))
+    ranked = sorted(lags.items(), key=lambda item: (-(item[1] or 0), item[0]))
     kept = dict(ranked[:TOPICS])
     if len(ranked) > TOPICS:
         others = [lag for _, lag in ranked[TOPICS:]]

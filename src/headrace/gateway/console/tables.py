@@ -5,6 +5,7 @@ table_of(request, topics, columns={"name": …, "size": …}, text=lambda each: 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -96,6 +97,14 @@ def table_of(
         path=path_of(request),
         parameters=parameters,
     )
+
+
+def by_attributes(*names: str, **others: str) -> dict[str, Callable[[Any], Any]]:
+    """Return columns of a row's attributes: `names` are named like the attribute, `others` are not."""
+    return {
+        name: attrgetter(attribute)
+        for name, attribute in (dict(zip(names, names, strict=True)) | others).items()
+    }
 
 
 def path_of(request: Request) -> str:

@@ -23,14 +23,20 @@ from headrace.protocol.schema.metadata import MetadataResponse
 _PARTITION: Final = ("topic", "partition")
 _GROUP_PARTITION: Final = ("consumergroup", "topic", "partition")
 _PARTITION_GAUGES: Final[dict[str, tuple[str, Callable[[PartitionState], float]]]] = {
-    "leader": ("Id of the leader, or -1.", lambda each: -1 if each.leader is None else each.leader),
-    "replicas": ("Replicas of the partition.", lambda each: len(each.replicas)),
-    "in_sync_replica": ("Replicas in the ISR.", lambda each: len(each.in_sync)),
+    "leader": (
+        "Id of the leader, or -1.",
+        lambda partition: -1 if partition.leader is None else partition.leader,
+    ),
+    "replicas": ("Replicas of the partition.", lambda partition: len(partition.replicas)),
+    "in_sync_replica": ("Replicas in the ISR.", lambda partition: len(partition.in_sync)),
     "leader_is_preferred": (
         "Whether the preferred replica leads the partition.",
-        lambda each: each.leader is not None and each.leader == each.replicas[0],
+        lambda partition: partition.leader is not None and partition.leader == partition.replicas[0],
     ),
-    "under_replicated_partition": ("Whether a replica is out of sync.", lambda each: bool(each.lacks)),
+    "under_replicated_partition": (
+        "Whether a replica is out of sync.",
+        lambda partition: bool(partition.lacks),
+    ),
 }
 
 

@@ -44,7 +44,7 @@ def cluster(links: LinksDep, reach: ReachDep) -> Resource:
 @router.get("/brokers", summary="List brokers")
 def brokers(links: LinksDep, reach: ReachDep) -> Collection:
     """Return the brokers that are alive."""
-    found = sorted(reach.metadata().brokers, key=lambda each: each.node_id)
+    found = sorted(reach.metadata().brokers, key=lambda broker: broker.node_id)
     return links.collection("Broker", ["brokers"], (_broker(links, each) for each in found))
 
 

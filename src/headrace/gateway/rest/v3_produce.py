@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, Field, StrictInt, StrictStr, ValidationError
@@ -110,12 +110,18 @@ def prepare(given: RecordV3, topic: str, schemas: Callable[[], Schemas]) -> Prep
     except BadValue as error:
         raise Problem(BAD_PAYLOAD, str(error)) from None
     key, value = key_draft(), value_draft()
+    timestamp_ms = None
+    if given.timestamp is not None:
+        since = given.timestamp - datetime(1970, 1, 1, tzinfo=UTC)
+        if since.days < 0:
+            raise _bad(f"{given.timestamp.isoformat()} is before 1970")
+        timestamp_ms = since // timedelta(milliseconds=1)
     record = Record(
         key=key.data,
         value=value.data,
         headers=headers,
         partition=given.partition_id,
-        timestamp_ms=None if given.timestamp is None else _ms(given.timestamp),
+        timestamp_ms=timestamp_ms,
     )
     reports = {
         name: each.report for name, each in (("key", key), ("value", value)) if each.report is not None
@@ -133,13 +139,6 @@ def _draft(given: DataV3 | None, subject: str, schemas: Callable[[], Schemas]) -
         raise BadValue(f"{given.type} data has no schema")
     data = encode(given.data)
     return lambda: EncodedData(data, {"type": given.type, "size": len(data or b"")})
-
-
-def _ms(at: datetime) -> int:
-    since = at - datetime(1970, 1, 1, tzinfo=UTC)
-    if since.days < 0:
-        raise _bad(f"{at.isoformat()} is before 1970")
-    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
 
 
 def _bad(why: str) -> Problem:

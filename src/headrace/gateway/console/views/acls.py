@@ -117,8 +117,8 @@ def _resource(acl: AclAnswer) -> tuple[str, str, str]:
 
 _GROUPS: Final[dict[str, Callable[[AclAnswer], object]]] = {PRINCIPAL: _principal, RESOURCE: _resource}
 _COLUMNS: Final = {
-    PRINCIPAL: lambda each: (_principal(each), _resource(each), each.operation, each.permission, each.host),
-    RESOURCE: lambda each: (_resource(each), _principal(each), each.operation, each.permission, each.host),
+    PRINCIPAL: lambda row: (_principal(row), _resource(row), row.operation, row.permission, row.host),
+    RESOURCE: lambda row: (_resource(row), _principal(row), row.operation, row.permission, row.host),
 }
 _TYPES: Final = {
     kind.name: {
@@ -148,7 +148,7 @@ def acls(request: Request, reach: ReachDep) -> Response:
         request,
         [answer_of(each) for each in found],
         _COLUMNS,
-        text=lambda each: f"{each.principal} {each.resource_type} {each.resource_name} {each.operation}",
+        text=lambda row: f"{row.principal} {row.resource_type} {row.resource_name} {row.operation}",
         sort=PRINCIPAL,
     )
     by = RESOURCE if table.sort.endswith(RESOURCE) else PRINCIPAL

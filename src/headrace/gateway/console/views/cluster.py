@@ -69,8 +69,8 @@ def cluster(request: Request, reach: ReachDep) -> Response:
     care = table_of(
         request,
         needing_care(status),
-        {"worst": lambda each: each.rank},
-        text=lambda each: each.partition.topic,
+        {"worst": lambda row: row.rank},
+        text=lambda row: row.partition.topic,
         sort="worst",
         prefix="care-",
         size=25,
@@ -126,7 +126,7 @@ def needing_care(status: ClusterStatus) -> list[Care]:
     for tone, name, partitions in lists:
         for partition in partitions:
             found.setdefault(partition.topic_partition, (partition, []))[1].append((tone, name))
-    return sorted((Care(*each) for each in found.values()), key=lambda each: each.rank)
+    return sorted((Care(*each) for each in found.values()), key=lambda row: row.rank)
 
 
 # -- one broker ------------------------------------------------------------------------------------
@@ -156,8 +156,8 @@ def settings_table(request: Request, configs: Sequence[DocumentedConfig]) -> Tab
     return table_of(
         request,
         [config for config in configs if not only_set or not config.is_default],
-        {"name": lambda each: each.name, "source": lambda each: each.source},
-        text=lambda each: f"{each.name} {each.value}",
+        {"name": lambda row: row.name, "source": lambda row: row.source},
+        text=lambda row: f"{row.name} {row.value}",
         sort="name",
         size=100,
     )

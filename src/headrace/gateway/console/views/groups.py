@@ -11,7 +11,7 @@ from headrace.client.errors import NoSuchGroup
 from headrace.client.groups.group import Group
 from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.console.sampling import EVERY_S, LagSampler, Sample
-from headrace.gateway.console.tables import table_of
+from headrace.gateway.console.tables import by_attributes, table_of
 from headrace.gateway.current import RawRoute, clients_of
 from headrace.gateway.problems import answers
 from headrace.gateway.reach import Reach, ReachDep
@@ -37,12 +37,7 @@ class GroupRow:
     uncommitted: int = 0  # partitions that the lag leaves out
 
 
-_LIST_COLUMNS = {
-    "name": lambda each: each.name,
-    "state": lambda each: each.state,
-    "members": lambda each: each.members,
-    "lag": lambda each: each.lag,
-}
+_LIST_COLUMNS = by_attributes("name", "state", "members", "lag")
 
 
 @pages.get("/ui/groups")
@@ -61,7 +56,7 @@ def groups(request: Request, reach: ReachDep) -> Response:
         request,
         found,
         _LIST_COLUMNS,
-        text=lambda each: " ".join((each.name, each.state, *each.topics)),
+        text=lambda row: " ".join((row.name, row.state, *row.topics)),
         sort="name",
     )
     rows = table.rows if few else _rows(reach, [row.name for row in table.rows])
@@ -105,10 +100,8 @@ def _existing(reach: Reach, names: list[str]) -> list[Group]:
 # -- one group -------------------------------------------------------------------------------------
 
 _PARTITION_COLUMNS = {
-    "place": lambda each: (each.topic, each.partition),
-    "committed": lambda each: each.committed,
-    "end": lambda each: each.log_end,
-    "lag": lambda each: each.lag,
+    "place": lambda row: (row.topic, row.partition),
+    **by_attributes("committed", "lag", end="log_end"),
 }
 
 
@@ -123,7 +116,7 @@ def group(
         title=name,
         group=found,
         table=table_of(
-            request, found.partitions, _PARTITION_COLUMNS, text=lambda each: each.topic, sort="place"
+            request, found.partitions, _PARTITION_COLUMNS, text=lambda row: row.topic, sort="place"
         ),
         most=max((partition.lag or 0 for partition in found.partitions), default=0),
         clients={member.member_id: member.client_id or member.member_id for member in found.members},

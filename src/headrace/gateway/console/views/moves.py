@@ -24,8 +24,8 @@ from headrace.protocol.ids import TopicPartition, by_topic
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _COLUMNS: Final = {
-    "place": lambda each: each.reassignment.topic_partition,
-    "done": lambda each: each.share,
+    "place": lambda row: row.reassignment.topic_partition,
+    "done": lambda row: row.share,
 }
 
 
@@ -43,7 +43,7 @@ def moves(
         "moves.html",
         title="Moves",
         table=table_of(
-            request, found, _COLUMNS, text=lambda each: each.reassignment.topic, sort="place", size=100
+            request, found, _COLUMNS, text=lambda row: row.reassignment.topic, sort="place", size=100
         ),
         started=started,
         complete=max(0, started - len(found)),

@@ -67,8 +67,8 @@ class QuotaRow:
 
 
 _COLUMNS: Final = {
-    "entity": lambda each: [(type_, name or "") for type_, name in each.entity.items()],
-    "quota": lambda each: (each.key, each.value),
+    "entity": lambda row: [(type_, name or "") for type_, name in row.entity.items()],
+    "quota": lambda row: (row.key, row.value),
 }
 
 
@@ -85,7 +85,7 @@ def quotas(request: Request, reach: ReachDep) -> Response:
             request,
             rows_of(found, of),
             _COLUMNS,
-            text=lambda each: f"{each.entity_text} {each.key}",
+            text=lambda row: f"{row.entity_text} {row.key}",
             sort="entity",
         ),
         of=of if of in OF else "",

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from headrace.gateway.console.formats import segment
 from headrace.gateway.console.pages import PageRoute, page
-from headrace.gateway.console.tables import table_of
+from headrace.gateway.console.tables import by_attributes, table_of
 from headrace.gateway.current import root_of
 from headrace.gateway.problems import Problem
 from headrace.gateway.registry.registry import RegistryDep, RightsDep
@@ -40,13 +40,7 @@ class Subject:
     deleted: bool
 
 
-_COLUMNS = {
-    "name": lambda each: each.name,
-    "type": lambda each: each.type,
-    "versions": lambda each: each.versions,
-    "id": lambda each: each.id,
-    "level": lambda each: each.level,
-}
+_COLUMNS = by_attributes("name", "type", "versions", "id", "level")
 
 
 @router.get("/ui/schemas")
@@ -61,7 +55,7 @@ def schemas(request: Request, registry: RegistryDep, rights: RightsDep) -> Respo
         request,
         "schemas.html",
         title="Schemas",
-        table=table_of(request, found, _COLUMNS, text=lambda each: f"{each.name} {each.type}", sort="name"),
+        table=table_of(request, found, _COLUMNS, text=lambda row: f"{row.name} {row.type}", sort="name"),
         deleted=deleted,
         level=registry.read(lambda state: state.settings.config_in_force(None).compatibility),
         base=base,

@@ -15,7 +15,7 @@ from headrace.gateway.admin.topics import TopicAnswer
 from headrace.gateway.console.diagnosis import diagnose, states
 from headrace.gateway.console.formats import UNKNOWN
 from headrace.gateway.console.pages import PageRoute, page
-from headrace.gateway.console.tables import table_of
+from headrace.gateway.console.tables import by_attributes, table_of
 from headrace.gateway.console.views.cluster import settings_table
 from headrace.gateway.console.views.groups import GroupRow, described
 from headrace.gateway.current import clients_of
@@ -26,13 +26,10 @@ from headrace.protocol.ids import TopicPartition
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _PARTITION_COLUMNS = {
-    "worst": lambda each: (each.leader is not None, len(each.in_sync) - len(each.replicas), each.index),
-    "index": lambda each: each.index,
-    "leader": lambda each: each.leader,
-    "start": lambda each: each.start_offset,
-    "next": lambda each: each.next_offset,
-    "records": lambda each: each.records,
-    "size": lambda each: each.size_bytes,
+    "worst": lambda row: (row.leader is not None, len(row.in_sync) - len(row.replicas), row.index),
+    **by_attributes(
+        "index", "leader", "records", start="start_offset", next="next_offset", size="size_bytes"
+    ),
 }
 
 
@@ -43,7 +40,7 @@ def partitions(request: Request, name: TopicName, reach: ReachDep) -> Response:
         request,
         found.partitions,
         _PARTITION_COLUMNS,
-        text=lambda each: str(each.index),
+        text=lambda row: str(row.index),
         sort="worst",
         size=100,
     )
@@ -87,11 +84,9 @@ def groups(request: Request, name: TopicName, reach: ReachDep) -> Response:
 
 
 _PRODUCER_COLUMNS = {
-    "producer": lambda each: each.producer_id,
-    "epoch": lambda each: each.producer_epoch,
-    "sequence": lambda each: each.last_sequence,
-    "last": lambda each: each.last_timestamp_ms,
-    "start": lambda each: None if each.start_offset is None else (not each.hanging, each.start_offset),
+    **by_attributes(producer="producer_id", epoch="producer_epoch"),
+    **by_attributes(sequence="last_sequence", last="last_timestamp_ms"),
+    "start": lambda row: None if row.start_offset is None else (not row.hanging, row.start_offset),
 }
 
 
@@ -113,7 +108,7 @@ def producers(
         request,
         active,
         _PRODUCER_COLUMNS,
-        text=lambda each: f"{each.producer_id} {each.transactional_id or ''}",
+        text=lambda row: f"{row.producer_id} {row.transactional_id or ''}",
         sort="start",
     )
     return topic_page(

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from headrace.client.cluster.topic_overview import TopicList, TopicOverview, read_topics
 from headrace.client.wire.brokers import Brokers
 from headrace.gateway.console.pages import PageRoute, page
-from headrace.gateway.console.tables import Table, table_of
+from headrace.gateway.console.tables import Table, by_attributes, table_of
 from headrace.gateway.console.views.cluster import is_internal
 from headrace.gateway.current import clients_of
 from headrace.gateway.reach import ReachDep
@@ -20,12 +20,8 @@ from headrace.gateway.reach import ReachDep
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 COLUMNS: Final = {
-    "name": lambda each: each.name,
-    "partitions": lambda each: each.partitions,
-    "replicas": lambda each: each.replicas,
-    "records": lambda each: each.records,
-    "size": lambda each: each.size_bytes,
-    "worst": lambda each: (each.severity, is_internal(each.name), each.name),
+    **by_attributes("name", "partitions", "replicas", "records", size="size_bytes"),
+    "worst": lambda row: (row.severity, is_internal(row.name), row.name),
 }
 COMMON: Final = (
     "cleanup.policy",
@@ -83,7 +79,7 @@ def _table(
             request, lambda: found.complete(brokers)
         )
         shown = [each for each in every if each.name in names]
-    table = table_of(request, shown, COLUMNS, text=lambda each: each.name, sort="worst")
+    table = table_of(request, shown, COLUMNS, text=lambda row: row.name, sort="worst")
     if not by_metadata:
         return table
     return table.with_rows(found.complete(brokers, [row.name for row in table.rows]))

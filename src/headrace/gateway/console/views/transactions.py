@@ -22,7 +22,7 @@ from headrace.client.transactions.transaction import (
 )
 from headrace.gateway.admin.transactions import ID
 from headrace.gateway.console.pages import PageRoute, page
-from headrace.gateway.console.tables import table_of
+from headrace.gateway.console.tables import by_attributes, table_of
 from headrace.gateway.current import clients_of
 from headrace.gateway.reach import Reach, ReachDep
 
@@ -105,17 +105,10 @@ class TransactionRow:
         return self.duration_ms is not None and self.duration_ms > (self.timeout_ms or 0)
 
 
-_SUMMARY_COLUMNS = {
-    "id": lambda each: each.transactional_id,
-    "state": lambda each: each.state,
-    "producer": lambda each: each.producer_id,
-    "coordinator": lambda each: each.coordinator,
-}
-_COLUMNS = _SUMMARY_COLUMNS | {
-    "epoch": lambda each: each.producer_epoch,
-    "duration": lambda each: each.duration_ms,
-    "timeout": lambda each: each.timeout_ms,
-}
+_SUMMARY_COLUMNS = by_attributes("state", "coordinator", id="transactional_id", producer="producer_id")
+_COLUMNS = _SUMMARY_COLUMNS | by_attributes(
+    epoch="producer_epoch", duration="duration_ms", timeout="timeout_ms"
+)
 
 
 @router.get("/ui/transactions")
@@ -140,7 +133,7 @@ def transactions(request: Request, reach: ReachDep) -> Response:
         request,
         rows,
         _COLUMNS if few else _SUMMARY_COLUMNS,
-        text=lambda each: f"{each.transactional_id} {each.producer_id}",
+        text=lambda row: f"{row.transactional_id} {row.producer_id}",
         sort="id",
     )
     if not few:
@@ -194,8 +187,8 @@ def transaction(
     table = table_of(
         request,
         list(found.partitions),
-        {"place": lambda each: each},
-        text=lambda each: each.topic,
+        {"place": lambda row: row},
+        text=lambda row: row.topic,
         sort="place",
     )
     return page(
@@ -212,8 +205,8 @@ def transaction(
 
 
 _HANGING_COLUMNS = {
-    "place": lambda each: (each.topic_partition, each.start_offset),
-    "duration": lambda each: each.duration_ms,
+    "place": lambda row: (row.topic_partition, row.start_offset),
+    "duration": lambda row: row.duration_ms,
 }
 _OPEN_FOR_MS: Final = (0, *DURATIONS_MS)
 
@@ -229,7 +222,7 @@ def hanging(request: Request, reach: ReachDep) -> Response:
         request,
         found,
         _HANGING_COLUMNS,
-        text=lambda each: f"{each.topic} {each.transactional_id or ''}",
+        text=lambda row: f"{row.topic} {row.transactional_id or ''}",
         sort="place",
     )
     return page(

@@ -18,13 +18,13 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 def users(request: Request, reach: ReachDep) -> Response:
     with requiring("Users", Operation.DESCRIBE):
         found = clients_of(request).console.users.get(request, reach.users.users)
-    columns = {"name": lambda each: each.name, "mechanisms": _mechanisms}
+    columns = {"name": lambda row: row.name, "mechanisms": _mechanisms}
     return page(
         request,
         "users.html",
         title="Users",
         table=table_of(
-            request, found, columns, text=lambda each: f"{each.name} {_mechanisms(each)}", sort="name"
+            request, found, columns, text=lambda row: f"{row.name} {_mechanisms(row)}", sort="name"
         ),
         mechanisms=MECHANISMS,
         longest_name=LONGEST_NAME,
