@@ -33,7 +33,7 @@ class RecordNames(NamedTuple):
 def live_versions(state: State, ref: SchemaRef) -> list[SchemaValue]:
     """Return the live versions of all subjects that are this schema; an id is one of the default context."""
     found = state.versions_with_id(ref) if isinstance(ref, int) else state.versions_with_fingerprint(ref)
-    return [each for each in found if not each.deleted]
+    return [version for version in found if not version.deleted]
 
 
 def refs_of(state: State, subject: str) -> frozenset[SchemaRef]:

@@ -57,7 +57,7 @@ def register(
         submitted = _with_defaults(submitted, live[-1])
     value, parsed = _parsed(state, library, subject, submitted, normalize=normalize and not importing)
     if submitted.version is None:
-        same = _find(library, value, [each for each in live if submitted.id in {None, each.id}])
+        same = _find(library, value, [version for version in live if submitted.id in {None, version.id}])
         if same is not None:
             return Decision(same)
     if not importing:

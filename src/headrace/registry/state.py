@@ -190,7 +190,7 @@ class State:
     def referrers(self, key: SchemaKey, show: Show = Show.LIVE) -> list[SchemaValue]:
         """Return the versions that refer to this one."""
         found = self._values(self._referrers.get(key, ()))
-        return [each for each in found if show.has(deleted=each.deleted)]
+        return [value for value in found if show.has(deleted=value.deleted)]
 
     # -- ids -----------------------------------------------------------------------------------
 

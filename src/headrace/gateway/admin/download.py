@@ -68,15 +68,7 @@ async def download(
             50101, "Parquet needs pyarrow, which is not installed here: pip install 'headrace[arrow]'"
         )
     await hub.topics.check(name, search.partition)
-    export: Export
-    if format == "parquet":
-        from headrace.gateway.admin.parquet_export import (  # noqa: PLC0415  pyarrow takes long to load
-            ParquetExport,
-        )
-
-        export = await run_in_threadpool(ParquetExport)
-    else:
-        export = JsonExport(name) if format == "json" else CsvExport()
+    export = await run_in_threadpool(_export, format, name)
     pages = _Pages(request, hub, name, search, most)
     first = await pages.read()  # errors of the search are still a refusal
     file = f"{name}-incomplete.{format}" if pages.offline else f"{name}.{format}"
@@ -85,6 +77,16 @@ async def download(
         "X-Content-Type-Options": "nosniff",
     }
     return StreamingResponse(_stream(export, pages, first), media_type=_TYPES[format], headers=headers)
+
+
+def _export(format_: str, topic: str) -> Export:
+    if format_ != "parquet":
+        return JsonExport(topic) if format_ == "json" else CsvExport()
+    from headrace.gateway.admin.parquet_export import (  # noqa: PLC0415  pyarrow takes long to load
+        ParquetExport,
+    )
+
+    return ParquetExport()
 
 
 async def _stream(export: Export, pages: "_Pages", first: Scan[bytes]) -> AsyncIterator[bytes]:

@@ -1,6 +1,6 @@
 """One message of a topic, by its partition and offset."""
 
-from functools import partial
+from collections.abc import Sequence
 from threading import Event
 from typing import Annotated, Final, Literal
 
@@ -32,24 +32,23 @@ class NoMessage(Problem):
 async def record_at(request: Request, hub: Hub, topic: str, partition: int, offset: int) -> Record:
     """Return the record at an offset; raise NoMessage if there is none."""
     await hub.topics.check(topic, partition)
-    return await hub.search(request, partial(_record_at, hub, topic, partition, offset))
-
-
-def _record_at(hub: Hub, topic: str, partition: int, offset: int, cancelled: Event) -> Record:
     where = f"{topic}-{partition}"
-    if any(
-        each.index == partition and each.leader is None for each in hub.reach.topics.topic(topic).partitions
-    ):
-        raise Unreachable(f"{where} has no leader (LEADER_NOT_AVAILABLE)")
-    found = scan(
-        hub.reach.connection,
-        topic,
-        Start(offset=offset),
-        select=lambda records: [True] * len(records),
-        keep=lambda record: record,
-        bounds=Bounds(found=1, records=1, size_bytes=1, time_s=TIME_S, cancelled=cancelled),
-        partitions=[partition],
-    ).found
+
+    def read(cancelled: Event) -> Sequence[Record]:
+        partitions = hub.reach.topics.topic(topic).partitions
+        if any(part.index == partition and part.leader is None for part in partitions):
+            raise Unreachable(f"{where} has no leader (LEADER_NOT_AVAILABLE)")
+        return scan(
+            hub.reach.connection,
+            topic,
+            Start(offset=offset),
+            select=lambda records: [True] * len(records),
+            keep=lambda record: record,
+            bounds=Bounds(found=1, records=1, size_bytes=1, time_s=TIME_S, cancelled=cancelled),
+            partitions=[partition],
+        ).found
+
+    found = await hub.search(request, read)
     if not found:
         raise NoMessage(f"{where} has no message at offset {offset}, nor after it", None)
     if found[0].offset != offset:

@@ -119,4 +119,4 @@ def remove_quotas(body: EntityOnlyBody, reach: ReachDep) -> ClientQuota:
 def _quotas_of(reach: Reach, entity: Entity) -> ClientQuota:
     """Return the quotas of exactly this entity, which may be none."""
     found = reach.quotas.list_quotas(entity)
-    return next((each for each in found if dict(each.entity) == dict(entity)), ClientQuota(entity, {}))
+    return next((quota for quota in found if dict(quota.entity) == dict(entity)), ClientQuota(entity, {}))

@@ -146,7 +146,7 @@ def producers(
     that transaction, and null if not all coordinators answer.
     """
     found = reach.transactions.active_producers(name, partition_id)
-    left = found if after is None else [each for each in found if each.producer_id > after]
+    left = found if after is None else [producer for producer in found if producer.producer_id > after]
     page = tuple(left[:limit])
     return ProducersAnswer(
         producers=page, total=len(found), next=page[-1].producer_id if len(left) > limit else None

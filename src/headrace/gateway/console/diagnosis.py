@@ -56,7 +56,7 @@ def diagnose(
             alike.setdefault((partition.severity, dead, without), []).append(partition)
     missing = _Missing(since_ms or {}, now_ms)
     return [
-        _finding(severity, some, dead, tuple(each for each in without if each in live), missing)
+        _finding(severity, some, dead, tuple(replica for replica in without if replica in live), missing)
         for (severity, dead, without), some in sorted(alike.items())
     ]
 

@@ -19,7 +19,7 @@ from headrace.gateway.metrics.exposition import CONTENT_TYPE, brokers_families, 
 from headrace.gateway.metrics.rates import EVERY_S
 from headrace.gateway.problems import Problem, answers
 from headrace.gateway.reach import Reach
-from headrace.gateway.users.authentication import RESULTS, Users
+from headrace.gateway.users.authentication import RESULTS
 from headrace.protocol.schema.metadata import MetadataResponse
 
 logger = logging.getLogger(__name__)
@@ -60,29 +60,23 @@ def metrics(
     `?broker=ID` returns that broker's own metrics only. A broker that does not answer within seconds is left
     out, and its `headrace_broker_up` is 0.
     """
-    families = [*_families(clients_of(request).counters, broker), *_authentications(request.app.state.users)]
-    return PlainTextResponse(exposition(families), media_type=CONTENT_TYPE)
-
-
-def _authentications(users: Users | None) -> Iterator[Metric]:
-    """Yield how many authentications to this gateway had which result, if it authenticates users."""
+    counters, users = clients_of(request).counters, request.app.state.users
+    if broker is None:
+        families = list(_of_cluster(counters))
+    else:
+        metadata = counters.metadata()
+        counted = counters.count(metadata, only=broker)
+        if broker not in counted:
+            raise Problem(40404, f"broker {broker} does not exist or does not answer")
+        families = list(_of_brokers(counters, metadata, counted))
     if users is not None:
-        family = CounterMetricFamily(
+        authentications = CounterMetricFamily(
             "headrace_gateway_authentications", "Authentications to this gateway.", labels=["result"]
         )
         for result in RESULTS:
-            family.add_metric([result], users.counts[result])
-        yield family
-
-
-def _families(counters: Counters, broker: int | None) -> Iterator[Metric]:
-    if broker is None:
-        return _of_cluster(counters)
-    metadata = counters.metadata()
-    counted = counters.count(metadata, only=broker)
-    if broker not in counted:
-        raise Problem(40404, f"broker {broker} does not exist or does not answer")
-    return _of_brokers(counters, metadata, counted)
+            authentications.add_metric([result], users.counts[result])
+        families.append(authentications)
+    return PlainTextResponse(exposition(families), media_type=CONTENT_TYPE)
 
 
 def _of_cluster(counters: Counters) -> Iterator[Metric]:

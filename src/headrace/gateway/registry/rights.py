@@ -233,8 +233,8 @@ class SubjectRights:
         listed = list(subjects)
         if self._brokers is None:
             return listed
-        found = self._described({topic_of(each) for each in listed})
-        return [each for each in listed if topic_of(each) in found]
+        found = self._described({topic_of(subject) for subject in listed})
+        return [subject for subject in listed if topic_of(subject) in found]
 
     def check_schema(self, value: SchemaValue) -> None:
         """Raise a Problem (403) unless the user may read one of the subjects that have the schema."""

@@ -180,6 +180,6 @@ def _versions(registry: Registry, schema_id: int, subject: str, *, deleted: bool
         found = state.versions_with_id(schema_id, context)
         if not found:
             raise NoSuchSchema(schema_id)
-        return [each for each in found if show.has(deleted=each.deleted)]
+        return [version for version in found if show.has(deleted=version.deleted)]
 
     return registry.read(find)

@@ -94,8 +94,8 @@ class Instances:
         """Make waiting reads return what they have."""
         with self._lock:
             found = list(self._instances.values())
-        for each in found:
-            each.interrupt()
+        for instance in found:
+            instance.interrupt()
 
     def close(self) -> None:
         with self._lock:

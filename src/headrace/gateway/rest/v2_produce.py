@@ -168,12 +168,13 @@ async def _produce(
     ]
     offsets: list[dict[str, Any]] = []  # OffsetV2 as dicts, which are cheaper to make: there may be 100,000
     for outcome in await hub.send(topic, records):
+        offset: dict[str, Any] = {"partition": None, "offset": None, "error_code": None, "error": None}
         if isinstance(outcome, Delivered):
-            at: tuple[Any, ...] = (outcome.partition, outcome.offset, None, None)
+            offset["partition"], offset["offset"] = outcome.partition, outcome.offset
         else:
-            code = RETRIABLE_ERROR if outcome.retriable else KAFKA_ERROR
-            at = (None, None, code, str(outcome.error))
-        offsets.append(dict(zip(("partition", "offset", "error_code", "error"), at, strict=True)))
+            offset["error_code"] = RETRIABLE_ERROR if outcome.retriable else KAFKA_ERROR
+            offset["error"] = str(outcome.error)
+        offsets.append(offset)
     return V2JSON({"offsets": offsets, "key_schema_id": keys.schema_id, "value_schema_id": values.schema_id})
 
 

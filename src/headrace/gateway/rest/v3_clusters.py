@@ -60,7 +60,10 @@ def partition_replicas(broker_id: BrokerId, links: LinksDep, reach: ReachDep) ->
     metadata = reach.metadata()
     get_broker(metadata, broker_id)
     held = [partition for partition in read_partitions(metadata) if broker_id in partition.replicas]
-    found = (replica(links, each.topic_partition, broker_id, each.leader, each.in_sync) for each in held)
+    found = (
+        replica(links, partition.topic_partition, broker_id, partition.leader, partition.in_sync)
+        for partition in held
+    )
     return links.collection("Replica", ["brokers", broker_id, "partition-replicas"], found)
 
 

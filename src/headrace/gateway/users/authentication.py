@@ -183,6 +183,9 @@ class Authentication:
         """Return `send` that ends a stream when the session ends, and marks responses as private."""
         ended = False
 
+        def is_over(session_id: str) -> bool:
+            return self._users.sessions.find(session_id, time.monotonic()) is None
+
         async def send_while_session(message: Message) -> None:
             nonlocal ended
             if message["type"] == "http.response.start":
@@ -193,18 +196,12 @@ class Authentication:
                 message = {**message, "headers": [*message["headers"], *missing]}
             elif ended:
                 raise OSError("the session has ended")
-            elif message.get("more_body") and not self._is_valid(found):
+            elif message.get("more_body") and found.session_id is not None and is_over(found.session_id):
                 ended = True
                 message = {"type": "http.response.body", "body": b"", "more_body": False}
             await send(message)
 
         return send_while_session
-
-    def _is_valid(self, found: _Identified) -> bool:
-        """Return whether the session of a request, if it has one, has not ended."""
-        if found.session_id is None:
-            return True
-        return self._users.sessions.find(found.session_id, time.monotonic()) is not None
 
 
 def address_of(scope: Scope) -> str:

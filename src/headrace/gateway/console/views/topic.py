@@ -119,8 +119,8 @@ def producers(
         table=table,
         partition=index,
         end=None if offline else reach.transactions.ends([at])[at],
-        hanging=sum(each.hanging is True for each in active),
-        unknown=any(each.hanging is None for each in active),
+        hanging=sum(producer.hanging is True for producer in active),
+        unknown=any(producer.hanging is None for producer in active),
     )
 
 
