@@ -271,12 +271,9 @@ def _of_process(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[
     )
 
 
-def _of_requests_and_process(broker: BrokerServices, prefixes: tuple[str, ...]) -> Iterator[Family]:
+def _of_others(broker: BrokerServices, prefixes: tuple[str, ...]) -> Iterator[Family]:
     yield from _of_requests(broker, prefixes)
     yield from _of_process(broker, prefixes)
-
-
-def _of_coordinators(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     for coordinator in broker.coordinators:
         yield from coordinator.metrics()
 
@@ -288,7 +285,6 @@ _GROUPS: Final[dict[str, Callable[[BrokerServices, tuple[str, ...]], Iterator[Fa
     "kafka_log_log_": _of_logs,
     "kafka_controller_": _of_controller,
     "headrace_quota_": _of_quotas,
-    "headrace_": _of_coordinators,
-    "": _of_requests_and_process,
+    "": _of_others,
 }
 """The functions that build metrics, by the common prefix of the names."""

@@ -1,8 +1,8 @@
 """The table of coordinators: what the broker knows about any of them."""
 
+from headrace.broker.metrics import families
 from headrace.broker.server import Broker
 from headrace.broker.settings.config import BrokerConfig
-from headrace.protocol.between_brokers.broker_metrics import Family
 from headrace.storage.topics import INTERNAL_TOPICS
 
 
@@ -14,9 +14,10 @@ def test_every_internal_topic_has_one_coordinator() -> None:
     assert len({coordinator.key_type for coordinator in coordinators}) == len(INTERNAL_TOPICS)
 
 
-def test_the_metrics_of_coordinators_have_the_prefix_by_which_they_are_selected() -> None:
-    coordinators = Broker(BrokerConfig.of({"broker.id": "1"})).coordinators
-    families: list[Family] = [family for coordinator in coordinators for family in coordinator.metrics()]
+def test_the_metrics_of_all_coordinators_are_those_of_the_broker() -> None:
+    broker = Broker(BrokerConfig.of({"broker.id": "1"}))
 
-    assert families
-    assert [family.name for family in families if not family.name.startswith("headrace_")] == []
+    names = {family.name for family in families(broker, ["headrace_transaction"])}
+
+    assert names == {family.name for coordinator in broker.coordinators for family in coordinator.metrics()}
+    assert names

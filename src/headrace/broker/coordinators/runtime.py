@@ -96,7 +96,7 @@ class CoordinatorRuntime(Generic[Machine]):
         return []
 
     def metrics(self) -> Iterator[Family]:
-        """Yield the metrics of these coordinators; their names begin with `headrace_`."""
+        """Yield the metrics of these coordinators."""
         return iter(())
 
     def stop(self) -> None:

@@ -8,6 +8,7 @@ members of a consumer group use the classic protocol, it becomes a classic group
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any, ClassVar
 
 from headrace.coordinators.decision import Waiter
 from headrace.coordinators.errors import CoordinatorError
@@ -48,6 +49,8 @@ class ConsumerGroupKind:
 
     `groups` are all groups of the coordinator. `classic` has the groups that are downgraded.
     """
+
+    group_type: ClassVar[type[Any]] = ConsumerGroup
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ a failover the group has the state of its last record.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from headrace.coordinators.decision import Waiter
 from headrace.coordinators.errors import CoordinatorError
@@ -41,6 +42,8 @@ _MAX_PROTOCOLS = 128  # of one member; clients send a handful
 
 class ClassicGroupKind:
     """Decides the transitions of classic groups. It keeps their timers, but no groups."""
+
+    group_type: ClassVar[type[Any]] = ClassicGroup
 
     def __init__(self, context: GroupContext) -> None:
         self._context = context

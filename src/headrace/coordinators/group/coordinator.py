@@ -15,7 +15,7 @@ Waiting requests and deadlines are not durable: a decision changes them immediat
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from headrace.coordinators.decision import Producer, Waiter
 from headrace.coordinators.errors import NotCoordinator
@@ -63,8 +63,6 @@ from headrace.coordinators.group.records import (
 from headrace.coordinators.machine import NO_PRODUCER, CoordinatorMachine
 from headrace.coordinators.topics import Topics
 
-GROUP_TYPES: Final[Sequence[type[Group]]] = (ClassicGroup, ConsumerGroup)
-_TYPES_BY_KEY: Final = {key: group_type for group_type in GROUP_TYPES for key in group_type.record_keys}
 _GROUP_ID_NOT_FOUND_SINCE = 9  # the first OffsetCommit version that may return GROUP_ID_NOT_FOUND
 _TXN_EPOCH_ERRORS_SINCE = 6  # the first TxnOffsetCommit version that may return that, and STALE_MEMBER_EPOCH
 
@@ -91,10 +89,9 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         self._consumer = ConsumerProtocolMachine(context)
         self._classic_kind = ClassicGroupKind(context)
         self._consumer_kind = ConsumerGroupKind(context, self._consumer, self._classic_kind, self.groups)
-        self._kinds: dict[str, GroupKind[Any]] = {
-            ClassicGroup.type_name: self._classic_kind,
-            ConsumerGroup.type_name: self._consumer_kind,
-        }
+        kinds: Sequence[GroupKind[Any]] = (self._classic_kind, self._consumer_kind)
+        self._kinds = {kind.group_type.type_name: kind for kind in kinds}
+        self._types_by_key = {key: kind.group_type for kind in kinds for key in kind.group_type.record_keys}
 
     def use(self, limits: GroupLimits) -> None:
         """Replace the limits; they apply from the next request on."""
@@ -362,13 +359,13 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
             if value is not None and key.group not in self.groups:
                 self.groups[key.group] = ClassicGroup(key.group)
             return
-        group_type, group_id = _TYPES_BY_KEY[type(key)], key.group  # type: ignore[attr-defined]
+        group_type, group_id = self._types_by_key[type(key)], key.group  # type: ignore[attr-defined]
         group = self.groups.get(group_id)
         if type(group) is not group_type:
             if value is None:
                 return  # the group has been deleted, or replaced by one of another type
-            group = self.groups[group_id] = group_type(group_id)  # type: ignore[call-arg]
-        assert group is not None
+            group = self.groups[group_id] = group_type(group_id)
+        assert group is not None, group_id
         if value is not None or type(key) is not group_type.metadata_key:
             group.apply(key, value)
             return

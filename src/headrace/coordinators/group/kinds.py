@@ -122,6 +122,9 @@ G_contra = TypeVar("G_contra", bound=Group, contravariant=True)
 class GroupKind(Protocol[G_contra]):
     """The decisions about all groups of one type."""
 
+    group_type: ClassVar[type[Any]]
+    """The class of the groups, made from a group id."""
+
     def join(self, group: G_contra, join: Join, waiter: Waiter, decision: Decision) -> None:
         """Answer a JoinGroup, now or later."""
 
