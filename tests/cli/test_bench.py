@@ -21,7 +21,6 @@ def test_a_running_cluster_is_measured_and_left_as_it_was(headrace: Command) -> 
     produced, consumed = found["throughput"]
     assert (produced["phase"], consumed["phase"]) == ("produce", "consume")
     assert 0 < consumed["records"] <= produced["records"]
-    assert set(produced["brokers"]) == {"cores", "busiest"}  # they run on this machine
     assert found["received"]["p50"] <= found["received"]["p99"] <= found["received"]["max"]
     assert found["acknowledged"]["max"] > 0
     assert not _topics(headrace)

@@ -1,8 +1,11 @@
 """`headrace bench`: measure throughput and latency on this machine."""
 
-import os
+import math
+import multiprocessing
+import queue
 import signal
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,19 +17,20 @@ from typing import Final, NoReturn, get_args
 import click
 from click.core import ParameterSource
 
-from headrace.cli.bench_cpu import OTHERS, Meter, are_here, limited_by
+from headrace.cli.bench_worker import Phase, Report, Task, run
 from headrace.cli.support.output import Drawable, bar, count, size, table, together
 from headrace.cli.support.session import Session, acks_option, options
 from headrace.cli.support.temporary_cluster import temporary_cluster
 from headrace.client.admin.admin import Admin
 from headrace.client.cluster.cluster import Cluster
 from headrace.client.errors import ClientError, NoSuchTopic
-from headrace.client.load.figures import COMPRESSIONS, Latency, Phase, Task, Throughput, latency, throughput
-from headrace.client.load.run import Workers
 from headrace.client.wire.connection_settings import ConnectionSettings
 
 PHASES: Final = get_args(Phase)
+COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 MOST_REPLICAS: Final = 3
+GRACE_S: Final = 60.0  # beyond the time of a phase, for connections and the last responses
+LOOK_S: Final = 0.5  # how often it is checked that all processes run
 
 
 @click.command()
@@ -81,8 +85,6 @@ def bench(
       headrace bench --brokers 3 --record-size 100
       headrace bench --compression none --compression zstd --only produce
       headrace bench --bootstrap one.example.com:9092 --clients 4 --json
-
-    The busiest thread of clients and brokers shows which of them is the limit.
     """  # noqa: D301  \b keeps click from wrapping these lines
     signal.signal(signal.SIGTERM, _interrupt)
     with _cluster(session, brokers, data) as connection:
@@ -98,8 +100,8 @@ def bench(
             phases=list(phases) or PHASES,
             **load,  # type: ignore[arg-type]
         )
-        found = Bench(connection, plan).run()
-    session.show(found, lambda: draw(found))
+        outcome = Bench(connection, plan, existing).run()
+    session.show(outcome, lambda: draw(outcome))
 
 
 @contextmanager
@@ -131,9 +133,6 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-PREFIX: Final = "headrace-bench"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What to measure."""
@@ -147,6 +146,40 @@ class Plan:
     seconds: float
     rate: int
     phases: Sequence[Phase]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """The figures of a phase."""
+
+    phase: Phase
+    compression: str
+    records: int
+    seconds: float
+    records_per_s: float
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """The latency of records in milliseconds, by percentile."""
+
+    p50: float
+    p95: float
+    p99: float
+    p999: float
+    max: float
+
+    @classmethod
+    def of(cls, took_ms: Sequence[float]) -> "Latency | None":
+        """Return the percentiles, each of which one record had; None without any records."""
+        if not took_ms:
+            return None
+        ordered = sorted(took_ms)
+        p50, p95, p99, p999 = (
+            ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.95, 0.99, 0.999)
+        )
+        return cls(p50=p50, p95=p95, p99=p99, p999=p999, max=ordered[-1])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,15 +196,10 @@ class Outcome:
 class Bench:
     """A bench on one cluster; it deletes its topics, also after an error."""
 
-    def __init__(self, connection: ConnectionSettings, plan: Plan) -> None:
-        self._connection = connection
-        self._plan = plan
+    def __init__(self, connection: ConnectionSettings, plan: Plan, brokers: int) -> None:
+        self._connection, self._plan = connection, plan
         self._admin = Admin(connection)
-        with Cluster(connection) as cluster:
-            brokers = cluster.status().brokers
-        pids = [each.pid for each in brokers]
-        self._pids = [pid for pid in pids if pid is not None] if are_here(pids) else None
-        self.outcome = Outcome(brokers=len(brokers), plan=plan)
+        self.outcome = Outcome(brokers=brokers, plan=plan)
 
     def run(self) -> Outcome:
         for compression in self._plan.compressions:
@@ -182,12 +210,14 @@ class Bench:
                         self._load("consume", topic, compression)
         if "latency" in self._plan.phases:
             with self._topic() as topic:
-                self._measure(topic)
+                (report,) = self._work("latency", topic, self._plan.compressions[0], 1)
+            self.outcome.acknowledged = Latency.of(report.acknowledged_ms)
+            self.outcome.received = Latency.of(report.received_ms)
         return self.outcome
 
     @contextmanager
     def _topic(self) -> Iterator[str]:
-        name = f"{PREFIX}-{uuid.uuid4().hex[:8]}"
+        name = f"headrace-bench-{uuid.uuid4().hex[:8]}"
         try:
             self._admin.create_topic(name, partitions=self._plan.partitions, replicas=self._plan.replicas)
             yield name
@@ -196,131 +226,98 @@ class Bench:
                 self._admin.delete_topic(name)
 
     def _load(self, phase: Phase, topic: str, compression: str) -> None:
-        number = self._plan.clients
-        if phase == "consume":
-            number = min(number, self._plan.partitions)
-        tasks = [self._task(phase, topic, compression, each) for each in range(number)]
-        with Workers(tasks) as workers:
-            pids = [worker.pid for worker in workers.all]
-            meter = Meter([*pids, *(self._pids or ())])
-            for records in self._progress(workers, tasks[0]):
-                if records and not workers.done:
-                    meter.sample()
-            records, seconds = workers.total()
-        found = throughput(
-            tasks[0],
-            records,
-            seconds,
-            clients=meter.used(pids),
-            brokers=None if self._pids is None else meter.used(self._pids),
-            machine=meter.machine,
-        )
-        self.outcome.throughput.append(limited_by(found, os.cpu_count() or 1))
-
-    def _measure(self, topic: str) -> None:
-        task = self._task("latency", topic, self._plan.compressions[0], 0)
-        with Workers([task]) as workers:
-            for _ in self._progress(workers, task):
-                pass
-            measured = workers.all[0].latest
-        self.outcome.acknowledged = latency(measured["acknowledged_ms"])
-        self.outcome.received = latency(measured["received_ms"])
-
-    def _task(self, phase: Phase, topic: str, compression: str, number: int) -> Task:
-        """Return the task of a client: consumers share the partitions, producers write to all."""
-        every = tuple(range(self._plan.partitions))
-        return Task(
-            phase=phase,
-            bootstrap=self._connection.bootstrap,
-            security=self._connection.librdkafka(),
-            topic=topic,
-            partitions=every[number :: self._plan.clients] if phase == "consume" else every,
-            record_size=self._plan.record_size,
-            seconds=self._plan.seconds,
-            acks=self._plan.acks,
-            compression=compression,
-            rate=self._plan.rate,
+        clients = min(self._plan.clients, self._plan.partitions) if phase == "consume" else self._plan.clients
+        reports = self._work(phase, topic, compression, clients)
+        records, seconds = sum(each.records for each in reports), max(each.seconds for each in reports)
+        rate = records / seconds if seconds else 0.0
+        self.outcome.throughput.append(
+            Throughput(
+                phase=phase,
+                compression=compression,
+                records=records,
+                seconds=seconds,
+                records_per_s=rate,
+                bytes_per_s=rate * self._plan.record_size,
+            )
         )
 
-    def _progress(self, workers: Workers, task: Task) -> Iterator[int]:
-        """Yield the number of records so far, and show a progress bar with the current rate."""
-        what = task.phase if task.compression == "none" else f"{task.phase}, {task.compression}"
-        with bar(what, task.seconds) as advance:
-            before = 0.0
-            for records, seconds in workers.progress():
-                rate = records / seconds if seconds else 0.0
-                speed = f"{rate:,.0f} records/s, {size(rate * task.record_size)}/s"
-                advance(seconds - before, f"{what}: {speed}")
-                before = seconds
-                yield records
+    def _work(self, phase: Phase, topic: str, compression: str, clients: int) -> list[Report]:
+        """Run a phase in client processes, show its progress, and return their last reports."""
+        plan, spawn = self._plan, multiprocessing.get_context("spawn")
+        reports: multiprocessing.queues.Queue[Report] = spawn.Queue()
+        every = tuple(range(plan.partitions))
+        workers = []
+        for number in range(clients):
+            task = Task(
+                phase=phase,
+                topic=topic,
+                partitions=every[number::clients] if phase == "consume" else every,
+                record_size=plan.record_size,
+                seconds=plan.seconds,
+                acks=plan.acks,
+                compression=compression,
+                rate=plan.rate,
+                connection=self._connection.librdkafka(),
+            )
+            workers.append(spawn.Process(target=run, args=(task, number, reports), daemon=True))
+        latest = [Report(worker=number) for number in range(clients)]
+        what = phase if compression == "none" else f"{phase}, {compression}"
+        deadline_s, before = time.monotonic() + GRACE_S + plan.seconds, 0.0
+        try:
+            for worker in workers:
+                worker.start()
+            with bar(what, plan.seconds) as advance:
+                while not all(each.done for each in latest):
+                    try:
+                        report = reports.get(timeout=LOOK_S)
+                    except queue.Empty:
+                        if any(worker.exitcode for worker in workers):
+                            raise ClientError("a client of the bench ended without a report") from None
+                        if time.monotonic() > deadline_s:
+                            raise ClientError("the bench does not end: see the brokers' logs") from None
+                        continue
+                    if report.error is not None:
+                        raise ClientError(f"a client of the bench failed: {report.error}")
+                    latest[report.worker] = report
+                    seconds = max(each.seconds for each in latest)
+                    rate = sum(each.records for each in latest) / seconds if seconds else 0.0
+                    speed = f"{rate:,.0f} records/s, {size(rate * plan.record_size)}/s"
+                    advance(seconds - before, f"{what}: {speed}")
+                    before = seconds
+        finally:
+            for worker in workers:
+                if worker.pid is not None:
+                    worker.kill()
+                    worker.join()
+        return latest
 
 
-_LIMITS: Final = {
-    "client": "the client is the limit: one of its threads is always busy, and the brokers could do more. "
-    "More --clients would show how much.",
-    "broker": "the broker is the limit: one of its threads is always busy.",
-    "machine": "the machine is the limit: clients and brokers use all of its cores. "
-    "Clients on another machine would leave more to the brokers.",
-    OTHERS: "other programs are the limit: they use the machine's cores, and these figures say little. "
-    "Try again when it is idle.",
-    "unknown": "",
-}
-
-
-def draw(found: Outcome) -> Drawable:
-    """Return the setup, the figures, and what limited them."""
-    parts: list[Drawable] = [_head(found)]
-    if found.throughput:
-        columns = ["", "records/s", "bytes/s", "records", "seconds", "client cores", "broker cores", "limit"]
-        parts.append(table(columns, map(_row, found.throughput)))
-    if found.received is not None and found.acknowledged is not None:
-        columns = [f"at {found.plan.rate:,} records/s", "p50", "p95", "p99", "p99.9", "max"]
-        rows = [("acknowledged", *_times(found.acknowledged)), ("received", *_times(found.received))]
-        parts.append(table(columns, rows))
-    if remarks := list(_remarks(found)):
-        parts.append("\n".join(remarks))
-    return together(parts)
-
-
-def _head(found: Outcome) -> str:
-    plan = found.plan
-    return (
-        f"{count(found.brokers, 'broker')}, {count(plan.partitions, 'partition')}, "
+def draw(outcome: Outcome) -> Drawable:
+    """Return the setup and the figures."""
+    plan = outcome.plan
+    setup = (
+        f"{count(outcome.brokers, 'broker')}, {count(plan.partitions, 'partition')}, "
         f"{count(plan.replicas, 'replica')} each, acks={plan.acks}, records of {plan.record_size:,} bytes, "
         f"{count(plan.clients, 'client')}"
     )
-
-
-def _row(each: Throughput) -> tuple[object, ...]:
-    return (
-        each.phase if each.compression == "none" else f"{each.phase}, {each.compression}",
-        f"{each.records_per_s:,.0f}",
-        size(each.bytes_per_s),
-        f"{each.records:,}",
-        f"{each.seconds:.1f}",
-        f"{each.clients.cores:.2f}",
-        None if each.brokers is None else f"{each.brokers.cores:.2f}",
-        None if each.limit == "unknown" else each.limit,
-    )
-
-
-def _times(latency: Latency) -> tuple[str, ...]:
-    every = (latency.p50, latency.p95, latency.p99, latency.p999, latency.max)
-    return tuple(f"{each:.2f} ms" for each in every)
-
-
-def _remarks(found: Outcome) -> Iterator[str]:
-    """Yield each limit once, with the phases that it applies to."""
-    phases: dict[str, dict[str, None]] = {}
-    for each in found.throughput:
-        if sentence := limit_sentence(each):
-            phases.setdefault(sentence, {})[each.phase] = None
-    for sentence, limited in phases.items():
-        yield f"{' and '.join(limited)}: {sentence}"
-
-
-def limit_sentence(each: Throughput) -> str:
-    """Return what the limit means and what to do; an empty text if the limit is not known."""
-    if each.limit == "machine" and each.brokers is None:
-        return "the machine is the limit: the clients use all of its cores, and the brokers could do more."
-    return _LIMITS[each.limit]
+    parts: list[Drawable] = [setup]
+    if outcome.throughput:
+        rows: list[tuple[str, ...]] = [
+            (
+                each.phase if each.compression == "none" else f"{each.phase}, {each.compression}",
+                f"{each.records_per_s:,.0f}",
+                size(each.bytes_per_s),
+                f"{each.records:,}",
+                f"{each.seconds:.1f}",
+            )
+            for each in outcome.throughput
+        ]
+        parts.append(table(["", "records/s", "bytes/s", "records", "seconds"], rows))
+    if outcome.received is not None and outcome.acknowledged is not None:
+        rows = [
+            (name, *(f"{ms:.2f} ms" for ms in (took.p50, took.p95, took.p99, took.p999, took.max)))
+            for name, took in (("acknowledged", outcome.acknowledged), ("received", outcome.received))
+        ]
+        columns = [f"at {plan.rate:,} records/s", "p50", "p95", "p99", "p99.9", "max"]
+        parts.append(table(columns, rows))
+    return together(parts)
