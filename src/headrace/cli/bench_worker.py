@@ -4,7 +4,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.queues import Queue
 from struct import Struct
@@ -50,8 +50,8 @@ class Report:
     seconds: float = 0.0
     done: bool = False
     error: str | None = None
-    acknowledged_ms: list[float] = field(default_factory=list)
-    received_ms: list[float] = field(default_factory=list)
+    acknowledged_ms: Sequence[float] = ()
+    received_ms: Sequence[float] = ()
 
 
 class Reporter:
@@ -74,9 +74,18 @@ class Reporter:
             self._reported_s = time.perf_counter()
             self._reports.put(Report(worker=self._worker, records=records, seconds=self.seconds))
 
-    def end(self, records: int, **latencies: list[float]) -> None:
+    def end(
+        self, records: int, acknowledged_ms: Sequence[float] = (), received_ms: Sequence[float] = ()
+    ) -> None:
         self._reports.put(
-            Report(worker=self._worker, records=records, seconds=self.seconds, done=True, **latencies)
+            Report(
+                worker=self._worker,
+                records=records,
+                seconds=self.seconds,
+                done=True,
+                acknowledged_ms=acknowledged_ms,
+                received_ms=received_ms,
+            )
         )
 
 

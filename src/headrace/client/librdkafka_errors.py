@@ -55,7 +55,12 @@ def translate(
     if code in _OUT_OF_REACH:
         return Unreachable(f"no broker answered in time at {bootstrap}")
     if code == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
-        return _not_acknowledged(what, bootstrap, timeout_ms)
+        # These are likely causes: librdkafka does not report the broker's last answer.
+        within = "in time" if timeout_ms is None else f"within {timeout_ms:,} ms"
+        return Unreachable(
+            f"{what}: not acknowledged {within} at {bootstrap}: fewer replicas are in sync than "
+            "min.insync.replicas, or the leader is down (see `headrace cluster status`)"
+        )
     if code in _NO_TOPIC:
         some = f"{what}: a topic or a partition does not exist (any more)"
         return NoSuchTopic(what, said=None if is_topic else some)
@@ -66,15 +71,6 @@ def translate(
     refusal = ClientError(_sentence(kafka_error, what))
     refusal.error_code = ErrorCode(code) if code in set(ErrorCode) else None
     return refusal
-
-
-def _not_acknowledged(topic: str, bootstrap: str, timeout_ms: int | None) -> Unreachable:
-    """Return an error with likely causes: librdkafka does not report the broker's last answer."""
-    within = "in time" if timeout_ms is None else f"within {timeout_ms:,} ms"
-    return Unreachable(
-        f"{topic}: not acknowledged {within} at {bootstrap}: fewer replicas are in sync than "
-        "min.insync.replicas, or the leader is down (see `headrace cluster status`)"
-    )
 
 
 def _sentence(error: KafkaError, what: str) -> str:

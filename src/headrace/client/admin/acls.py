@@ -5,7 +5,7 @@ acls.create([AclBinding(ResourcePattern(ResourceType.TOPIC, "orders"), AclEntry(
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from headrace.client.errors import raise_for
 from headrace.client.wire.brokers import Brokers
@@ -25,32 +25,9 @@ class AclAdmin:
 
     def acls(self, selected: AclFilter | None = None) -> list[AclBinding]:
         """Return the ACLs that the filter selects, or all, in a stable order."""
-        chosen = selected or AclFilter()
-        answer = self._brokers.any(
-            DescribeAclsRequest(
-                resource_type_filter=chosen.resource_type or _ANY,
-                resource_name_filter=chosen.name,
-                pattern_type_filter=chosen.pattern_type,
-                principal_filter=chosen.principal,
-                host_filter=chosen.host,
-                operation=chosen.operation or _ANY,
-                permission_type=chosen.permission_type or _ANY,
-            )
-        )
+        answer = self._brokers.any(DescribeAclsRequest(**_wanted(selected or AclFilter())))
         raise_for(answer.error_code, answer.error_message)
-        return sorted(
-            new_binding(
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                pattern_type=resource.pattern_type,
-                principal=acl.principal,
-                host=acl.host,
-                operation=acl.operation,
-                permission_type=acl.permission_type,
-            )
-            for resource in answer.resources
-            for acl in resource.acls
-        )
+        return sorted(_binding(resource, acl) for resource in answer.resources for acl in resource.acls)
 
     def create(self, bindings: Sequence[AclBinding]) -> None:
         """Create the ACLs; those that exist stay as they are."""
@@ -72,33 +49,37 @@ class AclAdmin:
 
     def delete(self, filters: Iterable[AclFilter]) -> list[AclBinding]:
         """Delete the ACLs that a filter selects, and return them."""
-        answer = self._brokers.any(DeleteAclsRequest(filters=[_deletion(each) for each in filters]))
+        wanted = [DeleteAclsFilter(**_wanted(each)) for each in filters]
         deleted: set[AclBinding] = set()
-        for result in answer.filter_results:
+        for result in self._brokers.any(DeleteAclsRequest(filters=wanted)).filter_results:
             raise_for(result.error_code, result.error_message)
             for acl in result.matching_acls:
                 raise_for(acl.error_code, acl.error_message)
-                deleted.add(
-                    new_binding(
-                        resource_type=acl.resource_type,
-                        resource_name=acl.resource_name,
-                        pattern_type=acl.pattern_type,
-                        principal=acl.principal,
-                        host=acl.host,
-                        operation=acl.operation,
-                        permission_type=acl.permission_type,
-                    )
-                )
+                deleted.add(_binding(acl, acl))
         return sorted(deleted)
 
 
-def _deletion(selected: AclFilter) -> DeleteAclsFilter:
-    return DeleteAclsFilter(
-        resource_type_filter=selected.resource_type or _ANY,
-        resource_name_filter=selected.name,
-        pattern_type_filter=selected.pattern_type,
-        principal_filter=selected.principal,
-        host_filter=selected.host,
-        operation=selected.operation or _ANY,
-        permission_type=selected.permission_type or _ANY,
+def _wanted(selected: AclFilter) -> dict[str, Any]:
+    """Return the fields of a filter, which two requests have in common."""
+    return {
+        "resource_type_filter": selected.resource_type or _ANY,
+        "resource_name_filter": selected.name,
+        "pattern_type_filter": selected.pattern_type,
+        "principal_filter": selected.principal,
+        "host_filter": selected.host,
+        "operation": selected.operation or _ANY,
+        "permission_type": selected.permission_type or _ANY,
+    }
+
+
+def _binding(resource: Any, acl: Any) -> AclBinding:
+    """Return the ACL of a response: a description has one resource for several ACLs."""
+    return new_binding(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        pattern_type=resource.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
     )

@@ -6,7 +6,7 @@ with Admin("127.0.0.1:9092") as admin:
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from headrace.client.admin.acls import AclAdmin
 from headrace.client.admin.arguments import (
@@ -47,9 +47,7 @@ from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.security.acls import AclBinding, AclFilter
 from headrace.security.sasl.exchange import SCRAM_SHA_512
 
-_LISTENER_PREFIX: Final = (
-    "listener.name."  # Kafka does not describe settings of one listener: they are secret
-)
+_LISTENER_PREFIX: Final = "listener.name."  # settings that Kafka does not describe: they are secret
 _UNDESCRIBED: Final = frozenset(  # settings of a broker that Kafka describes only while they are set
     {
         "leader.replication.throttled.rate",
@@ -65,6 +63,13 @@ class Span(NamedTuple):
 
     start: int
     next: int
+
+
+class _ClosedAdmin:
+    """Stands for every part of an Admin that is closed."""
+
+    def __getattr__(self, _name: str) -> NoReturn:
+        raise Closed("admin")
 
 
 class Admin(Hints):
@@ -83,13 +88,12 @@ class Admin(Hints):
             check_settings(given)
             self._brokers = Brokers.configured(bootstrap_of(given), given)
         self._brokers.settings.check()
-        self._open_topics = TopicAdmin(self._brokers)
-        self._open_groups = GroupAdmin(self._brokers)
-        self._open_quotas = QuotaAdmin(self._brokers)
-        self._open_transactions = TransactionAdmin(self._brokers)
-        self._open_users = UserAdmin(self._brokers)
-        self._open_acls = AclAdmin(self._brokers)
-        self._closed = False
+        self._topics = TopicAdmin(self._brokers)
+        self._groups = GroupAdmin(self._brokers)
+        self._quotas = QuotaAdmin(self._brokers)
+        self._transactions = TransactionAdmin(self._brokers)
+        self._users = UserAdmin(self._brokers)
+        self._acls = AclAdmin(self._brokers)
 
     def __enter__(self) -> Self:
         return self
@@ -99,44 +103,9 @@ class Admin(Hints):
 
     def close(self) -> None:
         """Close the connections. May be called again."""
-        self._closed = True
         self._brokers.close()
-
-    @property
-    def _topics(self) -> TopicAdmin:
-        if self._closed:
-            raise Closed("admin")
-        return self._open_topics
-
-    @property
-    def _groups(self) -> GroupAdmin:
-        if self._closed:
-            raise Closed("admin")
-        return self._open_groups
-
-    @property
-    def _quotas(self) -> QuotaAdmin:
-        if self._closed:
-            raise Closed("admin")
-        return self._open_quotas
-
-    @property
-    def _transactions(self) -> TransactionAdmin:
-        if self._closed:
-            raise Closed("admin")
-        return self._open_transactions
-
-    @property
-    def _users(self) -> UserAdmin:
-        if self._closed:
-            raise Closed("admin")
-        return self._open_users
-
-    @property
-    def _acls(self) -> AclAdmin:
-        if self._closed:
-            raise Closed("admin")
-        return self._open_acls
+        closed: Any = _ClosedAdmin()
+        self._topics = self._groups = self._quotas = self._transactions = self._users = self._acls = closed
 
     # -- topics --------------------------------------------------------------------------------
 
@@ -199,9 +168,8 @@ class Admin(Hints):
     def alter_broker_configs(self, broker_id: int, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
         """Set some settings of a running broker, and reset others; all or none."""
         values, names = _changes(sets, unsets)
-        number = broker_of(
-            broker_id
-        )  # a broker accepts settings that do not exist, so their names are checked
+        number = broker_of(broker_id)
+        # A broker accepts settings that do not exist, so their names are checked.
         _check_names([*values, *names], self._topics.broker_configs(number), f"broker {number}")
         self._topics.alter_broker_configs(number, sets=values, unsets=names)
 
@@ -305,13 +273,11 @@ class Admin(Hints):
         for topic, indexes in by_topic(wanted).items():
             check_topic(topic)
             self._topics.partitions_of(topic, indexes)
-        self._groups.reset(
-            group,
-            [
-                Reset(topic=topic, partition=index, old=None, new=offset)
-                for (topic, index), offset in wanted.items()
-            ],
-        )
+        resets = [
+            Reset(topic=topic, partition=index, old=None, new=offset)
+            for (topic, index), offset in wanted.items()
+        ]
+        self._groups.reset(group, resets)
 
     def delete_group(self, name: str) -> None:
         """Delete a group and its offsets; GroupActive while it has members."""

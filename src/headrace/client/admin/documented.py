@@ -85,7 +85,10 @@ class DocumentedConfigs:
         names = sorted(admin.names(), key=lambda each: (each.startswith("_"), each))
         for name in names[:3]:
             try:
-                return [_as_new(each) for each in self.of_topic(name)]
+                return [
+                    replace(each, value=each.default, source="default", is_default=True)
+                    for each in self.of_topic(name)
+                ]
             except ClientError:
                 continue  # it was deleted meanwhile, or the user may not describe it
         return self._of_first_topic(admin)
@@ -128,10 +131,6 @@ def _about(name: str, of_broker: Mapping[str, DocumentedConfig]) -> DocumentedCo
         if each in of_broker:
             return of_broker[each]
     return None
-
-
-def _as_new(found: DocumentedConfig) -> DocumentedConfig:
-    return replace(found, value=found.default, source="default", is_default=True)
 
 
 def _request(resource_type: int, name: str) -> DescribeConfigsRequest:

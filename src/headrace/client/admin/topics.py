@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from headrace.client.errors import ClientError, NoSuchTopic, TopicExists, Unreachable, raise_for, why_no_topic
-from headrace.client.wire.brokers import QUESTION_S, Brokers
+from headrace.client.wire.brokers import PARTIAL_S, QUESTION_S, Brokers
 from headrace.client.wire.offsets import leaders, read_offsets
 from headrace.client.wire.requests import (
     BROKER,
@@ -48,7 +48,6 @@ from headrace.protocol.schema.metadata import MetadataResponse, MetadataResponse
 
 ALL_BROKERS: Final = "all brokers"  # the source of a setting that was set for all brokers
 CHANGE_S: Final = TIMEOUT_MS / 1000 + 5  # for the response to a request that changes something
-PARTIAL_S: Final = 1.0  # for retries where a partial answer is an answer, too
 _SOURCES: Final = {1: "topic", 2: "broker", 3: ALL_BROKERS, 4: "broker's file", 5: "default"}
 _DEFAULT: Final = 5
 _EVERY_BROKER: Final = ""  # the resource name that stands for all brokers

@@ -88,14 +88,13 @@ def _move(entry: object, source: str) -> Move:
         case {"topic": str(topic), "partition": int(partition), "replicas": [*replicas], **rest} if (
             replicas and all(type(each) is int for each in replicas)
         ):
-            _refuse_directories(rest.get("log_dirs"), source)
+            directories = rest.get("log_dirs")
+            if isinstance(directories, list) and any(each != _ANYWHERE for each in directories):
+                raise ClientError(
+                    f"{source}: a broker has one directory here, so log_dirs can only be {_ANYWHERE!r}"
+                )
             return Move(topic=topic, partition=partition, replicas=tuple(replicas))
     raise ClientError(
         f"{source}: {json.dumps(entry)[:200]} is no partition; expected "
         '{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}'
     )
-
-
-def _refuse_directories(directories: object, source: str) -> None:
-    if isinstance(directories, list) and any(each != _ANYWHERE for each in directories):
-        raise ClientError(f"{source}: a broker has one directory here, so log_dirs can only be {_ANYWHERE!r}")

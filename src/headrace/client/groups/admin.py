@@ -17,7 +17,6 @@ from headrace.client.errors import (
     Unreachable,
 )
 from headrace.client.groups.coordinators import (
-    PARTIAL_S,
     Ask,
     Offsets,
     ask_coordinators,
@@ -31,7 +30,7 @@ from headrace.client.groups.coordinators import (
 )
 from headrace.client.groups.group import DEAD, Described, Group, GroupSummary, group, owners, summary
 from headrace.client.groups.reset import Reset, Standing, Target, ToTime, plan
-from headrace.client.wire.brokers import QUESTION_S, Brokers
+from headrace.client.wire.brokers import PARTIAL_S, QUESTION_S, Brokers
 from headrace.client.wire.offsets import read_offsets
 from headrace.client.wire.requests import EARLIEST, LATEST, Node
 from headrace.client.wire.retry import Answers, Backoff
@@ -82,7 +81,9 @@ class GroupAdmin:
         found.missing = tuple(
             dict.fromkeys([*listing.missing, *(each.why for each in described.missing.values())])
         )
-        self._log(found.missing)
+        if found.missing and found.missing != self._logged:
+            logger.warning("groups may be missing: %s", "; ".join(found.missing))
+        self._logged = found.missing
         return found
 
     def describe(self, names: Iterable[str]) -> list[Group]:
@@ -93,7 +94,7 @@ class GroupAdmin:
         wanted = _named(names)
         backoff = backoff_for(wanted)
         described = self._existing(wanted, backoff)
-        offsets = _all(self._ask(described, committed, backoff, _coordinators(described)))
+        offsets = self._ask(described, committed, backoff, _coordinators(described)).complete()
         return self._with_ends(described, offsets, backoff)
 
     def describe_there(self, names: Iterable[str]) -> list[Group]:
@@ -123,7 +124,7 @@ class GroupAdmin:
         """
         backoff = Backoff(QUESTION_S)
         self._check_inactive([name], backoff, may_be_new=may_be_new)
-        offsets = _all(self._ask([name], committed, backoff))[name]
+        offsets = self._ask([name], committed, backoff).complete()[name]
         partitions = sorted(offsets) if scope is None else self._partitions(scope)
         return plan(target, self._standings(partitions, offsets, target, backoff))
 
@@ -131,18 +132,18 @@ class GroupAdmin:
         """Commit the offsets of `plan_reset`; GroupActive if a member has joined meanwhile."""
         new = {TopicPartition(each.topic, each.partition): each.new for each in resets}
         if new:
-            _all(self._ask([name], partial(commit, new), Backoff(QUESTION_S)))
+            self._ask([name], partial(commit, new), Backoff(QUESTION_S)).complete()
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete groups and their offsets; none of them if one does not exist or has members."""
         wanted = _named(names)
         backoff = backoff_for(wanted)
         self._check_inactive(wanted, backoff)
-        _all(self._ask(wanted, delete, backoff))
+        self._ask(wanted, delete, backoff).complete()
 
     def delete_offsets(self, name: str, partitions: Iterable[TopicPartition]) -> None:
         """Delete committed offsets of a group; ClientError while its members are subscribed to the topic."""
-        _all(self._ask([name], partial(delete_offsets, list(partitions)), Backoff(QUESTION_S)))
+        self._ask([name], partial(delete_offsets, list(partitions)), Backoff(QUESTION_S)).complete()
 
     def check_inactive(self, names: Iterable[str], *, may_be_new: bool = False) -> None:
         """Raise GroupActive if a group has members, NoSuchGroup if it does not exist and may not be new."""
@@ -163,14 +164,14 @@ class GroupAdmin:
     def _check_inactive(self, names: Iterable[str], backoff: Backoff, *, may_be_new: bool = False) -> None:
         wanted = _named(names)
         described = (
-            _all(self._ask(wanted, describe, backoff)) if may_be_new else self._existing(wanted, backoff)
+            self._ask(wanted, describe, backoff).complete() if may_be_new else self._existing(wanted, backoff)
         )
         for name, found in described.items():
             if found.members:
                 raise GroupActive(name, len(found.members))
 
     def _existing(self, names: Sequence[str], backoff: Backoff) -> dict[str, Described]:
-        described = _all(self._ask(names, describe, backoff))
+        described = self._ask(names, describe, backoff).complete()
         for name in names:
             if described[name].state == DEAD:
                 raise NoSuchGroup(name)
@@ -195,11 +196,11 @@ class GroupAdmin:
         target: Target,
         backoff: Backoff,
     ) -> Iterator[Standing]:
-        starts = _all(read_offsets(self._brokers, partitions, EARLIEST, backoff))
-        ends = _all(read_offsets(self._brokers, partitions, LATEST, backoff))
+        starts = read_offsets(self._brokers, partitions, EARLIEST, backoff).complete()
+        ends = read_offsets(self._brokers, partitions, LATEST, backoff).complete()
         times: Mapping[TopicPartition, int | None] = {}
         if isinstance(target, ToTime):
-            times = _all(read_offsets(self._brokers, partitions, target.time_ms, backoff))
+            times = read_offsets(self._brokers, partitions, target.time_ms, backoff).complete()
         for partition in partitions:
             start, end, offset = starts[partition], ends[partition], offsets.get(partition)
             if start is None or end is None:
@@ -220,19 +221,6 @@ class GroupAdmin:
                     raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there[topic])}")
             partitions += [TopicPartition(topic, index) for index in sorted(set(wanted) or there[topic])]
         return partitions
-
-    def _log(self, missing: tuple[str, ...]) -> None:
-        """Log which brokers do not answer, when that changes."""
-        if missing and missing != self._logged:
-            logger.warning("groups may be missing: %s", "; ".join(missing))
-        self._logged = missing
-
-
-def _all(found: Answers[Key, Answer]) -> dict[Key, Answer]:
-    """Return the answers; Unreachable if one is missing."""
-    for key, missing in found.missing.items():
-        raise Unreachable(f"{key}: {missing.why}")
-    return found.answers
 
 
 def _named(names: Iterable[str]) -> list[str]:

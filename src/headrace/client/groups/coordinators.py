@@ -3,7 +3,7 @@
 Requests that change a group may reach its coordinator twice, if the first response was lost.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -13,8 +13,6 @@ from headrace.client.errors import (
     GroupActive,
     NoSuchGroup,
     NoSuchTopic,
-    error_name,
-    raise_for,
 )
 from headrace.client.groups.group import (
     DEAD,
@@ -25,10 +23,10 @@ from headrace.client.groups.group import (
     of_consumer_group,
     state_of,
 )
-from headrace.client.wire.brokers import QUESTION_S, QUICK_S, SILENT_S, Brokers
+from headrace.client.wire.brokers import QUESTION_S, QUICK_S, SILENT_S, Brokers, read_lists
 from headrace.client.wire.connection import Connection, NotKnown
-from headrace.client.wire.requests import Node, coordinators_request, nodes_of, offset_commit_request
-from headrace.client.wire.retry import Answers, Backoff, Unanswered, ask_owners
+from headrace.client.wire.requests import Node, coordinators_request, offset_commit_request
+from headrace.client.wire.retry import Answers, Backoff, Unanswered, ask_owners, unanswered
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.protocol.message import Message
@@ -36,7 +34,6 @@ from headrace.protocol.schema.consumer_group_describe import ConsumerGroupDescri
 from headrace.protocol.schema.delete_groups import DeleteGroupsRequest
 from headrace.protocol.schema.describe_groups import DescribeGroupsRequest
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest
-from headrace.protocol.schema.metadata import MetadataResponse
 from headrace.protocol.schema.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -45,7 +42,6 @@ from headrace.protocol.schema.offset_delete import (
 from headrace.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"  # the leaders of its partitions coordinate the groups
-PARTIAL_S: Final = 1.0  # for retries where a partial answer is an answer, too
 GROUPS_PER_S: Final = 1000  # that a broker describes, with time to spare
 _SEVERAL_COORDINATORS, _SEVERAL_GROUPS = 4, 8  # the first versions of FindCoordinator and OffsetFetch
 _BY_NAME: Final = 9  # the last version of OffsetFetch and OffsetCommit that names topics
@@ -75,23 +71,15 @@ class Listing:
 
 
 def listed(brokers: Brokers) -> Listing:
-    """Return every group that a broker lists; brokers without an answer are retried for PARTIAL_S."""
-    backoff = Backoff(QUESTION_S, retries_s=PARTIAL_S)
-    while True:
-        found = brokers.any_metadata([OFFSETS_TOPIC])
-        answers = brokers.scatter({node: [node] for node in nodes_of(found)}, _list)
-        missing = [each.why for each in answers.values() if isinstance(each, Unanswered)]
-        missing += leaderless(found)
-        if not missing or not backoff.rest():
-            break
-    lists = {node: each for node, each in answers.items() if not isinstance(each, Unanswered)}
+    """Return every group that a broker lists."""
+    lists = read_lists(brokers, OFFSETS_TOPIC, _list)
     groups = {
         each.group_id: Listed(state_of(each.group_state), each.group_type.lower(), node)
-        for node, of_node in lists.items()
+        for node, of_node in lists.by_node.items()
         for each in of_node
         if is_of_consumers(each)
     }
-    return Listing(groups, len(lists), tuple(missing))
+    return Listing(groups, len(lists.by_node), lists.missing)
 
 
 def ask_coordinators(
@@ -116,14 +104,6 @@ def ask_coordinators(
     )
 
 
-def leaderless(found: MetadataResponse) -> Iterator[str]:
-    """Yield a sentence if groups have no coordinator: their partition of OFFSETS_TOPIC has no live leader."""
-    live = {each.node_id for each in found.brokers}
-    lost = [each for topic in found.topics for each in topic.partitions if each.leader_id not in live]
-    if lost:
-        yield f"{len(lost)} of the partitions of {OFFSETS_TOPIC} have no leader"
-
-
 def backoff_for(names: Iterable[str]) -> Backoff:
     """Return how long a question about so many groups may take."""
     return Backoff(QUESTION_S + sum(1 for _ in names) / GROUPS_PER_S)
@@ -145,11 +125,11 @@ def _node(name: str, found: Any, at: Connection) -> Node | Unanswered:
     return Node(found.node_id, found.host, found.port)
 
 
-def _list(node: Node, _nodes: list[Node], at: Connection) -> dict[Node, list[ListedGroup] | Unanswered]:
+def _list(node: Node, at: Connection) -> list[ListedGroup] | Unanswered:
     answer = at.ask(ListGroupsRequest())
     if answer.error_code != ErrorCode.NONE:
-        return {node: _unanswered(answer.error_code, None, f"broker {node.id}", at)}
-    return {node: list(answer.groups)}
+        return _unanswered(answer.error_code, None, f"broker {node.id}", at)
+    return list(answer.groups)
 
 
 def describe(node: Node, names: list[str], at: Connection) -> dict[str, Described | Unanswered]:
@@ -268,7 +248,4 @@ def _ask_by_name(request: Message, at: Connection) -> Any:
 
 
 def _unanswered(code: int, message: str | None, what: str, at: Connection) -> Unanswered:
-    """Return a retriable error as the reason to retry; raise ClientError for another error."""
-    if not ErrorCode(code).retriable:
-        raise_for(code, message, what)
-    return Unanswered(f"the broker at {at.address} answers {message or error_name(code)}")
+    return unanswered(code, message, what, f"the broker at {at.address}")

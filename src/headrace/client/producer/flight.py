@@ -54,7 +54,7 @@ class Flight:
         until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         shut = False
         with ExitStack() as gate:
-            while waiting := self._served(flush, _slice(until_s)):
+            while waiting := self._served(flush, max(0.0, min(FLUSH_S, until_s - time.monotonic()))):
                 self._ledger.raise_what_callbacks_raised(at_once=False)
                 if time.monotonic() >= until_s:
                     break
@@ -155,10 +155,6 @@ class _Gone:
 
 
 _GONE: Final = _Gone()
-
-
-def _slice(until_s: float) -> float:
-    return max(0.0, min(FLUSH_S, until_s - time.monotonic()))
 
 
 # -- after a fork --------------------------------------------------------------------------------

@@ -28,8 +28,7 @@ from headrace.client.producer.arguments import Headers, check_many, header_list,
 from headrace.client.producer.delivery import Counts, Ledger, Receipt, refusal
 from headrace.client.producer.flight import Flight, call_after_fork, close_client, refuse_after_fork
 from headrace.client.producer.gate import Gate, Produce
-from headrace.client.producer.partitioning import ANY, Partitioner
-from headrace.client.producer.records import Preparation
+from headrace.client.producer.partitioning import ANY, Partitioner, Preparation
 from headrace.client.producer.transactions import TIMEOUT_MS, Transactions, in_transaction
 from headrace.client.settings import (
     Bootstrap,
@@ -99,22 +98,17 @@ class Producer(Hints):
         # librdkafka refuses a delivery timeout that is longer than the transaction's.
         set_defaults(given, {"delivery.timeout.ms": given.get("transaction.timeout.ms", DELIVERY_TIMEOUT_MS)})
         in_turn = by_function is None and "partitioner" not in given
-        given.setdefault(
-            "partitioner", "murmur2_random"
-        )  # as in Java's client: all clients agree on the partition of a key
-        given.setdefault("enable.idempotence", _all(given.get("acks", given.get("request.required.acks"))))
+        # As in Java's client: all clients agree on the partition of a key.
+        given.setdefault("partitioner", "murmur2_random")
+        acks = given.get("acks", given.get("request.required.acks"))
+        given.setdefault("enable.idempotence", str(acks) in {"all", "-1"})
         self.bootstrap = bootstrap_of(given)
         self._ledger = Ledger(self.bootstrap, on_failure, delivery_timeout_ms(given))
         self.count, self.why = self._ledger.report, self._ledger.why
         self._receipts = receipts
         given |= {"on_delivery": self._ledger.report, "delivery.report.only.error": not receipts}
         self._records = Preparation(
-            key,
-            value,
-            registry,
-            by_function,
-            self._count_partitions,
-            in_turn=in_turn,
+            key, value, registry, by_function, self._count_partitions, in_turn=in_turn
         )
         client = build(confluent_kafka.Producer, given)
         self._prepare = self._records.prepare if self._records.needed else None
@@ -360,7 +354,3 @@ class Producer(Hints):
         except KafkaException as error:
             raise translate(error, topic, self.bootstrap) from error
         return len(found.partitions)
-
-
-def _all(acks: object) -> bool:
-    return str(acks) in {"all", "-1"}

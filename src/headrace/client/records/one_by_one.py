@@ -241,7 +241,9 @@ class Reader:
             raise NoSuchTopic(self._topic)
         for index in wanted:
             if index not in found.partitions:
-                raise ClientError(f"{self._topic} has no partition {index}, only {_span(found.partitions)}")
+                raise ClientError(
+                    f"{self._topic} has no partition {index}, only 0 to {max(found.partitions)}"
+                )
         return sorted(set(wanted) or found.partitions)
 
     def _place(self, start: Start, indexes: Sequence[int]) -> list[TopicPartition]:
@@ -285,7 +287,3 @@ def record_of(message: Message) -> Record:
         topic=message.topic(),
         offset=message.offset(),
     )
-
-
-def _span(partitions: Iterable[int]) -> str:
-    return f"0 to {max(partitions)}"

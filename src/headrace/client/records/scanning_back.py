@@ -117,21 +117,18 @@ class Backwards(Generic[Kept]):
             if may_read and any(not each.read for each in self._unread().values()):
                 may_read = not self._is_over() and self._read_more()
             elif self._newest:
-                self._take()
+                _, index = heapq.heappop(self._newest)
+                partition = self._partitions[index]
+                (_, negative, _), record = partition.read.pop()
+                partition.before = -negative if partition.read else partition.start
+                if record is not None:
+                    self.found.append(self._make(record))
+                if partition.read:
+                    heapq.heappush(self._newest, (partition.read[-1][0], index))
             else:
                 return
         if self._newest or self._unread():
             self.stopped_by = "limit" if len(self.found) == self._bounds.found else "bytes"
-
-    def _take(self) -> None:
-        _, index = heapq.heappop(self._newest)
-        partition = self._partitions[index]
-        (_, negative, _), record = partition.read.pop()
-        partition.before = -negative if partition.read else partition.start
-        if record is not None:
-            self.found.append(self._make(record))
-        if partition.read:
-            heapq.heappush(self._newest, (partition.read[-1][0], index))
 
     def _unread(self) -> dict[int, _Partition]:
         return {index: each for index, each in self._partitions.items() if each.start > each.floor}

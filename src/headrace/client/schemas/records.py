@@ -79,7 +79,11 @@ class RecordSchemas:
         except NoSchemaId:
             return None
         body = source[end:] if source is data else source[end:] + data
-        found = self._by_ref(ref)
+        if ref not in self._codecs:
+            if len(self._codecs) >= KEPT:
+                self._codecs.clear()
+            self._codecs[ref] = self._read(ref)
+        found = self._codecs[ref]
         if isinstance(found, str):
             raise NotDecodable(found)
         try:
@@ -101,13 +105,6 @@ class RecordSchemas:
         from headrace.client.serializers.codecs.processes import CodecProcesses  # noqa: PLC0415
 
         return CodecProcesses()
-
-    def _by_ref(self, ref: SchemaRef) -> _SchemaCodec | str:
-        if ref not in self._codecs:
-            if len(self._codecs) >= KEPT:
-                self._codecs.clear()
-            self._codecs[ref] = self._read(ref)
-        return self._codecs[ref]
 
     def _read(self, ref: SchemaRef) -> _SchemaCodec | str:
         try:

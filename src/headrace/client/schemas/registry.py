@@ -12,11 +12,10 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from headrace.client.errors import ClientError, Unreachable, lowered
-from headrace.client.wire.connection import Address
-from headrace.client.wire.protocols import speaks_kafka
+from headrace.client.wire.connection import Address, speaks_kafka
 
 AVRO: Final = "AVRO"
 LATEST: Final = "latest"
@@ -106,7 +105,11 @@ class Registry:
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=parts.path.rstrip("/"))
         self._url = urlunsplit(bare._replace(query="", fragment=""))
         self._address = Address(parts.hostname, parts.port or _PORTS[parts.scheme])
-        self._headers = {"Accept": _JSON, "Content-Type": _JSON, **_authorization(parts, user_info)}
+        in_url = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
+        names = in_url or user_info
+        self._headers = {"Accept": _JSON, "Content-Type": _JSON}
+        if names:
+            self._headers["Authorization"] = f"Basic {base64.b64encode(names.encode()).decode()}"
         self._context = context if parts.scheme == "https" else None
         self._timeout_s = timeout_s
         self._advice = f" ({advice})" if advice else ""
@@ -243,7 +246,9 @@ class Registry:
                     f"{self._address} speaks Kafka's protocol, not HTTP: give the address of the schema "
                     "registry, which is that of the console, such as http://127.0.0.1:8080"
                 ) from error
-            raise Unreachable(f"no registry answers at {self._url}: {_why(error)}{self._advice}") from error
+            reason = getattr(error, "reason", error)
+            why = _sentence(getattr(reason, "strerror", None) or str(reason) or type(reason).__name__)
+            raise Unreachable(f"no registry answers at {self._url}: {why}{self._advice}") from error
         except ValueError as error:
             raise self._no_registry() from error
 
@@ -296,19 +301,6 @@ def _of(what: str, subject: str | None) -> str:
 
 def _part(name: str) -> str:
     return quote(name, safe="")
-
-
-def _authorization(parts: SplitResult, user_info: str) -> dict[str, str]:
-    in_url = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
-    names = in_url or user_info
-    if not names:
-        return {}
-    return {"Authorization": f"Basic {base64.b64encode(names.encode()).decode()}"}
-
-
-def _why(error: Exception) -> str:
-    reason = getattr(error, "reason", error)
-    return _sentence(getattr(reason, "strerror", None) or str(reason) or type(reason).__name__)
 
 
 def _sentence(text: str) -> str:

@@ -115,7 +115,10 @@ def format_of(given: object, registry: object = None) -> Any:
         return given
     if callable(given):
         return _Function(given)
-    raise _no_format(given)
+    raise BadSetting(
+        f"{given!r} is not a format: give BYTES, STRING, JSON, Avro(...), JsonSchema(...), "
+        "Protobuf(...) or a function"
+    )
 
 
 def _instance(given: object) -> object:
@@ -131,10 +134,3 @@ def _instance(given: object) -> object:
     except TypeError as error:
         name = given.__name__
         raise BadSetting(f"{name} is a class that needs arguments: give {name}(...)") from error
-
-
-def _no_format(given: object) -> BadSetting:
-    return BadSetting(
-        f"{given!r} is not a format: give BYTES, STRING, JSON, Avro(...), JsonSchema(...), "
-        "Protobuf(...) or a function"
-    )

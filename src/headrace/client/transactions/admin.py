@@ -39,7 +39,7 @@ from headrace.client.transactions.transaction import (
     transaction_of,
     unknown_to_coordinators,
 )
-from headrace.client.wire.brokers import QUESTION_S, QUICK_S, SILENT_S, Brokers
+from headrace.client.wire.brokers import PARTIAL_S, QUESTION_S, QUICK_S, SILENT_S, Brokers, read_lists
 from headrace.client.wire.connection import Connection, NoAnswer
 from headrace.client.wire.offsets import leaders, read_offsets
 from headrace.client.wire.requests import (
@@ -50,7 +50,7 @@ from headrace.client.wire.requests import (
     leaders_of,
     nodes_of,
 )
-from headrace.client.wire.retry import Answers, Backoff, Known, Unanswered, ask_owners, retry
+from headrace.client.wire.retry import Answers, Backoff, Known, Unanswered, ask_owners, retry, unanswered
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.protocol.schema.describe_producers import DescribeProducersRequest, TopicRequest
@@ -58,7 +58,6 @@ from headrace.protocol.schema.describe_transactions import DescribeTransactionsR
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.list_transactions import ListTransactionsRequest
 from headrace.protocol.schema.list_transactions import TransactionState as ListedTransaction
-from headrace.protocol.schema.metadata import MetadataResponse
 from headrace.protocol.schema.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -67,10 +66,7 @@ from headrace.protocol.schema.write_txn_markers import (
 
 STATE_TOPIC: Final = "__transaction_state"  # the leaders of its partitions coordinate the transactions
 MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
-GRACE_MS: Final = (
-    5 * 60 * 1000
-)  # for a coordinator to abort a transaction after its timeout, as in Kafka's tool
-PARTIAL_S: Final = 1.0  # for retries where a partial answer is an answer, too
+GRACE_MS: Final = 5 * 60 * 1000  # for a coordinator to abort after the timeout, as in Kafka's tool
 LIST_S: Final = 10.0  # for a list that may be long: a broker takes seconds for 100,000 transactional ids
 KEYS_PER_S: Final = 1000  # transactional ids or partitions that a broker describes, with time to spare
 MARKER_S: Final = 35.0  # brokers wait 30 s for the replicas
@@ -138,7 +134,7 @@ class TransactionAdmin:
     def describe(self, transactional_ids: Iterable[str]) -> list[Transaction]:
         """Return these transactions; NoSuchTransactionalId if a coordinator does not know one of them."""
         wanted = _named(transactional_ids)
-        found = _all(self._describe(wanted))
+        found = self._describe(wanted).complete()
         for each in wanted:
             if found[each] is None:
                 raise NoSuchTransactionalId(each)
@@ -168,7 +164,7 @@ class TransactionAdmin:
     def describe_producers(self, topic: str, partition: int) -> list[PartitionProducer]:
         """Return the producers whose state the leader of a partition keeps, by producer id."""
         topic_partition = _partition_of(topic, partition)
-        found = _all(self._producers([topic_partition], retries_s=QUESTION_S))[topic_partition]
+        found = self._producers([topic_partition], retries_s=QUESTION_S).complete()[topic_partition]
         if found is None:
             raise self._no_partition(topic_partition)
         return list(found)
@@ -293,7 +289,7 @@ class TransactionAdmin:
         of_producers = listed(self._brokers, list_request(producer_ids={each.producer_id for each in found}))
         if of_producers.missing:
             raise Unreachable(f"not all coordinators answer: {'; '.join(of_producers.missing)}")
-        known = _all(self._describe([each.transactional_id for each in of_producers]))
+        known = self._describe([each.transactional_id for each in of_producers]).complete()
         return [each for each in known.values() if each is not None]
 
     # -- requests --------------------------------------------------------------------------------
@@ -357,21 +353,14 @@ class TransactionAdmin:
 
 
 def listed(brokers: Brokers, request: ListTransactionsRequest) -> Summaries:
-    """Return every transaction that a broker lists; brokers without an answer are retried for PARTIAL_S."""
-    within_s = QUICK_S if _is_narrow(request) else LIST_S
-    backoff = Backoff(QUESTION_S, retries_s=PARTIAL_S)
-    while True:
-        found = brokers.any_metadata([STATE_TOPIC])
-        answers = brokers.scatter(
-            {node: [node] for node in nodes_of(found)}, partial(_list, request), within_s
-        )
-        missing = [each.why for each in answers.values() if isinstance(each, Unanswered)]
-        missing += _leaderless(found)
-        if not missing or not backoff.rest():
-            break
-    lists = {node: each for node, each in answers.items() if not isinstance(each, Unanswered)}
-    if missing and not lists:
-        raise Unreachable(f"no broker lists its transactions: {'; '.join(missing)}")
+    """Return every transaction that a broker lists; Unreachable if no broker does."""
+    # These filters leave few of many transactional ids: most have no open transaction.
+    is_narrow = request.producer_id_filters or (
+        request.state_filters and {*request.state_filters} <= {*OPEN_STATES}
+    )
+    lists = read_lists(brokers, STATE_TOPIC, partial(_list, request), QUICK_S if is_narrow else LIST_S)
+    if lists.missing and not lists.by_node:
+        raise Unreachable(f"no broker lists its transactions: {'; '.join(lists.missing)}")
     by_id = {
         each.transactional_id: TransactionSummary(
             transactional_id=each.transactional_id,
@@ -379,18 +368,12 @@ def listed(brokers: Brokers, request: ListTransactionsRequest) -> Summaries:
             producer_id=each.producer_id,
             coordinator=node.id,
         )
-        for node, of_node in lists.items()
+        for node, of_node in lists.by_node.items()
         for each in of_node
     }
     summaries = Summaries(each for _, each in sorted(by_id.items()))
-    summaries.missing = tuple(dict.fromkeys(missing))
+    summaries.missing = lists.missing
     return summaries
-
-
-def _is_narrow(request: ListTransactionsRequest) -> bool:
-    """Return whether the filters leave few of many transactional ids: most have no open transaction."""
-    has_open_states_only = bool(request.state_filters) and {*request.state_filters} <= {*OPEN_STATES}
-    return bool(request.producer_id_filters) or has_open_states_only
 
 
 class _NotWritten(Retriable):
@@ -401,8 +384,8 @@ class _NotWritten(Retriable):
 
 
 def _list(
-    request: ListTransactionsRequest, node: Node, _nodes: list[Node], at: Connection
-) -> dict[Node, list[ListedTransaction] | Unanswered]:
+    request: ListTransactionsRequest, node: Node, at: Connection
+) -> list[ListedTransaction] | Unanswered:
     pattern, has_duration = request.transactional_id_pattern, request.duration_filter >= 0
     needed = _BY_PATTERN if pattern else _BY_DURATION if has_duration else 0
     if at.version(request) < needed:
@@ -416,8 +399,8 @@ def _list(
             f"pattern {pattern!r:.80} is no regular expression of RE2 (INVALID_REGULAR_EXPRESSION)"
         )
     if answer.error_code != ErrorCode.NONE:
-        return {node: _unanswered(answer.error_code, f"broker {node.id}", node)}
-    return {node: list(answer.transaction_states)}
+        return unanswered(answer.error_code, None, f"broker {node.id}", f"broker {node.id}")
+    return list(answer.transaction_states)
 
 
 def _coordinators(transactional_ids: list[str], at: Connection) -> dict[str, Node | Unanswered]:
@@ -426,7 +409,7 @@ def _coordinators(transactional_ids: list[str], at: Connection) -> dict[str, Nod
         each.key: (
             Node(each.node_id, each.host, each.port)
             if each.error_code == ErrorCode.NONE
-            else _unanswered(each.error_code, each.key, at.address)
+            else unanswered(each.error_code, None, each.key, f"the broker at {at.address}")
         )
         for each in at.ask(request).coordinators
     }
@@ -441,7 +424,9 @@ def _described(
         if each.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             found[each.transactional_id] = None
         elif each.error_code != ErrorCode.NONE:
-            found[each.transactional_id] = _unanswered(each.error_code, each.transactional_id, node)
+            found[each.transactional_id] = unanswered(
+                each.error_code, None, each.transactional_id, f"broker {node.id}"
+            )
         else:
             found[each.transactional_id] = transaction_of(each, node, now_ms)
     return found
@@ -461,7 +446,7 @@ def _describe_producers(
                     producers = sorted(each.active_producers, key=lambda each: each.producer_id)
                     found[partition] = tuple(map(producer_of, producers))
                 else:
-                    found[partition] = _unanswered(each.error_code, str(partition), node)
+                    found[partition] = unanswered(each.error_code, None, str(partition), f"broker {node.id}")
     return found
 
 
@@ -470,20 +455,6 @@ def _max_timeout_ms(node: Node, _nodes: list[Node], at: Connection) -> dict[Node
     raise_for(found.error_code, found.error_message, f"broker {node.id}")
     (config,) = found.configs
     return {node: int(config.value)}
-
-
-def _unanswered(code: int, what: str, at: object) -> Unanswered:
-    """Return a retriable error as the reason to retry; raise ClientError for another error."""
-    if not ErrorCode(code).retriable:
-        raise_for(code, None, what)
-    where = f"broker {at.id}" if isinstance(at, Node) else f"the broker at {at}"
-    return Unanswered(f"{where} answers {error_name(code)}")
-
-
-def _leaderless(found: MetadataResponse) -> list[str]:
-    live = {each.node_id for each in found.brokers}
-    lost = [each for topic in found.topics for each in topic.partitions if each.leader_id not in live]
-    return [f"{len(lost)} of the partitions of {STATE_TOPIC} have no leader"] if lost else []
 
 
 def _check_marker(code: int, partition: TopicPartition, marker: WritableTxnMarker) -> None:
@@ -548,13 +519,6 @@ def _named(transactional_ids: Any) -> list[str]:
         if not isinstance(each, str) or not each or each.encode(errors="ignore").decode() != each:
             raise BadSetting(f"a transactional id is a str that is not empty, not {each!r:.80}")
     return list(dict.fromkeys(ids))
-
-
-def _all(found: Answers[Key, Answer]) -> dict[Key, Answer]:
-    """Return the answers; Unreachable if one is missing."""
-    for key, missing in found.missing.items():
-        raise Unreachable(f"{key}: {missing.why}")
-    return found.answers
 
 
 def _within_s(keys: int) -> float:

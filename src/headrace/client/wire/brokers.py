@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from headrace.client.errors import Unreachable, raise_for
 from headrace.client.wire.connection import ANSWER_S, CLIENT_ID, NEWEST, Address, Connection, NoAnswer
@@ -30,11 +31,13 @@ QUICK_S: Final = 2.0  # for one of several brokers that are asked at once
 SILENT_S: Final = 0.3  # for a broker that was silent a moment ago; then another broker is asked as well
 FORGIVEN_S: Final = 5.0  # after which a silent broker has as long as the others again
 QUESTION_S: Final = 4.0  # for all requests that one question takes
+PARTIAL_S: Final = 1.0  # for retries where a partial answer is an answer, too
 THREADS: Final = 32  # of one question
 _MOVED: Final = {ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION}
 
 Answer = TypeVar("Answer")
 Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
 
 
 class NoController(Unreachable):
@@ -168,7 +171,11 @@ class Brokers:
         backoff = Backoff(timeout_s)
         while True:
             try:
-                response = self.at(self._controller(eager=timeout_s > 0), request, answer_s=answer_s)
+                found: MetadataResponse = self.any(metadata_request())
+                address = addresses_by_id(found).get(found.controller_id)
+                if address is None or (address in self._failed and timeout_s <= 0):
+                    raise NoAnswer("there is no controller at the moment", sent=False)  # noqa: TRY301
+                response = self.at(address, request, answer_s=answer_s)
             except NoAnswer as error:
                 if result is not None and error.sent:
                     raise
@@ -182,14 +189,6 @@ class Brokers:
                 why = "the broker is not the controller any more (NOT_CONTROLLER)"
             if not backoff.rest():
                 raise NoController(f"the cluster has no controller that answers: {why}")
-
-    def _controller(self, *, eager: bool) -> Address:
-        """Return the controller's address; NoAnswer if it has none, or was silent and we are not `eager`."""
-        found: MetadataResponse = self.any(metadata_request())
-        address = addresses_by_id(found).get(found.controller_id)
-        if address is None or (address in self._failed and not eager):
-            raise NoAnswer("there is no controller at the moment", sent=False)
-        return address
 
     # -- metadata ------------------------------------------------------------------------------
 
@@ -325,3 +324,46 @@ def _threads(number: int) -> Iterator[ThreadPoolExecutor]:
         yield threads
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Lists(Generic[Item]):
+    """What each broker lists, and why the lists of other brokers are missing."""
+
+    by_node: Mapping[Node, Iterable[Item]]
+    missing: tuple[str, ...]
+
+
+def read_lists(
+    brokers: Brokers,
+    topic: str,
+    ask: Callable[[Node, Connection], Iterable[Item] | Unanswered],
+    within_s: float = QUICK_S,
+) -> Lists[Item]:
+    """Return the lists of all brokers, which are coordinators by leading `topic`.
+
+    Brokers without an answer are retried for PARTIAL_S.
+    """
+    backoff = Backoff(QUESTION_S, retries_s=PARTIAL_S)
+    while True:
+        metadata = brokers.any_metadata([topic])
+        answers = brokers.each({node: partial(ask, node) for node in nodes_of(metadata)}, within_s)
+        listed: dict[Node, Iterable[Item]] = {}
+        missing = [*leaderless(metadata, topic)]
+        for node, answer in answers.items():
+            if isinstance(answer, NoAnswer):
+                missing.append(f"broker {node.id}: {answer}")
+            elif isinstance(answer, Unanswered):
+                missing.append(answer.why)
+            else:
+                listed[node] = answer
+        if not missing or not backoff.rest():
+            return Lists(listed, tuple(dict.fromkeys(missing)))
+
+
+def leaderless(metadata: MetadataResponse, topic: str) -> Iterator[str]:
+    """Yield a sentence if partitions of `topic` have no live leader, and so no coordinator."""
+    live = {each.node_id for each in metadata.brokers}
+    lost = sum(each.leader_id not in live for found in metadata.topics for each in found.partitions)
+    if lost:
+        yield f"{lost} of the partitions of {topic} have no leader"

@@ -6,12 +6,12 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from headrace.client.errors import ClientError, Refused, Retriable
-from headrace.client.wire.protocols import speaks_http
 from headrace.client.wire.sasl import no_sasl
 from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.client.wire.tls import speaks_tls
@@ -25,6 +25,7 @@ from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.request_header import RequestHeader
 
 CONNECT_S: Final = 3.0
+PROBE_S: Final = 1.0  # for a server that may speak another protocol
 FIRST_ANSWER_S: Final = 0.4  # for the first response, before the server is tried with HTTP
 ANSWER_S: Final = 30.0
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
@@ -138,7 +139,7 @@ class Connection:
 
     def ask(self, request: Message, *, max_version: int = NEWEST) -> Any:
         """Return the broker's response; NoAnswer if there is none, NotKnown if it lacks the API."""
-        return self._ask(request, self.version(request, max_version=max_version))
+        return self.receive(self.send(request, self.version(request, max_version=max_version)))
 
     def version(self, request: Message, *, max_version: int = NEWEST) -> int:
         """Return the newest version of this request that both sides support; NotKnown if there is none."""
@@ -152,9 +153,6 @@ class Connection:
             raise NotKnown(f"the broker at {self.address} does not support {name} (UNSUPPORTED_VERSION)")
         return max(common)
 
-    def _ask(self, request: Message, version: int) -> Any:
-        return self.receive(self.send(request, version))
-
     def send(self, request: Message, version: int) -> InFlight:
         """Send a request whose response `receive` returns later; several may be in flight at a time."""
         sent = InFlight(_key(request), version, next(self._ids))
@@ -165,7 +163,8 @@ class Connection:
             client_id=self._client_id,
         )
         try:
-            self._send(encode_frame(encode_request_header(header), request.encode(version)))
+            for buffer in _joined(encode_frame(encode_request_header(header), request.encode(version))):
+                self._socket.sendall(buffer)
         except OSError as error:
             self.close()
             raise self._failed("does not answer", error) from error
@@ -174,7 +173,10 @@ class Connection:
     def receive(self, sent: InFlight) -> Any:
         """Return the response to `sent`, which is the oldest request in flight."""
         try:
-            answer = response_class(sent.api_key).decode(self._body(sent), sent.version)
+            correlation_id, body = decode_response_header(sent.api_key, sent.version, self._receive())
+            if correlation_id != sent.correlation_id:
+                raise ProtocolError(f"response {correlation_id} to request {sent.correlation_id}")  # noqa: TRY301
+            answer = response_class(sent.api_key).decode(body, sent.version)
         except (OSError, ProtocolError) as error:
             self.close()
             raise self._failed("does not answer", error) from error
@@ -191,16 +193,6 @@ class Connection:
         timed_out = isinstance(error, TimeoutError)
         reason = f"{self.address} {what}: {_why(error)}"
         return NoAnswer(reason, doubt=doubt, timed_out=timed_out, sent=connected)
-
-    def _body(self, sent: InFlight) -> memoryview:
-        correlation_id, body = decode_response_header(sent.api_key, sent.version, self._receive())
-        if correlation_id != sent.correlation_id:
-            raise ProtocolError(f"response {correlation_id} to request {sent.correlation_id}")
-        return body
-
-    def _send(self, buffers: list[Buffer]) -> None:
-        for buffer in _joined(buffers):
-            self._socket.sendall(buffer)
 
     def _receive(self) -> memoryview:
         (size,) = _SIZE.unpack(self._exactly(_SIZE.size))
@@ -242,6 +234,27 @@ def http_instead(address: str) -> Refused:
         f"{address} speaks HTTP, not Kafka's protocol: give the address of a broker, not that of the console "
         "and the schema registry"
     )
+
+
+def speaks_http(host: str, port: int) -> bool:
+    """Whether a server answers an HTTP request within a second."""
+    return _first_bytes(host, port, b"HEAD / HTTP/1.0\r\n\r\n", 5) == b"HTTP/"
+
+
+def speaks_kafka(host: str, port: int) -> bool:
+    """Whether a broker answers ApiVersions, with correlation id 1, without TLS within a second."""
+    api_versions = bytes.fromhex("0000000f 0012 0000 00000001 0005 70726f6265")  # of a client "probe"
+    return _first_bytes(host, port, api_versions, 8)[4:] == bytes.fromhex("00000001")
+
+
+def _first_bytes(host: str, port: int, request: bytes, size: int) -> bytes:
+    """Return the first bytes of the answer to a request; fewer if the server hangs up or is too slow."""
+    answer = b""
+    with suppress(OSError), socket.create_connection((host, port), PROBE_S) as connection:
+        connection.sendall(request)
+        while len(answer) < size and (received := connection.recv(size - len(answer))):
+            answer += received
+    return answer
 
 
 def _joined(buffers: list[Buffer]) -> Iterator[Buffer]:

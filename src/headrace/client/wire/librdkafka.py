@@ -12,7 +12,6 @@ from headrace.client.wire.sasl import Sasl
 from headrace.client.wire.security import Security
 from headrace.client.wire.tls import Tls
 from headrace.security.pem import InvalidTlsSetting
-from headrace.security.stores import Keystore, Truststore
 
 _OF_JAVA: Final = (
     "sasl.jaas.config",
@@ -73,11 +72,8 @@ def _sasl(sasl: Sasl) -> dict[str, Any]:
         return {"sasl.mechanism": sasl.mechanism, "oauth_cb": sasl.tokens, **config}
     if sasl.is_token:
         raise TokenNeedsExtension
-    return {
-        "sasl.mechanism": sasl.mechanism,
-        "sasl.username": sasl.username,
-        "sasl.password": sasl.password,
-    }
+    user = {"sasl.username": sasl.username, "sasl.password": sasl.password}
+    return {"sasl.mechanism": sasl.mechanism, **user}
 
 
 def _tls(tls: Tls) -> dict[str, Any]:
@@ -90,19 +86,12 @@ def _tls(tls: Tls) -> dict[str, Any]:
     if tls.revoked is not None:
         settings["ssl.crl.location"] = tls.revoked
     if tls.truststore is not None:
-        settings |= _trusted(tls.truststore)
+        if tls.truststore.source.is_directory:
+            settings["ssl.ca.location"] = tls.truststore.source.value
+        else:
+            settings["ssl.ca.pem"] = tls.truststore.certificates()
     if tls.keystore is not None:
-        settings |= _identity(tls.keystore)
+        identity = tls.keystore.identity()
+        password = {} if identity.key_password is None else {"ssl.key.password": identity.key_password}
+        settings |= {"ssl.certificate.pem": identity.chain, "ssl.key.pem": identity.key, **password}
     return settings
-
-
-def _trusted(store: Truststore) -> dict[str, str]:
-    if store.source.is_directory:
-        return {"ssl.ca.location": store.source.value}
-    return {"ssl.ca.pem": store.certificates()}
-
-
-def _identity(store: Keystore) -> dict[str, str]:
-    identity = store.identity()
-    password = {} if identity.key_password is None else {"ssl.key.password": identity.key_password}
-    return {"ssl.certificate.pem": identity.chain, "ssl.key.pem": identity.key, **password}

@@ -101,12 +101,17 @@ class TokenEndpoint:
     def _post(self, parts: SplitResult) -> dict[str, Any]:
         grant = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        both = (self.client_id, self.client_secret)
+        text = ":".join(quote(each, safe="") if self.encodes_header else each for each in both)
         headers = {
             "Accept": "application/json",
-            "Authorization": f"Basic {self._credentials()}",
+            "Authorization": f"Basic {base64.b64encode(text.encode()).decode()}",
             "Content-Type": "application/x-www-form-urlencoded",
         }
-        connection = self._connection(parts)
+        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        connection = HTTPConnection(host, port, timeout=self.connect_s)
+        if parts.scheme == "https":
+            connection = HTTPSConnection(host, port, timeout=self.connect_s, context=self.tls.context())
         try:
             connection.connect()
             connection.sock.settimeout(self.read_s)
@@ -121,17 +126,6 @@ class TokenEndpoint:
         finally:
             connection.close()
         return _parsed(_shown(parts), response.status, body)
-
-    def _connection(self, parts: SplitResult) -> HTTPConnection:
-        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
-        if parts.scheme == "http":
-            return HTTPConnection(host, port, timeout=self.connect_s)
-        return HTTPSConnection(host, port, timeout=self.connect_s, context=self.tls.context())
-
-    def _credentials(self) -> str:
-        both = (self.client_id, self.client_secret)
-        text = ":".join(quote(each, safe="") if self.encodes_header else each for each in both)
-        return base64.b64encode(text.encode()).decode()
 
 
 # -- the tokens of this process ----------------------------------------------------------------

@@ -10,7 +10,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from headrace.client.errors import Retriable, Unreachable
+from headrace.client.errors import Retriable, Unreachable, error_name, raise_for
+from headrace.protocol.errors import ErrorCode
 
 FIRST_BACKOFF_S: Final = 0.05
 MAX_BACKOFF_S: Final = 0.5
@@ -71,6 +72,13 @@ class Unanswered(NamedTuple):
     retriable: bool = True
 
 
+def unanswered(code: int, message: str | None, what: str, where: object) -> Unanswered:
+    """Return a retriable error as the reason to retry; raise ClientError for another error."""
+    if not ErrorCode(code).retriable:
+        raise_for(code, message, what)
+    return Unanswered(f"{where} answers {message or error_name(code)}")
+
+
 class Known(NamedTuple, Generic[Answer]):
     """The answer for a key, if locating its owner has shown it already."""
 
@@ -83,6 +91,12 @@ class Answers(Generic[Key, Answer]):
 
     answers: dict[Key, Answer]
     missing: dict[Key, Unanswered]
+
+    def complete(self) -> dict[Key, Answer]:
+        """Return the answers; Unreachable if one is missing."""
+        for key, missing in self.missing.items():
+            raise Unreachable(f"{key}: {missing.why}")
+        return self.answers
 
 
 class Pauses(Protocol):

@@ -16,13 +16,12 @@ from headrace.client.wire.sasl import Ask, Sasl
 from headrace.client.wire.tls import WANTS_OURS, Tls, wrap
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_NO_JAVA: Final = "there is no Java class that could be called"
-_NOT_OURS: Final = {
-    "ssl.engine.factory.class": _NO_JAVA,
-    "sasl.login.class": _NO_JAVA,
-    "sasl.login.callback.handler.class": _NO_JAVA,
-    "sasl.client.callback.handler.class": _NO_JAVA,
-}
+_NOT_OURS: Final = (
+    "ssl.engine.factory.class",
+    "sasl.login.class",
+    "sasl.login.callback.handler.class",
+    "sasl.client.callback.handler.class",
+)
 """Settings that change how a connection is secured, and are refused because they cannot be obeyed."""
 _OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
 _OURS: Final = {
@@ -64,9 +63,9 @@ class Security:
         protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
         if protocol not in PROTOCOLS:
             raise WrongSetting("security.protocol", f"is {protocol!r}: choose one of {', '.join(PROTOCOLS)}")
-        for name, why in _NOT_OURS.items():
+        for name in _NOT_OURS:
             if settings.get(name) and protocol != "PLAINTEXT" and settings[name] not in _OURS:
-                raise WrongSetting(name, f"cannot be set: {why}")
+                raise WrongSetting(name, "cannot be set: there is no Java class that could be called")
         return cls(
             protocol=protocol,
             tls=Tls.of(settings) if protocol.endswith("SSL") else None,

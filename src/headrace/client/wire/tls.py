@@ -12,12 +12,7 @@ from headrace.security.pem import InvalidTlsSetting, Source
 from headrace.security.stores import Keystore, Truststore, check_type
 from headrace.security.tls import VERSIONS, parse_versions
 
-_CA: Final = (
-    "ssl.ca.location",
-    "ssl.ca.pem",
-    "ssl.truststore.certificates",
-    "ssl.truststore.location",
-)
+_CA: Final = ("ssl.ca.location", "ssl.ca.pem", "ssl.truststore.certificates", "ssl.truststore.location")
 _CERTIFICATE: Final = (
     "ssl.certificate.location",
     "ssl.certificate.pem",
@@ -61,8 +56,12 @@ class Tls:
             versions = suites.versions(parse_versions(settings.get("ssl.enabled.protocols")))
         except InvalidTlsSetting as error:
             raise WrongSetting(error.setting, error.why) from error
+        trusted = _first(settings, _CA)
+        truststore = None
+        if trusted is not None and (trusted.setting, trusted.value) != _PROBE:
+            truststore = Truststore(source=trusted, password=settings.get("ssl.truststore.password"))
         return cls(
-            truststore=_truststore(settings),
+            truststore=truststore,
             revoked=settings.get("ssl.crl.location"),
             suites=suites,
             keystore=_keystore(settings),
@@ -93,7 +92,13 @@ class Tls:
         except InvalidTlsSetting as error:
             raise ClientError(str(error)) from error
         if self.revoked is not None:
-            _check_revoked(context, self.revoked)
+            try:
+                context.load_verify_locations(self.revoked)
+            except (OSError, ssl.SSLError) as error:
+                raise ClientError(
+                    f"ssl.crl.location is {self.revoked}, which cannot be read: {error}"
+                ) from error
+            context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
         return context
 
     def refusal(self, error: OSError, address: str) -> Refused | None:
@@ -130,13 +135,6 @@ def wrap(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.soc
         raise
 
 
-def _truststore(settings: Mapping[str, str]) -> Truststore | None:
-    source = _first(settings, _CA)
-    if source is None or (source.setting, source.value) == _PROBE:
-        return None
-    return Truststore(source=source, password=settings.get("ssl.truststore.password"))
-
-
 def _keystore(settings: Mapping[str, str]) -> Keystore | None:
     certificate, key = _first(settings, _CERTIFICATE), _first(settings, _KEY)
     if certificate is None:
@@ -160,14 +158,6 @@ def _one_of(settings: Mapping[str, str], name: str, meaning: Mapping[str, bool])
     if value not in meaning:
         raise WrongSetting(name, f"is {value!r}: choose {' or '.join(filter(None, meaning))}")
     return meaning[value]
-
-
-def _check_revoked(context: ssl.SSLContext, path: str) -> None:
-    try:
-        context.load_verify_locations(path)
-    except (OSError, ssl.SSLError) as error:
-        raise ClientError(f"ssl.crl.location is {path}, which cannot be read: {error}") from error
-    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def _untrusted(error: ssl.SSLCertVerificationError, address: str) -> str:

@@ -1,6 +1,6 @@
 """How far reassignments are."""
 
-from headrace.client.cluster.move_progress import progress_of
+from headrace.client.cluster.log_dirs import progress_of
 from headrace.client.cluster.moves import Reassignment
 from headrace.protocol.ids import TopicPartition
 

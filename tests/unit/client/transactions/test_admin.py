@@ -115,6 +115,7 @@ class Cluster:
 
     def each(self, exchanges: Any, _within_s: float) -> dict[Node, Any]:
         found: dict[Node, Any] = {}
+        self.within_s.append(_within_s)
         for node, exchange in exchanges.items():
             try:
                 found[node] = exchange(Connection(self, node.id))

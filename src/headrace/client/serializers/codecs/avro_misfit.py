@@ -74,7 +74,13 @@ def _misfits(value: Any, schema: Any, named: Mapping[str, Any], path: str, depth
             inner = schema["items" if kind == "array" else "values"]
             yield from _misfits(each, inner, named, f"{path}{name}".lstrip("."), depth - 1)
     else:
-        yield from _of_leaf(value, schema, path)
+        kind = schema["type"]
+        if not _is_of(value, kind):
+            yield Misfit(f"{_where(path)} is {_kind(value)}, expected {kind}")
+        elif kind == "enum" and value not in schema["symbols"]:
+            yield Misfit(
+                f"{_where(path)} is {value[:80]!r}, expected one of {', '.join(schema['symbols'][:20])}"
+            )
 
 
 def _items(value: Any) -> Iterator[tuple[str, Any]]:
@@ -83,14 +89,6 @@ def _items(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{index}]", each) for index, each in enumerate(value))
     else:
         yield from ((f".{name}", each) for name, each in value.items())
-
-
-def _of_leaf(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Misfit]:
-    kind = schema["type"]
-    if not _is_of(value, kind):
-        yield Misfit(f"{_where(path)} is {_kind(value)}, expected {kind}")
-    elif kind == "enum" and value not in schema["symbols"]:
-        yield Misfit(f"{_where(path)} is {value[:80]!r}, expected one of {', '.join(schema['symbols'][:20])}")
 
 
 def _of_record(

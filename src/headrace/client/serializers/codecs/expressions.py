@@ -46,7 +46,13 @@ class Expression:
         try:
             self._program = cel.compile(text)
         except ValueError as error:
-            raise InvalidExpression(_syntax(str(error), text)) from None
+            said = str(error).replace(f"Failed to parse expression '{text}': ", "").strip()
+            first = said.splitlines()[0] if said else "it is not an expression"
+            at, _, rest = first.removeprefix("ERROR: <input>:").partition(" expecting {")[0].partition(": ")
+            inner = re.search(r'msg: "([^"]*)"', rest)
+            raise InvalidExpression(
+                f"at {at}: {inner[1] if inner else rest.partition(' { ')[0]}"[:300]
+            ) from None
 
     def matches(self, message: dict[str, Any]) -> bool:
         """Return whether the expression is true; raise Misfit if it cannot be applied to this message.
@@ -59,7 +65,11 @@ class Expression:
         try:
             found = self._program.execute({**message, "time": time})
         except _MISFITS as error:
-            raise Misfit(_reason(error)) from None
+            raise Misfit(
+                f"there is no {str(error.args[0])[:100]!r}"
+                if isinstance(error, KeyError)
+                else re.sub(r"\bfloat\b", "double", _first_sentence(str(error)))
+            ) from None
         except RuntimeError as error:
             raise _of_function(str(error)) from None
         if not isinstance(found, bool):
@@ -80,22 +90,7 @@ def _of_function(error: str) -> InvalidExpression | Misfit:
     return InvalidExpression(f"there is no variable or function {undefined[1]!r}: the variables are {known}")
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"there is no {str(error.args[0])[:100]!r}"
-    return re.sub(r"\bfloat\b", "double", _first_sentence(str(error)))
-
-
 def _first_sentence(error: str) -> str:
     """Return the beginning of a message of `cel`, without its general advice."""
     first = error.split(". ", maxsplit=1)[0].splitlines()[0] if error else "it cannot be applied"
     return f"{first[:1].lower()}{first[1:200].rstrip(':')}"
-
-
-def _syntax(error: str, text: str) -> str:
-    """Return the parser's message without the expression, which it repeats, and its own structures."""
-    said = error.replace(f"Failed to parse expression '{text}': ", "").strip()
-    first = said.splitlines()[0] if said else "it is not an expression"
-    at, _, rest = first.removeprefix("ERROR: <input>:").partition(" expecting {")[0].partition(": ")
-    inner = re.search(r'msg: "([^"]*)"', rest)
-    return f"at {at}: {inner[1] if inner else rest.partition(' { ')[0]}"[:300]

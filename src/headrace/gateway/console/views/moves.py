@@ -7,8 +7,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from headrace.client.cluster.log_dirs import read_log_dirs, size_of, sizes
-from headrace.client.cluster.move_progress import read_progress
+from headrace.client.cluster.log_dirs import read_log_dirs, read_progress, size_of, sizes
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.throttle import read_rates
 from headrace.client.cluster.topic_overview import total
