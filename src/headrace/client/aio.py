@@ -1,6 +1,7 @@
-"""What the asyncio clients have in common: methods that run in a thread, and closing."""
+"""What the asyncio clients have in common: arguments, methods that run in a thread, and closing."""
 
 import asyncio
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -23,9 +24,9 @@ class AsyncFace(Hints, ABC):
     @abstractmethod
     async def close(self) -> None: ...
 
-    @abstractmethod
     async def _call(self, function: Callable[[], Answer]) -> Answer:
         """Return what `function` returns, called in a thread."""
+        return await asyncio.to_thread(function)
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         with note_failure(error):
@@ -39,6 +40,27 @@ class AsyncFace(Hints, ABC):
             failed, self._close_failed = self._close_failed, True
             if not failed:
                 raise
+
+
+def takes_arguments_of(
+    client: Callable[Arguments, Client],
+) -> Callable[[Callable[[Any, partial[Client]], None]], Callable[Concatenate[Any, Arguments], None]]:
+    """Return a decorator for `__init__` of an asyncio face, which then takes the arguments of `client`.
+
+    The decorated function gets a partial of `client` with these arguments.
+    """
+
+    def decorated(
+        init: Callable[[Any, "partial[Client]"], None],
+    ) -> Callable[Concatenate[Any, Arguments], None]:
+        def __init__(self: object, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> None:  # noqa: N807
+            init(self, partial(client, *arguments, **named))
+
+        __init__.__doc__ = client.__init__.__doc__
+        __init__.__signature__ = inspect.signature(client.__init__)  # type: ignore[attr-defined]
+        return __init__
+
+    return decorated
 
 
 def in_thread(

@@ -4,15 +4,12 @@ async with AsyncAdmin("127.0.0.1:9092") as admin:
     await admin.create_topic("orders", partitions=6)
 """
 
-import asyncio
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Self
 
 from headrace.client.admin.admin import Admin
-from headrace.client.aio import Answer, AsyncFace, in_thread
+from headrace.client.aio import AsyncFace, in_thread, takes_arguments_of
 from headrace.client.hints import ADMIN
-from headrace.client.settings import Bootstrap
 
 
 class AsyncAdmin(AsyncFace):
@@ -21,18 +18,14 @@ class AsyncAdmin(AsyncFace):
     _hints = ADMIN
     _opened = ("_admin",)
 
-    def __init__(
-        self, bootstrap: Bootstrap = None, options: Mapping[str, str] | None = None, **named: object
-    ) -> None:
-        self._make: Callable[[], Admin] = partial(Admin, bootstrap, options, **named)
+    @takes_arguments_of(Admin)
+    def __init__(self, make: "partial[Admin]") -> None:
+        self._make = make
         self._admin: Admin
 
     async def __aenter__(self) -> Self:
         self._admin = await self._call(self._make)
         return self
-
-    async def _call(self, function: Callable[[], Answer]) -> Answer:
-        return await asyncio.to_thread(function)
 
     close = in_thread(Admin.close)
     create_topic = in_thread(Admin.create_topic)

@@ -54,23 +54,9 @@ class AsyncConsumer(AsyncFace, Generic[K, V]):
         settings: Settings | None = None,
         **named: object,
     ) -> None:
-        self._make: Callable[[], Consumer[K, V]] = partial(
-            Consumer,
-            bootstrap,
-            topics,
-            group=group,
-            key=key,
-            value=value,
-            start=start,
-            auto_commit=auto_commit,
-            on_bad=on_bad,
-            on_assigned=on_assigned,
-            on_revoked=on_revoked,
-            on_lost=on_lost,
-            registry=registry,
-            settings=settings,
-            **named,
-        )
+        given: dict[str, Any] = {**locals(), **named}
+        del given["self"], given["named"]
+        self._make: Callable[[], Consumer[K, V]] = partial(Consumer, **given)
         self._consumer: Consumer[K, V]
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="headrace-consumer")
 
@@ -138,9 +124,8 @@ class AsyncConsumer(AsyncFace, Generic[K, V]):
 
         job = self._submit(fetch)
         fetched = asyncio.wrap_future(job)
-        fetched.add_done_callback(
-            lambda done: done.cancelled() or done.exception()
-        )  # marks the exception as retrieved
+        # This marks the exception as retrieved.
+        fetched.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             return await asyncio.shield(fetched)
         except asyncio.CancelledError:

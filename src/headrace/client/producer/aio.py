@@ -18,15 +18,14 @@ from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError
 
-from headrace.client.aio import Answer, AsyncFace
+from headrace.client.aio import Answer, AsyncFace, takes_arguments_of
 from headrace.client.consumer.aio import AsyncConsumer
 from headrace.client.errors import BadSetting, ClientError, Closed, Unreachable
 from headrace.client.hints import PRODUCER, refuse_callback
 from headrace.client.producer.arguments import Headers, check_many
 from headrace.client.producer.delivery import Counts, Delivered, delivered
-from headrace.client.producer.partitioning import Partitioner
 from headrace.client.producer.producer import Producer
-from headrace.client.settings import Bootstrap, Settings, check_seconds
+from headrace.client.settings import check_seconds
 from headrace.system.background import BackgroundThread
 
 POLL_S: Final = 0.1
@@ -38,38 +37,13 @@ class AsyncProducer(AsyncFace):
     _hints = PRODUCER
     _opened = ("_producer", "_loop")
 
-    def __init__(
-        self,
-        bootstrap: Bootstrap = None,
-        *,
-        key: object = None,
-        value: object = None,
-        acks: int | str | None = None,
-        compression: str | None = None,
-        partitioner: str | Partitioner | None = None,
-        transactional_id: str | None = None,
-        registry: object = None,
-        settings: Settings | None = None,
-        **named: object,
-    ) -> None:
-        if "receipts" in named:
+    @takes_arguments_of(Producer)
+    def __init__(self, make: "partial[Producer]") -> None:
+        if "receipts" in make.keywords:
             raise BadSetting(
                 "receipts= is for Producer: an AsyncProducer always gives them (`await post(...)`)"
             )
-        self._make: Callable[[], Producer] = partial(
-            Producer,
-            bootstrap,
-            key=key,
-            value=value,
-            acks=acks,
-            compression=compression,
-            partitioner=partitioner,
-            transactional_id=transactional_id,
-            registry=registry,
-            receipts=True,
-            settings=settings,
-            **named,  # type: ignore[arg-type]
-        )
+        self._make = partial(make, receipts=True)
         self._producer: Producer
         self._loop: asyncio.AbstractEventLoop
         self._reports: deque[tuple[asyncio.Future[Delivered], Delivered | ClientError]] = deque()
@@ -226,9 +200,6 @@ class AsyncProducer(AsyncFace):
         finally:
             if self._loop is asyncio.get_running_loop():
                 self._deliver()
-
-    async def _call(self, function: Callable[[], Answer]) -> Answer:
-        return await asyncio.to_thread(function)
 
     def _check_loop(self) -> None:
         if self._loop is not asyncio.get_running_loop():
