@@ -8,7 +8,7 @@ timestamp make the read shorter.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 try:
     import duckdb
@@ -22,10 +22,7 @@ except ImportError as missing:
 
 from headrace.client.settings import Bootstrap
 from headrace.tables.arrow.bounds import Bound
-from headrace.tables.arrow.decoding import Schema
-from headrace.tables.arrow.reading import topics_of
-from headrace.tables.arrow.scan import Progress, Scan, connection_of
-from headrace.tables.reader.columns import TARGET_ROWS
+from headrace.tables.arrow.scan import Progress, ReadOptions, Scan
 
 __all__ = ["TopicDataset", "relation"]
 
@@ -92,27 +89,11 @@ def relation(
     connection: "duckdb.DuckDBPyConnection | None" = None,
     start: Bound = "earliest",
     end: Bound = "latest",
-    schema: Schema = None,
-    on_error: str = "fail",
-    isolation: str = "read_committed",
-    data_loss: str = "fail",
-    batch_rows: int = TARGET_ROWS,
-    readers: int = 1,
+    **options: Unpack[ReadOptions],
 ) -> "duckdb.DuckDBPyRelation":
     """Return a topic, or several, as a relation of a connection, by default DuckDB's own.
 
     The other arguments are those of `headrace.arrow.read`.
     """
-    found = Scan(
-        connection_of(bootstrap),
-        topics_of(topic),
-        start=start,
-        end=end,
-        schema=schema,
-        isolation=isolation,
-        on_error=on_error,
-        data_loss=data_loss,
-        batch_rows=batch_rows,
-        readers=readers,
-    )
+    found = Scan.of(topic, bootstrap, start=start, end=end, **options)
     return (connection or duckdb.default_connection()).from_arrow(TopicDataset(found))

@@ -7,7 +7,7 @@ read shorter; Polars' own `filter` is applied to the rows in any case.
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 try:
     import polars as pl
@@ -21,10 +21,8 @@ from polars.io.plugins import register_io_source
 
 from headrace.client.settings import Bootstrap
 from headrace.tables.arrow.bounds import Bound
-from headrace.tables.arrow.decoding import Schema
-from headrace.tables.arrow.reading import topics_of
-from headrace.tables.arrow.scan import Scan, connection_of
-from headrace.tables.reader.columns import TARGET_ROWS, TYPES
+from headrace.tables.arrow.scan import ReadOptions, Scan
+from headrace.tables.reader.columns import TYPES
 
 __all__ = ["scan"]
 
@@ -46,26 +44,10 @@ def scan(
     *,
     start: Bound = "earliest",
     end: Bound = "latest",
-    schema: Schema = None,
-    on_error: str = "fail",
-    isolation: str = "read_committed",
-    data_loss: str = "fail",
-    batch_rows: int = TARGET_ROWS,
-    readers: int = 1,
+    **options: Unpack[ReadOptions],
 ) -> pl.LazyFrame:
     """Return a topic, or several, as a LazyFrame; each `collect` reads it anew. See `headrace.arrow.read`."""
-    found = Scan(
-        connection_of(bootstrap),
-        topics_of(topic),
-        start=start,
-        end=end,
-        schema=schema,
-        isolation=isolation,
-        on_error=on_error,
-        data_loss=data_loss,
-        batch_rows=batch_rows,
-        readers=readers,
-    )
+    found = Scan.of(topic, bootstrap, start=start, end=end, **options)
 
     def rows(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _batch_size: int | None

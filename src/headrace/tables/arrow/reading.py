@@ -3,33 +3,21 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Final
+from typing import Final, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.client.errors import BadSetting
 from headrace.client.settings import Bootstrap, check_seconds
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.tables.arrow import bounds
-from headrace.tables.arrow.decoding import Schema
-from headrace.tables.arrow.scan import Scan, connection_of, partitions_of
+from headrace.tables.arrow.scan import ReadOptions, Scan, partitions_of
 from headrace.tables.reader.cluster import Cluster
-from headrace.tables.reader.columns import TARGET_ROWS
 from headrace.tables.reader.errors import Loss, ReadError
 from headrace.tables.reader.offsets import EARLIEST, LATEST, Range
 
 POLL_S: Final = 0.2  # between two looks at the ends of partitions without new records
-
-
-def topics_of(topic: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the topics; BadSetting if they are neither a str nor a list of such."""
-    if isinstance(topic, str):
-        return (topic,)
-    if isinstance(topic, Sequence) and all(isinstance(each, str) for each in topic):
-        return tuple(dict.fromkeys(topic))
-    raise BadSetting(f"a topic is a str, and several are a list of such, not {topic!r:.80}")
 
 
 def read(
@@ -41,38 +29,19 @@ def read(
     columns: Sequence[str] | None = None,
     filter: pc.Expression | None = None,  # noqa: A002  pyarrow's name
     limit: int | None = None,
-    schema: Schema = None,
-    on_error: str = "fail",
-    isolation: str = "read_committed",
-    data_loss: str = "fail",
-    batch_rows: int = TARGET_ROWS,
-    readers: int = 1,
+    **options: Unpack[ReadOptions],
 ) -> pa.RecordBatchReader:
     """Return the records between two bounds as a reader of Arrow batches, which fetches while it is read.
 
     `bootstrap` is what a Producer takes: HOST:PORT, a dict of settings, or ConnectionSettings; by default it
-    is HEADRACE_BOOTSTRAP, or 127.0.0.1:9092. A bound is
-    "earliest", "latest", an offset of all partitions, a dict of offsets by partition, or a datetime: the
-    first record with a timestamp from then on. The ends are those at the time of the call. A filter on topic,
-    partition, offset or timestamp makes the read shorter. Rows of a partition are in order.
+    is HEADRACE_BOOTSTRAP, or 127.0.0.1:9092. A bound is "earliest", "latest", an offset of all partitions, a
+    dict of offsets by partition, or a datetime: the first record with a timestamp from then on. The ends are
+    those at the time of the call. A filter on topic, partition, offset or timestamp makes the read shorter.
+    Rows of a partition are in order.
 
-    `schema` decodes: "registry", the URL of a registry or Registry(...) both keys and values, a pyarrow
-    schema JSON values, "text" UTF-8. Rows that cannot be decoded are subject to `on_error`: "fail", "null" or
-    "skip". `data_loss` says what to do if records at `start` do not exist any more: "fail" or "skip".
-    With more `readers`, threads read several partitions at a time: that is faster if brokers are far away.
+    `options` are those of `ReadOptions`: schema, on_error, isolation, data_loss, batch_rows and readers.
     """
-    scan = Scan(
-        connection_of(bootstrap),
-        topics_of(topic),
-        start=start,
-        end=end,
-        schema=schema,
-        isolation=isolation,
-        on_error=on_error,
-        data_loss=data_loss,
-        batch_rows=batch_rows,
-        readers=readers,
-    )
+    scan = Scan.of(topic, bootstrap, start=start, end=end, **options)
     return pa.RecordBatchReader.from_batches(scan.projected(columns), scan.batches(columns, filter, limit))
 
 
@@ -82,13 +51,8 @@ def stream(
     *,
     start: bounds.Bound = "latest",
     columns: Sequence[str] | None = None,
-    schema: Schema = None,
-    on_error: str = "fail",
-    isolation: str = "read_committed",
-    data_loss: str = "fail",
-    batch_rows: int = TARGET_ROWS,
-    readers: int = 1,
     idle_s: float | None = None,
+    **options: Unpack[ReadOptions],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records from a bound on, and new ones as they arrive, as Arrow batches.
 
@@ -97,17 +61,7 @@ def stream(
     passes the next ones as `start`. The other arguments are those of `read`.
     """
     check_seconds(idle_s=idle_s)
-    scan = Scan(
-        connection_of(bootstrap),
-        topics_of(topic),
-        start=start,
-        schema=schema,
-        isolation=isolation,
-        on_error=on_error,
-        data_loss=data_loss,
-        batch_rows=batch_rows,
-        readers=readers,
-    )
+    scan = Scan.of(topic, bootstrap, start=start, **options)
     names = scan.projected(columns).names
     cluster = scan.open()
     try:

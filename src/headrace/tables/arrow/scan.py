@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,6 +50,24 @@ def connection_of(bootstrap: Bootstrap) -> ConnectionSettings:
     return ConnectionSettings(bootstrap_of(settings), Security.of_resolved(settings), registry)
 
 
+class ReadOptions(TypedDict, total=False):
+    """Options that `read`, `stream`, `polars.scan` and `duckdb.relation` have in common.
+
+    `schema` decodes: "registry", the URL of a registry or Registry(...) both keys and values, a pyarrow
+    schema JSON values, "text" UTF-8. Rows that cannot be decoded are subject to `on_error`: "fail", "null" or
+    "skip". `isolation` is "read_committed" or "read_uncommitted". `data_loss` says what to do if records at
+    `start` do not exist any more: "fail" or "skip". `batch_rows` limits a batch. With more `readers`, threads
+    read several partitions at a time: that is faster if brokers are far away.
+    """
+
+    schema: Schema
+    on_error: str
+    isolation: str
+    data_loss: str
+    batch_rows: int
+    readers: int
+
+
 @dataclass(frozen=True)
 class Scan:
     """Topics to read, and how; BadSetting names the argument that is wrong."""
@@ -64,6 +82,23 @@ class Scan:
     data_loss: str = "fail"
     batch_rows: int = TARGET_ROWS
     readers: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        topic: str | Sequence[str],
+        bootstrap: Bootstrap,
+        *,
+        start: bounds.Bound,
+        end: bounds.Bound = "latest",
+        **options: Unpack[ReadOptions],
+    ) -> "Scan":
+        """Return the scan of a topic, or of several, at a cluster that is given as for a Producer."""
+        if isinstance(topic, str):
+            topic = [topic]
+        if not isinstance(topic, Sequence) or not all(isinstance(name, str) for name in topic):
+            raise BadSetting(f"a topic is a str, and several are a list of such, not {topic!r:.80}")
+        return cls(connection_of(bootstrap), tuple(dict.fromkeys(topic)), start=start, end=end, **options)
 
     def __post_init__(self) -> None:
         if not self.topics:
