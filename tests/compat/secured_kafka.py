@@ -10,7 +10,6 @@ from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.server import KafkaServer
 from compat.kafka_tools.written import SETTINGS
 from ports import free_ports
-from support import jks
 from support.certificates import Authority, Identity
 
 USER: Final = "ann=a,b"  # SCRAM has words of its own for both signs
@@ -51,16 +50,11 @@ class Files:
         self._write(f"trusted/{authority.file_name}", authority.certificate)
         self.server = self._write("server.pem", server.key + server.certificate)
         self.elsewhere = self._write("elsewhere.pem", elsewhere.key + elsewhere.certificate)
-        self.truststore = self._write_bytes(
-            "ca.jks", jks.store([jks.trusted(authority.identity.der)], STORE_PASSWORD)
-        )
-        chain = [client.der, authority.identity.der]
+        trusted = pkcs12.PKCS12Certificate(authority.identity.signed, b"authority")
+        encryption = BestAvailableEncryption(STORE_PASSWORD.encode())
+        self.truststore = self._write_bytes("ca.p12", pkcs12.serialize_java_truststore([trusted], encryption))
         self.words: Final = {
-            "ca_jks": self.truststore,
-            "jks": self._write_bytes(
-                "client.jks",
-                jks.store([jks.private_key(client.key_der, KEY_PASSWORD, chain)], STORE_PASSWORD),
-            ),
+            "ca_pkcs12": self.truststore,
             "pkcs12": self._write_bytes("client.p12", _pkcs12(client)),
             "store_password": STORE_PASSWORD,
             "ca": self._write("ca.pem", authority.certificate),
@@ -137,7 +131,7 @@ def _settings(files: Files) -> dict[str, str]:
         "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in kinds.items()),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": files.server,
-        "ssl.truststore.type": "JKS",  # of our own making: Java's verdict on the writer of our tests
+        "ssl.truststore.type": "PKCS12",
         "ssl.truststore.location": files.truststore,
         "ssl.truststore.password": STORE_PASSWORD,
         "listener.name.mutual.ssl.client.auth": "required",

@@ -5,7 +5,9 @@ from typing import Final
 WRONG: Final = "guessed"
 TLS: Final = "security.protocol=SSL ssl.ca.location=$ca"
 JAVA: Final = "security.protocol=SSL ssl.truststore.type=PEM ssl.truststore.location=$ca"
-JKS: Final = "security.protocol=SSL ssl.truststore.location=$ca_jks ssl.truststore.password=$store_password"
+PKCS12: Final = (
+    "security.protocol=SSL ssl.truststore.location=$ca_pkcs12 ssl.truststore.password=$store_password"
+)
 USER: Final = "security.protocol=SASL_PLAINTEXT sasl.username=$user sasl.password=$password"
 TLS_USER: Final = f"{USER} {TLS} security.protocol=SASL_SSL"
 JAAS: Final = "security.protocol=SASL_PLAINTEXT sasl.jaas.config=$"
@@ -14,18 +16,14 @@ WAYS: Final = {
     "no_security": ("PLAINTEXT", ""),
     "a_truststore": ("TLS", JAVA),
     "a_truststores_text": ("TLS", "security.protocol=SSL ssl.truststore.certificates=$ca_text"),
-    "stores_in_jks": (
+    "stores_in_pkcs12": (
         "MUTUAL",
         (
-            f"{JKS} ssl.keystore.location=$jks ssl.keystore.password=$store_password "
-            "ssl.key.password=$key_password"
+            f"{PKCS12} ssl.keystore.type=JKS ssl.keystore.location=$pkcs12 "
+            "ssl.keystore.password=$store_password"
         ),
     ),
-    "a_keystore_in_pkcs12": (
-        "MUTUAL",
-        f"{JKS} ssl.keystore.type=PKCS12 ssl.keystore.location=$pkcs12 ssl.keystore.password=$store_password",
-    ),
-    "a_java_cipher_suite": ("TLS", f"{JKS} ssl.cipher.suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
+    "a_java_cipher_suite": ("TLS", f"{PKCS12} ssl.cipher.suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
     "tls_1_2": ("TLS", f"{JAVA} ssl.enabled.protocols=TLSv1.2"),
     "a_ca": ("TLS", TLS),
     "a_directory_of_cas": ("TLS", f"{TLS} ssl.ca.location=$ca_directory"),
@@ -168,8 +166,8 @@ MISTAKES: Final = {
     ),
     "password_of_a_truststore": (
         "TLS",
-        f"{JKS} ssl.truststore.password={WRONG}",
-        "ssl.truststore.password is wrong, or {ca_jks}, a JKS store, is damaged",
+        f"{PKCS12} ssl.truststore.password={WRONG}",
+        "ssl.truststore.password is wrong, or {ca_pkcs12}, a PKCS12 store, is damaged",
     ),
     "no_key": (
         "MUTUAL",

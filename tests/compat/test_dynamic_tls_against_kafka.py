@@ -57,7 +57,7 @@ def cluster(secured_files: Files, tmp_path_factory: pytest.TempPathFactory) -> I
         "listener.security.protocol.map": "INSIDE:PLAINTEXT,CLIENTS:SSL",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": secured_files.server,
-        "ssl.truststore.type": "JKS",
+        "ssl.truststore.type": "PKCS12",
         "ssl.truststore.location": secured_files.truststore,
         "ssl.truststore.password": STORE_PASSWORD,
         "listener.name.clients.ssl.client.auth": "requested",

@@ -12,7 +12,7 @@ from compat.kafka_tools.principals import Answers, ask_java
 from headrace.security.distinguished_names import distinguished_name
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.principal_mapping import NoMatchingRule, PrincipalMapper
-from support.jks import element
+from support.der import element
 
 TYPES: Final = {
     "CN": "550403",

@@ -31,7 +31,7 @@ from support.plain_rows import Row, consumed, rows_of
 from wire.confluent import settings
 
 TOPICS: Final = ("shapes", "append-time", "compacted", "transactions", "open", "deleted", "nothing")
-SECURED: Final = ("scram_over_tls", "plain_over_tls", "stores_in_jks", "an_encrypted_key")
+SECURED: Final = ("scram_over_tls", "plain_over_tls", "stores_in_pkcs12", "an_encrypted_key")
 REWRITES: Final = 200
 DELETED_BEFORE: Final = 45
 
@@ -191,7 +191,7 @@ def _shown(row: Row) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("way", ["scram_over_tls", "stores_in_jks"])
+@pytest.mark.parametrize("way", ["scram_over_tls", "stores_in_pkcs12"])
 def test_sql_reads_topics_by_a_profile(
     kafka: SecuredKafka, secured_files: Files, tmp_path: Path, way: str
 ) -> None:

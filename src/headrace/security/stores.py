@@ -1,7 +1,8 @@
-"""Keystores and truststores of a Kafka installation: PEM, PKCS12 and JKS.
+"""Keystores and truststores of a Kafka installation: PEM and PKCS12.
 
 The content of a file decides its type, as in Java, where a file named .jks is PKCS12 by default since Java 9.
-`ssl.keystore.type` and `ssl.truststore.type` only have to name a supported type.
+So `ssl.keystore.type` and `ssl.truststore.type` only have to name a type that Java reads PKCS12 or PEM by; a
+file in the format that keytool wrote before Java 9 is refused with the command that converts it.
 
 Differences from Java: of several private keys in a keystore the first is used, and in PKCS12 the password of
 the store is also that of the key, which is the only case that keytool creates.
@@ -14,21 +15,22 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.security.der import INTEGER, SEQUENCE, Malformed, read
 from headrace.security.distinguished_names import subject_name
-from headrace.security.jks import MAGIC, DamagedJks, Jks, WrongJksPassword, parse_jks
 from headrace.security.pem import CERTIFICATE, PRIVATE_KEY, InvalidTlsSetting, Source, as_file, pem_of
 from headrace.system.extras import CRYPTOGRAPHY, is_installed
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
-    from cryptography.x509 import Certificate
 
 PEM: Final = "PEM"
 PKCS12: Final = "PKCS12"
-JKS: Final = "JKS"
-TYPES: Final = (PEM, PKCS12, JKS)
-_JCEKS_MAGIC: Final = 0xCECECECE
-_BKS_STARTS: Final = tuple(version.to_bytes(4, "big") + (20).to_bytes(4, "big") for version in (1, 2))
-_CONVERT: Final = "convert it with `keytool -importkeystore -deststoretype PKCS12`"
+TYPES: Final = (PEM, PKCS12, "JKS")  # Java reads PKCS12 by the name JKS, too
+_OTHER_STORES: Final = {
+    bytes.fromhex("feedfeed"): "JKS",
+    bytes.fromhex("cececece"): "JCEKS",
+    bytes.fromhex("00000001 00000014"): "BKS",
+    bytes.fromhex("00000002 00000014"): "BKS",
+}
+"""Formats of stores that are not supported, by their first bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,28 @@ class Keystore:
             raise InvalidTlsSetting(
                 "ssl.keystore.password", f"is missing: {self.certificate.value} is a {kind} keystore"
             )
-        if kind == JKS:
-            return self._jks_identity(
-                _parse_jks(self.certificate, data, self.password, "ssl.keystore.password")
-            )
-        return self._pkcs12_identity(
-            _load_pkcs12(self.certificate, data, self.password, "ssl.keystore.password")
+        from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  takes 50 ms
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
         )
+
+        store = _load_pkcs12(self.certificate, data, self.password, "ssl.keystore.password")
+        if store.key is None or store.cert is None:
+            raise InvalidTlsSetting(
+                self.certificate.setting,
+                f"is {self.certificate.path}, which has no private key: is it a truststore?",
+            )
+        # The chain leads from the leaf to its root: a PKCS12 file does not order its certificates.
+        chain, rest = [store.cert.certificate], [each.certificate for each in store.additional_certs]
+        while chain[-1].issuer != chain[-1].subject:
+            issuer = next((each for each in rest if each.subject == chain[-1].issuer), None)
+            if issuer is None:
+                break
+            chain.append(issuer)
+            rest.remove(issuer)
+        key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+        return Identity("".join(each.public_bytes(Encoding.PEM).decode() for each in chain), key, None)
 
     def load_into(self, context: ssl.SSLContext) -> str:
         """Have `context` present this certificate; InvalidTlsSetting if the keystore is unusable.
@@ -114,10 +131,7 @@ class Keystore:
             try:
                 # Without a password OpenSSL would ask for one, on the terminal.
                 context.load_cert_chain(chain_path, key_path, identity.key_password or "")
-            except (
-                ssl.SSLError,
-                ValueError,
-            ) as error:  # ValueError: the password is longer than OpenSSL's buffer
+            except (ssl.SSLError, ValueError) as error:  # ValueError: the password is too long for OpenSSL
                 raise self._unusable(error, identity) from error
         return identity.chain
 
@@ -139,37 +153,6 @@ class Keystore:
                 self.key.setting, f"is damaged: restore {self.key.path}, or make it again"
             )
         return InvalidTlsSetting(self.key.setting, f"or {self.certificate.setting} is damaged")
-
-    def _jks_identity(self, store: Jks) -> Identity:
-        where = self.certificate.value
-        if not store.keys or not store.keys[0].chain:
-            raise _no_key(self.certificate)
-        try:
-            key = store.keys[0].decrypt(
-                self.password or "" if self.key_password is None else self.key_password
-            )
-        except WrongJksPassword:
-            if self.key_password is None:
-                why = f"is missing: the key in {where} has a password that differs from the keystore's"
-            else:
-                why = f"is wrong: it is not the password of the key in {where}"
-            raise InvalidTlsSetting("ssl.key.password", why) from None
-        except DamagedJks as error:
-            raise _damaged(self.certificate, JKS, str(error)) from error
-        return Identity(pem_of(CERTIFICATE, store.keys[0].chain), pem_of(PRIVATE_KEY, [key]), None)
-
-    def _pkcs12_identity(self, store: "PKCS12KeyAndCertificates") -> Identity:
-        from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  takes 50 ms
-            Encoding,
-            NoEncryption,
-            PrivateFormat,
-        )
-
-        if store.key is None or store.cert is None:
-            raise _no_key(self.certificate)
-        chain = _chain(store.cert.certificate, [each.certificate for each in store.additional_certs])
-        key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-        return Identity("".join(each.public_bytes(Encoding.PEM).decode() for each in chain), key, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,19 +186,22 @@ class Truststore:
     def certificates(self) -> str:
         """Read the trusted certificates, in PEM; InvalidTlsSetting if there is none.
 
-        In a JKS or PKCS12 file with private keys, Java trusts the certificates of these keys, and not the
+        In a PKCS12 file with private keys, Java trusts the certificates of these keys, and not the
         certificates of those who signed them, unless they are entries of their own.
         """
         data = self.source.read()
-        kind = _type_of(self.source, data)
-        if kind == PEM:
+        if _type_of(self.source, data) == PEM:
             return self.source.blocks_in(data, CERTIFICATE)
-        if kind == JKS:
-            jks = _parse_jks(self.source, data, self.password, "ssl.truststore.password")
-            trusted = [*jks.trusted, *(key.chain[0] for key in jks.keys if key.chain)]
-        else:
-            pkcs12 = _load_pkcs12(self.source, data, self.password, "ssl.truststore.password")
-            trusted = _trusted_in_pkcs12(pkcs12)
+        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415  takes 50 ms
+
+        store = _load_pkcs12(self.source, data, self.password, "ssl.truststore.password")
+        trusted = [] if store.cert is None else [store.cert.certificate.public_bytes(Encoding.DER)]
+        for each in store.additional_certs:
+            der = each.certificate.public_bytes(Encoding.DER)
+            # Java names an issuer that it stores along with a private key after its subject, and other tools
+            # do not name it at all; a trusted certificate has an alias.
+            if store.key is None or (each.friendly_name and each.friendly_name != subject_name(der).encode()):
+                trusted.append(der)
         if not trusted:
             raise InvalidTlsSetting(
                 self.source.setting,
@@ -238,9 +224,9 @@ class Truststore:
 
 def check_type(settings: Mapping[str, str | None], store: str) -> None:
     """Raise InvalidTlsSetting if `ssl.keystore.type` or `ssl.truststore.type` is not supported."""
-    kind = (settings.get(f"{store}.type") or JKS).strip()
+    kind = (settings.get(f"{store}.type") or PKCS12).strip()
     if kind.upper() not in TYPES:
-        raise InvalidTlsSetting(f"{store}.type", f"is {kind}: supported are {', '.join(TYPES)}; {_CONVERT}")
+        raise InvalidTlsSetting(f"{store}.type", f"is {kind}: supported are {', '.join(TYPES)}")
 
 
 def _source(settings: Mapping[str, str | None], name: str) -> Source | None:
@@ -249,21 +235,25 @@ def _source(settings: Mapping[str, str | None], name: str) -> Source | None:
 
 
 def _type_of(source: Source, data: bytes) -> str:
-    """Return PEM, PKCS12 or JKS; InvalidTlsSetting if the content is nothing of these."""
+    """Return PEM or PKCS12; InvalidTlsSetting if the content is neither."""
     if source.path is None or b"-----BEGIN " in data:
         return PEM
     if not data:
         raise InvalidTlsSetting(source.setting, f"is {source.path}, which is empty")
-    magic = int.from_bytes(data[:4], "big")
-    if magic == MAGIC:
-        return JKS
-    if magic == _JCEKS_MAGIC or data.startswith(_BKS_STARTS):
-        found = "JCEKS" if magic == _JCEKS_MAGIC else "BKS"
-        raise InvalidTlsSetting(
-            source.setting, f"is {source.path}, a {found} store, not supported: {_CONVERT}"
-        )
+    for start, name in _OTHER_STORES.items():
+        if data.startswith(start):
+            convert = f"keytool -importkeystore -srckeystore {source.path} -srcstoretype {name}"
+            raise InvalidTlsSetting(
+                source.setting,
+                f"is {source.path}, a {name} store, not supported: convert it with `{convert} "
+                f"-destkeystore {source.path}.p12 -deststoretype PKCS12`",
+            )
     if data[0] == SEQUENCE:
-        if _is_certificate(data):
+        try:  # a certificate begins with another SEQUENCE, and PKCS12 with a version
+            is_certificate = read(read(memoryview(data)).content).tag == SEQUENCE
+        except Malformed:
+            is_certificate = False
+        if is_certificate:
             raise InvalidTlsSetting(
                 source.setting,
                 f"is {source.path}, a certificate in DER: convert it with `openssl x509 -inform DER`",
@@ -271,24 +261,7 @@ def _type_of(source: Source, data: bytes) -> str:
         return PKCS12
     if data.isascii():
         return PEM  # without a block: reading its blocks says what is missing
-    raise InvalidTlsSetting(source.setting, f"is {source.path}, which is neither PEM nor PKCS12 nor JKS")
-
-
-def _is_certificate(data: bytes) -> bool:
-    """Whether a SEQUENCE begins with another one, as a certificate does; PKCS12 begins with a version."""
-    try:
-        return read(read(memoryview(data)).content).tag == SEQUENCE
-    except Malformed:
-        return False
-
-
-def _parse_jks(source: Source, data: bytes, password: str | None, password_setting: str) -> Jks:
-    try:
-        return parse_jks(data, password)
-    except DamagedJks as error:
-        raise _damaged(source, JKS, str(error)) from error
-    except WrongJksPassword:
-        raise _wrong_password(source, JKS, password_setting) from None
+    raise InvalidTlsSetting(source.setting, f"is {source.path}, which is neither PEM nor PKCS12")
 
 
 def _load_pkcs12(
@@ -304,21 +277,25 @@ def _load_pkcs12(
     from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415  as above
 
     if (why := _why_cut_off(data)) is not None:
-        raise _damaged(source, PKCS12, why)
+        raise InvalidTlsSetting(
+            source.setting, f"is {source.path}, a damaged PKCS12 store ({why}): restore it"
+        )
     try:
         return pkcs12.load_pkcs12(
             data, None if password is None else password.encode("utf-8", "surrogatepass")
         )
     except UnsupportedAlgorithm as error:
         raise InvalidTlsSetting(
-            source.setting, f"is {source.path}, a PKCS12 store with an unsupported cipher: {_CONVERT}"
+            source.setting, f"is {source.path}, a PKCS12 store with an unsupported cipher: make it again"
         ) from error
     except ValueError:
         if password is None:
             raise InvalidTlsSetting(
                 password_setting, f"is missing: {source.path} is an encrypted PKCS12 store"
             ) from None
-        raise _wrong_password(source, PKCS12, password_setting) from None
+        raise InvalidTlsSetting(
+            password_setting, f"is wrong, or {source.path}, a PKCS12 store, is damaged"
+        ) from None
 
 
 def _why_cut_off(data: bytes) -> str | None:
@@ -335,45 +312,3 @@ def _why_cut_off(data: bytes) -> str | None:
     if len(store.encoded) != len(data):
         return f"{len(data) - len(store.encoded):,} bytes follow its end"
     return None
-
-
-def _chain(leaf: "Certificate", others: "list[Certificate]") -> "list[Certificate]":
-    """Return the certificates from the leaf to its root: a PKCS12 file does not order them."""
-    chain, rest = [leaf], list(others)
-    while chain[-1].issuer != chain[-1].subject:
-        issuer = next((each for each in rest if each.subject == chain[-1].issuer), None)
-        if issuer is None:
-            break
-        chain.append(issuer)
-        rest.remove(issuer)
-    return chain
-
-
-def _trusted_in_pkcs12(store: "PKCS12KeyAndCertificates") -> list[bytes]:
-    """Return what a truststore trusts.
-
-    Java names an issuer that it stores along with a private key after its subject, and other tools do not
-    name it at all; a trusted certificate has an alias. A file without a private key has only the latter.
-    """
-    from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415  takes 50 ms
-
-    trusted = [] if store.cert is None else [store.cert.certificate.public_bytes(Encoding.DER)]
-    for each in store.additional_certs:
-        der = each.certificate.public_bytes(Encoding.DER)
-        if store.key is None or (each.friendly_name and each.friendly_name != subject_name(der).encode()):
-            trusted.append(der)
-    return trusted
-
-
-def _damaged(source: Source, kind: str, why: str) -> InvalidTlsSetting:
-    return InvalidTlsSetting(source.setting, f"is {source.path}, a damaged {kind} store ({why}): restore it")
-
-
-def _wrong_password(source: Source, kind: str, setting: str) -> InvalidTlsSetting:
-    return InvalidTlsSetting(setting, f"is wrong, or {source.path}, a {kind} store, is damaged")
-
-
-def _no_key(source: Source) -> InvalidTlsSetting:
-    return InvalidTlsSetting(
-        source.setting, f"is {source.path}, which has no private key: is it a truststore?"
-    )

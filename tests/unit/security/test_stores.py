@@ -18,7 +18,6 @@ from cryptography.hazmat.primitives.serialization import (
 
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.stores import Keystore, Truststore
-from support import jks
 from support.certificates import Authority
 
 STORE, KEY, WRONG = "store secret", "key secret", "guessed secret"
@@ -72,13 +71,6 @@ def pkcs12_file(
     return path
 
 
-def jks_file(path: Path, *, key_password: str = STORE) -> Path:
-    chain = [SERVER.der, AUTHORITY.identity.der]
-    entries = [jks.private_key(SERVER.key_der, key_password, chain), jks.trusted(OTHER.identity.der)]
-    path.write_bytes(jks.store(entries, STORE))
-    return path
-
-
 @dataclass(frozen=True)
 class Java:
     """Stores that keytool has made."""
@@ -99,9 +91,8 @@ class Java:
 
     def make(self, name: str, kind: str) -> None:
         options = ("-keystore", name, "-storetype", kind)
-        keypass = ("-keypass", KEY) if kind == "JKS" else ()
         subject = ("-dname", "CN=Ann, O=Headrace", "-ext", "san=dns:localhost")
-        self.run("-genkeypair", "-alias", "me", "-keyalg", "EC", *subject, *keypass, *options)
+        self.run("-genkeypair", "-alias", "me", "-keyalg", "EC", *subject, *options)
         self.run("-importcert", "-alias", "Friend", "-file", "authority.pem", *options)
 
 
@@ -117,39 +108,29 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Java:
     return made
 
 
-@pytest.mark.parametrize(("name", "key_password"), [("old.jks", KEY), ("new.jks", None)])
-def test_a_keystore_of_java_holds_our_certificate(java: Java, name: str, key_password: str | None) -> None:
-    given = {"ssl_keystore_password": STORE} | ({"ssl_key_password": key_password} if key_password else {})
-    store = keystore(java.directory / name, **given)
+def test_a_keystore_of_java_holds_our_certificate(java: Java) -> None:
+    store = keystore(java.directory / "new.jks", ssl_keystore_password=STORE)
 
     assert subjects(store.identity().chain) == ["CN=Ann,O=Headrace"]
     store.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
 
 
-@pytest.mark.parametrize("name", ["old.jks", "new.jks"])
-def test_a_truststore_of_java_trusts_its_entries(java: Java, name: str) -> None:
-    trusted = subjects(truststore(java.directory / name, STORE).certificates())
+def test_a_truststore_of_java_trusts_its_entries(java: Java) -> None:
+    trusted = subjects(truststore(java.directory / "new.jks", STORE).certificates())
 
     assert sorted(trusted) == ["CN=Ann,O=Headrace", "CN=authority"]
 
 
-def test_a_jks_truststore_needs_no_password(java: Java) -> None:
-    assert "CN=authority" in subjects(truststore(java.directory / "old.jks").certificates())
-
-
-def test_the_passwords_of_a_jks_keystore_are_told_apart(java: Java) -> None:
+def test_a_store_of_before_java_9_is_refused_with_the_command_that_converts_it(java: Java) -> None:
     path = java.directory / "old.jks"
+    said = refusal(keystore(path, ssl_keystore_password=STORE).identity)
+    command = said.partition("`keytool ")[2].partition("`")[0]
 
-    assert refusal(keystore(path).identity) == (f"ssl.keystore.password is missing: {path} is a JKS keystore")
-    assert refusal(keystore(path, ssl_keystore_password=WRONG).identity) == (
-        f"ssl.keystore.password is wrong, or {path}, a JKS store, is damaged"
-    )
-    assert refusal(keystore(path, ssl_keystore_password=STORE).identity) == (
-        f"ssl.key.password is missing: the key in {path} has a password that differs from the keystore's"
-    )
-    assert refusal(keystore(path, ssl_keystore_password=STORE, ssl_key_password=WRONG).identity) == (
-        f"ssl.key.password is wrong: it is not the password of the key in {path}"
-    )
+    java.run(*command.split(), "-srcstorepass", STORE)
+
+    assert said == refusal(truststore(path).certificates).replace("truststore", "keystore")
+    converted = keystore(path.with_suffix(".jks.p12"), ssl_keystore_password=STORE)
+    assert subjects(converted.identity().chain) == ["CN=Ann,O=Headrace"]
 
 
 def test_the_password_of_a_pkcs12_store_of_java(java: Java) -> None:
@@ -174,7 +155,6 @@ def test_every_type_holds_the_same_chain(tmp_path: Path) -> None:
     pem.write_text(SERVER.key + SERVER.certificate + AUTHORITY.certificate)
     stores = [
         keystore(pem),
-        keystore(jks_file(tmp_path / "a"), ssl_keystore_password=STORE),
         keystore(pkcs12_file(tmp_path / "b"), ssl_keystore_password=STORE),
     ]
     inline = Keystore.of(
@@ -256,35 +236,32 @@ def test_the_issuers_of_a_key_are_trusted_only_if_they_have_an_alias(tmp_path: P
     path = pkcs12_file(tmp_path / "a", issuers=issuers)
 
     assert subjects(truststore(path, STORE).certificates()) == ["CN=server", "CN=other"]
-    assert subjects(truststore(jks_file(tmp_path / "b"), STORE).certificates()) == ["CN=other", "CN=server"]
 
 
 def test_a_store_without_what_is_needed_says_so(tmp_path: Path) -> None:
-    only_trusted, empty = tmp_path / "trusted.jks", tmp_path / "empty.jks"
-    only_trusted.write_bytes(jks.store([jks.trusted(AUTHORITY.identity.der)], STORE))
-    empty.write_bytes(jks.store([], STORE))
     no_key = pkcs12_file(tmp_path / "a", identity=False, issuers=((b"one", AUTHORITY),))
+    empty = tmp_path / "b"
+    empty.write_bytes(pkcs12.serialize_key_and_certificates(None, SERVER.private, None, None, NoEncryption()))
 
-    for path in (only_trusted, no_key):
-        assert refusal(keystore(path, ssl_keystore_password=STORE).identity) == (
-            f"ssl.keystore.location is {path}, which has no private key: is it a truststore?"
-        )
-    assert "which has no trusted certificate" in refusal(truststore(empty, STORE).certificates)
+    assert refusal(keystore(no_key, ssl_keystore_password=STORE).identity) == (
+        f"ssl.keystore.location is {no_key}, which has no private key: is it a truststore?"
+    )
+    assert "which has no trusted certificate" in refusal(truststore(empty).certificates)
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (b"", "which is empty"),
-        (jks.number(0xCECECECE) + bytes(50), "a JCEKS store, not supported: convert it with `keytool"),
-        (jks.number(2) + jks.number(20) + bytes(50), "a BKS store, not supported: convert it with `keytool"),
+        (b"\xce\xce\xce\xce" + bytes(50), "a JCEKS store, not supported: convert it with `keytool"),
+        (b"\0\0\0\2\0\0\0\x14" + bytes(50), "a BKS store, not supported: convert it with `keytool"),
         (AUTHORITY.identity.der, "a certificate in DER: convert it with `openssl x509"),
-        (b"\x00\xffnothing", "which is neither PEM nor PKCS12 nor JKS"),
+        (b"\x00\xffnothing", "which is neither PEM nor PKCS12"),
         (b"nothing", "holds no certificate in PEM"),
         (b"\x30\x82\xff\xff\x02\x01\x03", "a damaged PKCS12 store (an element of 65,535 bytes is cut off"),
         (b"\x30\x03\x02\x01\x04", "a damaged PKCS12 store (it does not begin with version 3)"),
         (b"\x30\x03\x02\x01\x03more", "a damaged PKCS12 store (4 bytes follow its end)"),
-        (jks.number(0xFEEDFEED) + bytes(60), "a damaged JKS store (it begins with 0xfeedfeed and version 0)"),
+        (b"\xfe\xed\xfe\xed" + bytes(60), "a JKS store, not supported: convert it with `keytool"),
     ],
 )
 def test_a_file_of_another_kind_is_recognised(tmp_path: Path, content: bytes, says: str) -> None:
@@ -294,14 +271,14 @@ def test_a_file_of_another_kind_is_recognised(tmp_path: Path, content: bytes, sa
     assert says in refusal(keystore(tmp_path / "store", ssl_keystore_password=STORE).identity)
 
 
-def test_a_certificate_that_is_none_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.jks"
-    path.write_bytes(jks.store([jks.trusted(b"no certificate")], STORE))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def test_a_certificate_that_is_none_is_refused() -> None:
+    inline = {"ssl.truststore.certificates": AUTHORITY.certificate.replace("MII", "AAA", 1)}
+    store = Truststore.of(inline)
+    assert store is not None
 
-    said = refusal(lambda: truststore(path, STORE).load_into(context))
+    said = refusal(lambda: store.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)))
 
-    assert said == "ssl.truststore.location holds something that is no certificate"
+    assert said == "ssl.truststore.certificates holds something that is no certificate"
 
 
 @pytest.mark.parametrize(
@@ -338,7 +315,7 @@ def test_no_settings_are_no_stores() -> None:
 
 
 def test_no_secret_is_shown(tmp_path: Path) -> None:
-    path = jks_file(tmp_path / "a")
+    path = pkcs12_file(tmp_path / "a")
     store = keystore(path, ssl_keystore_password=STORE, ssl_key_password=STORE)
 
     shown = repr((store, truststore(path, STORE), store.identity()))

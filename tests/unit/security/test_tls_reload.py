@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
 from headrace.security.tls import ReloadingContext, TlsSettings
-from support import jks
 from support.certificates import Authority
 from support.handshakes import exchange, handshake
 
@@ -23,14 +23,16 @@ class Files:
     """The keystore and the truststore of a broker."""
 
     def __init__(self, directory: Path) -> None:
-        self.keystore, self.truststore = directory / "keystore.jks", directory / "truststore.pem"
+        self.keystore, self.truststore = directory / "keystore.p12", directory / "truststore.pem"
         self.certify("first")
         self.trust(AUTHORITY)
 
     def certify(self, name: str, *, by: Authority = AUTHORITY) -> bytes:
         """Replace the keystore by one with another certificate; return the keystore's bytes."""
         new = by.certify(name, ["localhost"])
-        data = jks.store([jks.private_key(new.key_der, PASSWORD, [new.der])], PASSWORD)
+        data = pkcs12.serialize_key_and_certificates(
+            b"broker", new.private, new.signed, None, BestAvailableEncryption(PASSWORD.encode())
+        )
         replace(self.keystore, data)
         return data
 

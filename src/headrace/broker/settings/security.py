@@ -119,7 +119,7 @@ SECURITY_SETTINGS: Final = [
         "How late a failed authentication is answered.",
         low=0,
     ),
-    _dynamic("ssl.keystore.type", Kind.STRING, "JKS", "The type of the keystore: JKS, PKCS12 or PEM."),
+    _dynamic("ssl.keystore.type", Kind.STRING, "JKS", "The type of the keystore: PKCS12 or PEM."),
     _dynamic(
         "ssl.keystore.location",
         Kind.STRING,
@@ -135,7 +135,7 @@ SECURITY_SETTINGS: Final = [
         "The broker's certificate and those of its issuers in PEM, instead of a file.",
     ),
     _dynamic("ssl.keystore.key", Kind.PASSWORD, None, "The broker's key in PEM, instead of a file."),
-    _dynamic("ssl.truststore.type", Kind.STRING, "JKS", "The type of the truststore: JKS, PKCS12 or PEM."),
+    _dynamic("ssl.truststore.type", Kind.STRING, "JKS", "The type of the truststore: PKCS12 or PEM."),
     _dynamic(
         "ssl.truststore.location",
         Kind.STRING,

@@ -71,7 +71,7 @@ ZOOKEEPER_SETTINGS: Final = [
         f"Kafka needs {_NETTY} for TLS. Headrace accepts it, and needs nothing.",
         choices=(_NETTY, "org.apache.zookeeper.ClientCnxnSocketNIO"),
     ),
-    _static("ssl.keystore.type", Kind.STRING, None, "The type of the keystore: JKS, PKCS12 or PEM."),
+    _static("ssl.keystore.type", Kind.STRING, None, "The type of the keystore: PKCS12 or PEM."),
     _static(
         "ssl.keystore.location",
         Kind.STRING,
@@ -79,7 +79,7 @@ ZOOKEEPER_SETTINGS: Final = [
         "The file with the certificate that the broker shows to ZooKeeper, if it asks for one.",
     ),
     _static("ssl.keystore.password", Kind.PASSWORD, None, "The password of the keystore."),
-    _static("ssl.truststore.type", Kind.STRING, None, "The type of the truststore: JKS, PKCS12 or PEM."),
+    _static("ssl.truststore.type", Kind.STRING, None, "The type of the truststore: PKCS12 or PEM."),
     _static(
         "ssl.truststore.location",
         Kind.STRING,

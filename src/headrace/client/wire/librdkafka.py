@@ -1,6 +1,7 @@
 """The security of connections in librdkafka's settings, whichever client's settings it was read from.
 
-librdkafka knows neither JKS nor sasl.jaas.config: stores become PEM, and JAAS options a user and a password.
+librdkafka knows neither truststores nor sasl.jaas.config: stores become PEM, and JAAS options a user with a
+password.
 """
 
 from collections.abc import Collection, Mapping
