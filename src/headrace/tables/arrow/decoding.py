@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -247,7 +247,11 @@ class BatchDecoder:
             arrays[part], reasons = self._decoders[part].decode(values)
             wrong = [row for row, reason in enumerate(reasons) if reason is not None]
             if wrong and self._policy == "fail":
-                raise Undecodable(_sentence(batch, wrong[0], part, reasons[wrong[0]]))
+                row = wrong[0]
+                names = ("topic", "partition", "offset")
+                topic, partition, offset = (batch.column(name)[row].as_py() for name in names)
+                where = f"{topic}-{partition} offset {offset}"
+                raise Undecodable(f"the {part} of {where} cannot be decoded: {reasons[row]}")
             bad |= set(wrong)
         found = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
         if bad and self._policy == "skip":
@@ -271,8 +275,3 @@ def _framed(part: str, batch: pa.RecordBatch) -> list[bytes | None]:
         if ids and data is not None:
             values[row] = ids[0] + data
     return values
-
-
-def _sentence(batch: pa.RecordBatch, row: int, part: str, reason: Any) -> str:
-    topic, partition, offset = (batch.column(name)[row].as_py() for name in ("topic", "partition", "offset"))
-    return f"the {part} of {topic}-{partition} offset {offset} cannot be decoded: {reason}"

@@ -140,22 +140,16 @@ class Columns:
         if outcome != walk.OK:
             raise _corrupt(wanted, header, "one of its records is malformed")
         if is_append_time:
-            self._note_append_time(before)
-        self._note_partition(wanted.partition)
-
-    def _note_partition(self, partition: TopicPartition) -> None:
-        if self._partitions and self._partitions[-1] == partition:
+            if self._types is None or len(self._types) < len(self._offsets):
+                self._types = _grown(
+                    np.zeros(0, np.int32) if self._types is None else self._types, len(self._offsets)
+                )
+            self._types[before : self.rows] = TimestampType.LOG_APPEND_TIME
+        if self._partitions and self._partitions[-1] == wanted.partition:
             self._ends[-1] = self.rows
         else:
-            self._partitions.append(partition)
+            self._partitions.append(wanted.partition)
             self._ends.append(self.rows)
-
-    def _note_append_time(self, first_row: int) -> None:
-        if self._types is None or len(self._types) < len(self._offsets):
-            self._types = _grown(
-                np.zeros(0, np.int32) if self._types is None else self._types, len(self._offsets)
-            )
-        self._types[first_row : self.rows] = TimestampType.LOG_APPEND_TIME
 
     def _make_room(self, rows: int, size: int) -> None:
         used = self._used
@@ -206,21 +200,18 @@ class Columns:
                     return _numbers(TYPES[name], np.zeros(rows, np.int32), rows)
                 return _numbers(TYPES[name], _grown(self._types, rows), rows)
             case _:
-                return self._headers(rows)
+                count = int(self._used[walk.HEADERS])
+                keys = _text(self._header_keys.array(count, nullable=False))
+                values = self._header_values.array(count)
+                pairs = pa.StructArray.from_arrays([keys, values], fields=list(_HEADER))
+                buffers = [pa.py_buffer(self._header_present), pa.py_buffer(self._header_ends[: rows + 1])]
+                return pa.Array.from_buffers(TYPES["headers"], rows, buffers, children=[pairs])
 
     def _counts(self) -> NDArray[np.int64]:
         """Return the number of rows of each partition."""
         ends = np.array(self._ends, np.int64)
         ends[1:] -= ends[:-1].copy()
         return ends
-
-    def _headers(self, rows: int) -> pa.Array:
-        count = int(self._used[walk.HEADERS])
-        keys = _text(self._header_keys.array(count, nullable=False))
-        values = self._header_values.array(count)
-        pairs = pa.StructArray.from_arrays([keys, values], fields=list(_HEADER))
-        buffers = [pa.py_buffer(self._header_present), pa.py_buffer(self._header_ends[: rows + 1])]
-        return pa.Array.from_buffers(TYPES["headers"], rows, buffers, children=[pairs])
 
 
 def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:

@@ -108,7 +108,10 @@ class Fetcher:
         try:
             for piece in self._pieces():
                 yield from self._batches(piece)
-            self._release()
+            # Leave the connection to the next task, unless a response is still to come.
+            if self._connection is not None and self._asked is None:
+                self._cluster.release(self._connection)
+                self._connection = None
         finally:
             self._close()
 
@@ -300,16 +303,14 @@ class Fetcher:
             self._connection.close()
             self._connection = None
 
-    def _release(self) -> None:
-        """Leave the connection to the next task, unless a response is still to come."""
-        if self._connection is not None and self._asked is None:
-            self._cluster.release(self._connection)
-            self._connection = None
-
     # -- batches -------------------------------------------------------------------------------
 
     def _batches(self, piece: _Piece) -> Iterator[Batch]:
-        self._note_aborted(piece.aborted)
+        for each in piece.aborted:
+            known = (each.producer_id, each.first_offset)
+            if known not in self._known_aborted:
+                self._known_aborted.add(known)
+                self._aborted.setdefault(each.producer_id, []).append(each.first_offset)
         first, last = self.readable.first, self.readable.last
         for data in whole_batches(piece.records):
             offset, _ = read_offset_and_size(data, 0)
@@ -322,13 +323,6 @@ class Fetcher:
                 raise ReadError(why) from error
             if header.last_offset >= first and not self._is_hidden(data, header):
                 yield Batch(data, header)
-
-    def _note_aborted(self, aborted: Sequence[Any]) -> None:
-        for each in aborted:
-            known = (each.producer_id, each.first_offset)
-            if known not in self._known_aborted:
-                self._known_aborted.add(known)
-                self._aborted.setdefault(each.producer_id, []).append(each.first_offset)
 
     def _is_hidden(self, data: Buffer, header: BatchHeader) -> bool:
         """Whether readers must not see the batch: it has control records, or its transaction was aborted."""

@@ -5,12 +5,12 @@ with a scale of 0. Here a time is converted to the reader's unit, and values of 
 Numbers stay as they are: the column of a reader's float or double takes an integer that it holds exactly.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final, NoReturn, TypeAlias
 
 from headrace.registry.formats.avro.parser import DefaultCheck
-from headrace.registry.formats.avro.types import NAMED, NO_DEFAULT, AvroType, Field
+from headrace.registry.formats.avro.types import NAMED, NO_DEFAULT, AvroType
 from headrace.tables.registry.avro_shapes import branch_of, decimal_of, is_tagged, tag_of, untagged
 from headrace.tables.registry.reader import Unreadable
 
@@ -224,13 +224,11 @@ def _default(value: Any, of: AvroType) -> Any:
         case "map":
             return {key: _default(each, of.inner) for key, each in value.items()}
         case "record" | "error":
-            return {field.name: _default(*_part(value, field)) for field in of.fields}
+            return {
+                field.name: _default(value.get(field.name, field.default), field.type) for field in of.fields
+            }
         case "union":
             branch = next(each for each in of.branches if DefaultCheck().fits(value, each))
             found = _default(value, branch)
             return (tag_of(branch), found) if is_tagged(of) and branch.kind != "null" else found
     return value
-
-
-def _part(value: dict[str, Any], field: Field) -> Sequence[Any]:
-    return value.get(field.name, field.default), field.type

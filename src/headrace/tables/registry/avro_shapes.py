@@ -58,7 +58,13 @@ def shape_of(type_: AvroType, around: tuple[AvroType, ...] = ()) -> Shape:
     """Return the shape of the values that fastavro returns; logical types are numbers or bytes."""
     match type_.kind:
         case "record" | "error":
-            return _record(type_, around)
+            if type_ in around or not type_.fields:  # columns have no recursive or empty structs
+                return Leaf(pa.string(), _plain_json)
+            inside = (*around, type_)
+            fields = (
+                Field(each.name, itemgetter(each.name), shape_of(each.type, inside)) for each in type_.fields
+            )
+            return Struct(tuple(fields), untagged)
         case "array":
             return Array(shape_of(type_.inner, around))
         case "map":
@@ -70,14 +76,6 @@ def shape_of(type_: AvroType, around: tuple[AvroType, ...] = ()) -> Shape:
         case "null":
             return ANYTHING
     return _logical(type_) or Leaf(_PRIMITIVES[type_.kind], untagged if type_.kind == "fixed" else None)
-
-
-def _record(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
-    if type_ in around or not type_.fields:  # columns have no recursive or empty structs
-        return Leaf(pa.string(), _plain_json)
-    inside = (*around, type_)
-    fields = (Field(each.name, itemgetter(each.name), shape_of(each.type, inside)) for each in type_.fields)
-    return Struct(tuple(fields), untagged)
 
 
 def _union(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
@@ -122,18 +120,15 @@ def _logical(type_: AvroType) -> Leaf | None:
         case "long", "local-timestamp-micros":
             return Leaf(pa.timestamp("us"))
         case "bytes" | "fixed", "decimal":
-            return _decimal(type_.props.get("precision"), type_.props.get("scale", 0))
+            precision, scale = type_.props.get("precision"), type_.props.get("scale", 0)
+            if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision:
+                return None  # Avro ignores invalid logical types
+            if precision > MAX_DIGITS:
+                return Leaf(pa.string(), lambda value: str(_number(scale, value)))
+            return Leaf(pa.decimal128(precision, scale), partial(_number, scale))
         case "fixed", "uuid":
             return Leaf(pa.string(), _uuid)
     return None
-
-
-def _decimal(precision: Any, scale: Any) -> Leaf | None:
-    if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision:
-        return None  # Avro ignores invalid logical types
-    if precision > MAX_DIGITS:
-        return Leaf(pa.string(), lambda value: str(_number(scale, value)))
-    return Leaf(pa.decimal128(precision, scale), partial(_number, scale))
 
 
 def decimal_of(type_: AvroType) -> Callable[[Any], Decimal] | None:
