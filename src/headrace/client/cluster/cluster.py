@@ -14,12 +14,7 @@ from typing import Final, Self
 from headrace.client.cluster.balance import balance
 from headrace.client.cluster.drain import drain
 from headrace.client.cluster.moves import Move, Reassignment
-from headrace.client.cluster.reading import (
-    read_locations,
-    read_partitions,
-    read_reassignments,
-    read_status,
-)
+from headrace.client.cluster.reading import read_locations, read_partitions, read_reassignments, read_status
 from headrace.client.cluster.status import ClusterStatus, PartitionState
 from headrace.client.cluster.throttle import ReplicationThrottle, throttled
 from headrace.client.errors import ClientError, NoSuchTopic, raise_for

@@ -53,9 +53,7 @@ class LogDir:
 
 
 def read_log_dirs(
-    brokers: Brokers,
-    nodes: Iterable[Node],
-    topics: Mapping[str, Sequence[int]] | None = None,
+    brokers: Brokers, nodes: Iterable[Node], topics: Mapping[str, Sequence[int]] | None = None
 ) -> dict[int, tuple[LogDir, ...]]:
     """Return the directories of each broker that answers, with these partitions or all."""
     asked = None

@@ -11,13 +11,7 @@ from typing import Final
 from headrace.client.admin.topics import Partition, Spans, read_spans
 from headrace.client.cluster.log_dirs import read_log_dirs, size_of, sizes
 from headrace.client.cluster.reading import read_configs, read_partitions, with_min_isr
-from headrace.client.cluster.status import (
-    HEALTHY,
-    OFFLINE,
-    UNDER_MIN_ISR,
-    UNDER_REPLICATED,
-    PartitionState,
-)
+from headrace.client.cluster.status import HEALTHY, OFFLINE, UNDER_MIN_ISR, UNDER_REPLICATED, PartitionState
 from headrace.client.wire.brokers import QUESTION_S, Brokers
 from headrace.client.wire.requests import nodes_of
 from headrace.protocol.ids import TopicPartition

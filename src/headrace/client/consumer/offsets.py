@@ -5,16 +5,8 @@ from contextlib import suppress
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    OFFSET_END,
-    OFFSET_STORED,
-    KafkaError,
-    KafkaException,
-)
-from confluent_kafka import (
-    TopicPartition as RdkafkaPartition,
-)
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as RdkafkaPartition
 
 from headrace.client.consumer.buffer import Record, partition_of
 from headrace.client.consumer.message import Message

@@ -8,14 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from headrace.client.errors import (
-    BadSetting,
-    ClientError,
-    GroupActive,
-    NoSuchGroup,
-    NoSuchTopic,
-    Unreachable,
-)
+from headrace.client.errors import BadSetting, ClientError, GroupActive, NoSuchGroup, NoSuchTopic, Unreachable
 from headrace.client.groups.coordinators import (
     Ask,
     Offsets,
@@ -190,11 +183,7 @@ class GroupAdmin:
         return [group(found, offsets[name], ends.answers) for name, found in described.items()]
 
     def _standings(
-        self,
-        partitions: Sequence[TopicPartition],
-        offsets: Offsets,
-        target: Target,
-        backoff: Backoff,
+        self, partitions: Sequence[TopicPartition], offsets: Offsets, target: Target, backoff: Backoff
     ) -> Iterator[Standing]:
         starts = read_offsets(self._brokers, partitions, EARLIEST, backoff).complete()
         ends = read_offsets(self._brokers, partitions, LATEST, backoff).complete()

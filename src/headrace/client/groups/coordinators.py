@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from headrace.client.errors import (
-    ClientError,
-    GroupActive,
-    NoSuchGroup,
-    NoSuchTopic,
-)
+from headrace.client.errors import ClientError, GroupActive, NoSuchGroup, NoSuchTopic
 from headrace.client.groups.group import (
     DEAD,
     Described,
@@ -220,8 +215,7 @@ def delete_offsets(
     (name,) = names
     topics = [
         OffsetDeleteRequestTopic(
-            name=topic,
-            partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes],
+            name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
         )
         for topic, indexes in by_topic(partitions).items()
     ]

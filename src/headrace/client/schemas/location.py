@@ -83,9 +83,7 @@ def located(
     if not address:
         return None
     return RegistryLocation(
-        url=address,
-        user_info=_user_info(resolved, connection),
-        tls=_tls(resolved) or connection.security.tls,
+        url=address, user_info=_user_info(resolved, connection), tls=_tls(resolved) or connection.security.tls
     )
 
 

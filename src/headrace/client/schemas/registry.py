@@ -38,11 +38,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 _NO_HTTP: Final = (ConnectionError, TimeoutError, http.client.HTTPException)  # what a broker's port leads to
 _SUBJECT_SOFT_DELETED: Final = 40404
 _VERSION_SOFT_DELETED: Final = 40406
-_NOTHING_OF_ITS_OWN: Final = {
-    40401,
-    40408,
-    40409,
-}  # no config or mode; some registries: no subject
+_NOTHING_OF_ITS_OWN: Final = {40401, 40408, 40409}  # no config or mode; some registries: no subject
 
 
 class RegistryError(ClientError):

@@ -19,11 +19,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from headrace.client.errors import BadSetting, NotSerializable
 from headrace.client.serializers.formats import Field, Headers
 from headrace.client.serializers.registry_errors import raise_if_unreachable
-from headrace.client.serializers.unfit_values import (
-    unfit_for_avro,
-    unfit_for_json_schema,
-    unfit_for_protobuf,
-)
+from headrace.client.serializers.unfit_values import unfit_for_avro, unfit_for_json_schema, unfit_for_protobuf
 from headrace.system.extras import SERIALIZERS, require
 
 if TYPE_CHECKING:

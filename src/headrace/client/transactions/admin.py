@@ -42,14 +42,7 @@ from headrace.client.transactions.transaction import (
 from headrace.client.wire.brokers import PARTIAL_S, QUESTION_S, QUICK_S, SILENT_S, Brokers, read_lists
 from headrace.client.wire.connection import Connection, NoAnswer
 from headrace.client.wire.offsets import leaders, read_offsets
-from headrace.client.wire.requests import (
-    BROKER,
-    LATEST,
-    Node,
-    describe_configs_request,
-    leaders_of,
-    nodes_of,
-)
+from headrace.client.wire.requests import BROKER, LATEST, Node, describe_configs_request, leaders_of, nodes_of
 from headrace.client.wire.retry import Answers, Backoff, Known, Unanswered, ask_owners, retry, unanswered
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition, by_topic
@@ -210,13 +203,7 @@ class TransactionAdmin:
         }
 
     def abort(
-        self,
-        topic: str,
-        partition: int,
-        *,
-        producer_id: int,
-        producer_epoch: int,
-        coordinator_epoch: int,
+        self, topic: str, partition: int, *, producer_id: int, producer_epoch: int, coordinator_epoch: int
     ) -> None:
         """Write an abort marker into one partition, which ends the producer's transaction there.
 

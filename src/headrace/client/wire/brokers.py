@@ -47,13 +47,7 @@ class NoController(Unreachable):
 class Brokers:
     """The brokers of one cluster, for any number of threads; connections are made when they are needed."""
 
-    def __init__(
-        self,
-        target: Target,
-        *,
-        answer_s: float = ANSWER_S,
-        client_id: str = CLIENT_ID,
-    ) -> None:
+    def __init__(self, target: Target, *, answer_s: float = ANSWER_S, client_id: str = CLIENT_ID) -> None:
         self.settings = settings_for(target)
         self.bootstrap = self.settings.bootstrap
         self.has_answered = False
@@ -92,12 +86,7 @@ class Brokers:
     # -- one broker ----------------------------------------------------------------------------
 
     def at(
-        self,
-        address: Address,
-        request: Message,
-        *,
-        answer_s: float | None = None,
-        max_version: int = NEWEST,
+        self, address: Address, request: Message, *, answer_s: float | None = None, max_version: int = NEWEST
     ) -> Any:
         """Return the response of the broker at `address`; NoAnswer if there is none."""
         return self._run(address, lambda at: at.ask(request, max_version=max_version), answer_s)

@@ -80,12 +80,7 @@ def _leader(leader: int | None, nodes: Mapping[int, Node]) -> Node | Unanswered 
 
 
 def _offsets(
-    timestamp: int,
-    node: Node,
-    partitions: list[TopicPartition],
-    at: Connection,
-    *,
-    read_committed: bool,
+    timestamp: int, node: Node, partitions: list[TopicPartition], at: Connection, *, read_committed: bool
 ) -> dict[TopicPartition, int | Unanswered | None]:
     request = list_offsets_request(dict.fromkeys(partitions, timestamp), read_committed=read_committed)
     found = listed_offsets(at.ask(request))

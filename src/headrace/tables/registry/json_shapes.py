@@ -20,11 +20,7 @@ _KINDS: Final = {bool: "boolean", int: "integer", float: "number", str: "string"
 _ANNOTATIONS: Final = {"title", "description", "$comment", "default", "examples", "deprecated"}
 
 
-_PLAIN: Final = {
-    "boolean": Leaf(pa.bool_()),
-    "integer": Leaf(pa.int64()),
-    "number": Leaf(pa.float64()),
-}
+_PLAIN: Final = {"boolean": Leaf(pa.bool_()), "integer": Leaf(pa.int64()), "number": Leaf(pa.float64())}
 _STRINGS: Final = {
     "date": Leaf(pa.date32(), date.fromisoformat),
     "date-time": Leaf(TIMESTAMP, moment, truncated_moment),

@@ -113,11 +113,7 @@ class Worker:
         return Result("done", done)
 
     def _match(self, key: bytes, text: str, items: list[bytes]) -> Result:
-        from headrace.client.serializers.codecs.expressions import (  # noqa: PLC0415
-            Expression,
-            InvalidExpression,
-            Misfit,
-        )
+        from headrace.client.serializers.codecs.expressions import Expression, InvalidExpression, Misfit  # noqa: PLC0415
 
         done: list[bool | None] = []
         why = ""
