@@ -13,13 +13,17 @@ from headrace.client.wire.brokers import PARTIAL_S, QUESTION_S, Brokers
 from headrace.client.wire.offsets import leaders, read_offsets
 from headrace.client.wire.requests import (
     BROKER,
+    DELETE,
     EARLIEST,
+    EVERY_BROKER,
     LATEST,
     NO_LEADER,
+    SET,
     TIMEOUT_MS,
     TOPIC,
     Node,
     addresses_by_id,
+    alter_configs_request,
     create_topic_request,
     describe_configs_request,
     leaders_of,
@@ -38,20 +42,13 @@ from headrace.protocol.schema.delete_records import (
 )
 from headrace.protocol.schema.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from headrace.protocol.schema.describe_configs import DescribeConfigsResourceResult, DescribeConfigsResponse
-from headrace.protocol.schema.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
+from headrace.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsResponse
 from headrace.protocol.schema.metadata import MetadataResponse, MetadataResponseTopic
 
 ALL_BROKERS: Final = "all brokers"  # the source of a setting that was set for all brokers
 CHANGE_S: Final = TIMEOUT_MS / 1000 + 5  # for the response to a request that changes something
 _SOURCES: Final = {1: "topic", 2: "broker", 3: ALL_BROKERS, 4: "broker's file", 5: "default"}
 _DEFAULT: Final = 5
-_EVERY_BROKER: Final = ""  # the resource name that stands for all brokers
-_SET, _DELETE = 0, 1  # operations of IncrementalAlterConfigs
 _NO_TOPIC: Final = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 
 
@@ -217,7 +214,7 @@ class TopicAdmin:
 
     def cluster_configs(self) -> list[Config]:
         """Return the settings that were set for all brokers, by name."""
-        answer = self._brokers.any(describe_configs_request(BROKER, [_EVERY_BROKER]))
+        answer = self._brokers.any(describe_configs_request(BROKER, [EVERY_BROKER]))
         found = _configs(answer, "the settings of all brokers")
         return [replace(each, source=ALL_BROKERS, is_default=False) for each in found]
 
@@ -234,7 +231,7 @@ class TopicAdmin:
 
     def alter_cluster_configs(self, *, sets: Mapping[str, str], unsets: Iterable[str] = ()) -> None:
         """Set some settings for all brokers, and reset others; all or none."""
-        _check(self._alter(BROKER, _EVERY_BROKER, sets, unsets), "the settings of all brokers")
+        _check(self._alter(BROKER, EVERY_BROKER, sets, unsets), "the settings of all brokers")
 
     def broker(self, broker_id: int) -> Node:
         """Return a registered broker; ClientError if there is no such broker."""
@@ -251,10 +248,11 @@ class TopicAdmin:
         unsets: Iterable[str],
         node: Node | None = None,
     ) -> Any:
-        changes = [AlterableConfig(name=key, config_operation=_SET, value=sets[key]) for key in sets]
-        changes += [AlterableConfig(name=key, config_operation=_DELETE, value=None) for key in unsets]
-        resource = AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=changes)
-        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+        changes = [
+            *((key, SET, value) for key, value in sets.items()),
+            *((key, DELETE, None) for key in unsets),
+        ]
+        request = alter_configs_request(resource_type, {name: changes})
         answer: IncrementalAlterConfigsResponse = (
             self._brokers.any(request, answer_s=CHANGE_S)
             if node is None

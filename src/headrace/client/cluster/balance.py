@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from headrace.client.cluster.moves import Move
 from headrace.client.cluster.status import PartitionState
@@ -17,20 +16,10 @@ def balance(brokers: Collection[int], partitions: Sequence[PartitionState]) -> l
     turn. A partition without a leader stays: nobody could copy it.
     """
     loads = _Loads(brokers, partitions)
-    while (step := loads.next_step(of_leaders=True)) is not None:
-        loads.apply(step)
-    while (step := loads.next_step(of_leaders=False)) is not None:
-        loads.apply(step)
+    for of_leaders in (True, False):
+        while loads.move_one(of_leaders=of_leaders):
+            pass
     return loads.moves()
-
-
-class _Step(NamedTuple):
-    """One replica moves from one broker to another."""
-
-    partition: TopicPartition
-    source: int
-    target: int
-    of_leaders: bool  # the replica is the preferred leader of its partition
 
 
 class _Loads:
@@ -50,8 +39,8 @@ class _Loads:
                 if (broker_id, position == 0) in self._held:
                     self._held[broker_id, position == 0][id_] = None
 
-    def next_step(self, *, of_leaders: bool) -> _Step | None:
-        """Return a step that brings the numbers of leaders, or of replicas, closer to each other; or None."""
+    def move_one(self, *, of_leaders: bool) -> bool:
+        """Move one replica to bring the numbers of leaders, or of replicas, closer; False if none can."""
         leads = {each: len(self._held[each, True]) for each in self._brokers}
         holds = {each: leads[each] + len(self._held[each, False]) for each in self._brokers}
         numbers = leads if of_leaders else holds
@@ -60,23 +49,14 @@ class _Loads:
             for target in ordered:
                 if numbers[source] - numbers[target] < 2:
                     break
-                id_ = self._first(source, target, of_leaders=of_leaders)
-                if id_ is not None:
-                    return _Step(id_, source, target, of_leaders)
-        return None
-
-    def _first(self, source: int, target: int, *, of_leaders: bool) -> TopicPartition | None:
-        """Return the first partition that can move from `source` to `target`."""
-        for id_ in self._held[source, of_leaders]:
-            if target not in self._after[id_] and id_ not in self._fixed:
-                return id_
-        return None
-
-    def apply(self, step: _Step) -> None:
-        id_, source, target, of_leaders = step
-        del self._held[source, of_leaders][id_]
-        self._held[target, of_leaders][id_] = None
-        self._after[id_] = tuple(target if each == source else each for each in self._after[id_])
+                for id_ in self._held[source, of_leaders]:
+                    if target not in self._after[id_] and id_ not in self._fixed:
+                        del self._held[source, of_leaders][id_]
+                        self._held[target, of_leaders][id_] = None
+                        moved = (target if each == source else each for each in self._after[id_])
+                        self._after[id_] = tuple(moved)
+                        return True
+        return False
 
     def moves(self) -> list[Move]:
         return [

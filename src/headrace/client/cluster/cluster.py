@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Final, Self
 
 from headrace.client.cluster.balance import balance
@@ -57,9 +56,7 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._brokers.close()
 
     def status(self) -> ClusterStatus:

@@ -13,27 +13,32 @@ from headrace.client.cluster.moves import Move
 from headrace.client.errors import ClientError, Unreachable, raise_for
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
-from headrace.client.wire.requests import BROKER, TOPIC, Node, describe_configs_request, nodes_of
+from headrace.client.wire.requests import (
+    APPEND,
+    BROKER,
+    DELETE,
+    EVERY_BROKER,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    ConfigChange,
+    Node,
+    alter_configs_request,
+    describe_configs_request,
+    nodes_of,
+)
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
-from headrace.protocol.schema.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
+from headrace.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsResponse
 
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 FROM, TO = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 _ALL: Final = "*"
-_EVERY_BROKER: Final = ""  # the resource name that stands for all brokers
 _AT_A_TIME: Final = 500  # topics of a request
 _ANSWER_S: Final = 35.0
-_SET, _DELETE, _APPEND, _SUBTRACT = range(4)  # operations of IncrementalAlterConfigs
 _ONE_BROKER, _ALL_BROKERS, _DEFAULT = 2, 3, 5  # where settings come from; a default was set by nobody
 
-Change = tuple[str, int, str | None]  # a setting, the operation, and the value
 Settings = Mapping[str, Mapping[str, str]]  # of each topic or broker, by its name
 
 
@@ -59,9 +64,9 @@ class ReplicationThrottle:
         nodes = self._brokers.nodes()
         self._rates_before = _read_rates(self._brokers, nodes, _ONE_BROKER)
         try:
-            _alter_topics(self._brokers, self._changes(_APPEND))
+            _alter_topics(self._brokers, self._changes(APPEND))
             for node in nodes:
-                _alter_broker(self._brokers, node, [(name, _SET, str(self._rate)) for name in RATES])
+                _alter_broker(self._brokers, node, [(name, SET, str(self._rate)) for name in RATES])
         except ClientError:
             with suppress(ClientError):
                 self.lift()
@@ -71,7 +76,7 @@ class ReplicationThrottle:
         """Undo it; the rates stay if other replicas are throttled: somebody else moves them."""
         if not self._replicas:
             return
-        _alter_topics(self._brokers, self._changes(_SUBTRACT))
+        _alter_topics(self._brokers, self._changes(SUBTRACT))
         left = read_throttled_replicas(self._brokers, self._replicas)
         empty = [topic for topic in self._replicas if left.get(topic) == {}]
         _alter_topics(self._brokers, {topic: _deleted((FROM, TO)) for topic in empty})
@@ -79,11 +84,11 @@ class ReplicationThrottle:
         for node in self._brokers.nodes():
             before = self._rates_before.get(str(node.id), {})
             if before:
-                _alter_broker(self._brokers, node, [(name, _SET, rate) for name, rate in before.items()])
+                _alter_broker(self._brokers, node, [(name, SET, rate) for name, rate in before.items()])
             elif not others:
                 _alter_broker(self._brokers, node, _deleted(RATES))
 
-    def _changes(self, operation: int) -> dict[str, list[Change]]:
+    def _changes(self, operation: int) -> dict[str, list[ConfigChange]]:
         """Return the changes of topics; one whose replicas are all throttled needs none."""
         present = read_throttled_replicas(self._brokers, self._replicas)
         return {
@@ -116,7 +121,7 @@ def remove_throttle(brokers: Brokers) -> None:
     for_all = _read_rates(brokers, nodes, _ALL_BROKERS)
     _alter_topics(brokers, {topic: _deleted((FROM, TO)) for topic in read_throttled_topics(brokers)})
     if for_all:
-        _alter(brokers, None, BROKER, {_EVERY_BROKER: _deleted(RATES)})
+        _alter(brokers, None, BROKER, {EVERY_BROKER: _deleted(RATES)})
     known = {each for topic in metadata.topics for part in topic.partitions for each in part.replica_nodes}
     left = known - {node.id for node in nodes}
     for node in nodes:
@@ -179,17 +184,17 @@ def _values(answer: DescribeConfigsResponse, source: int | None = None) -> dict[
     }
 
 
-def _deleted(names: Iterable[str]) -> list[Change]:
-    return [(name, _DELETE, None) for name in names]
+def _deleted(names: Iterable[str]) -> list[ConfigChange]:
+    return [(name, DELETE, None) for name in names]
 
 
-def _alter_topics(brokers: Brokers, changes: Mapping[str, Sequence[Change]]) -> None:
+def _alter_topics(brokers: Brokers, changes: Mapping[str, Sequence[ConfigChange]]) -> None:
     topics = [(topic, some) for topic, some in changes.items() if some]
     for start in range(0, len(topics), _AT_A_TIME):
         _alter(brokers, None, TOPIC, dict(topics[start : start + _AT_A_TIME]))
 
 
-def _alter_broker(brokers: Brokers, node: Node, changes: Sequence[Change]) -> None:
+def _alter_broker(brokers: Brokers, node: Node, changes: Sequence[ConfigChange]) -> None:
     try:
         _alter(brokers, node, BROKER, {str(node.id): changes})
     except NoAnswer as error:
@@ -197,20 +202,9 @@ def _alter_broker(brokers: Brokers, node: Node, changes: Sequence[Change]) -> No
 
 
 def _alter(
-    brokers: Brokers, node: Node | None, resource_type: int, changes: Mapping[str, Sequence[Change]]
+    brokers: Brokers, node: Node | None, resource_type: int, changes: Mapping[str, Sequence[ConfigChange]]
 ) -> None:
-    resources = [
-        AlterConfigsResource(
-            resource_type=resource_type,
-            resource_name=name,
-            configs=[
-                AlterableConfig(name=setting, config_operation=operation, value=value)
-                for setting, operation, value in some
-            ],
-        )
-        for name, some in changes.items()
-    ]
-    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
+    request = alter_configs_request(resource_type, changes)
     answer: IncrementalAlterConfigsResponse = (
         brokers.any(request, answer_s=_ANSWER_S)
         if node is None

@@ -64,7 +64,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
-    """The broker that coordinates a group."""
+    """The broker that coordinates a group or a transactional id."""
 
     id: int
     host: str

@@ -4,9 +4,10 @@ Pure: `admin` sends the requests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
+from headrace.client.groups.group import Coordinator
 from headrace.client.wire.requests import Node
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema import describe_transactions as described
@@ -25,15 +26,6 @@ class TransactionSummary:
     state: str
     producer_id: int
     coordinator: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coordinator:
-    """The broker that coordinates a transactional id."""
-
-    id: int
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,12 +233,7 @@ def active_producers(
         is_hanging = each.producer_id in hanging_ids if transactions is not None else None
         active.append(
             ActiveProducer(
-                producer_id=each.producer_id,
-                producer_epoch=each.producer_epoch,
-                last_sequence=each.last_sequence,
-                last_timestamp_ms=each.last_timestamp_ms,
-                coordinator_epoch=each.coordinator_epoch,
-                start_offset=each.start_offset,
+                **asdict(each),
                 duration_ms=durations.get(each.producer_id) if is_open else None,
                 transactional_id=ids.get(each.producer_id),
                 hanging=is_hanging if is_open else False,

@@ -13,6 +13,11 @@ from headrace.protocol.schema.create_topics import CreatableTopic, CreatableTopi
 from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headrace.protocol.schema.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -31,14 +36,16 @@ from headrace.protocol.schema.produce import PartitionProduceData, ProduceReques
 EARLIEST, LATEST = -2, -1  # timestamps of ListOffsets that stand for the two ends of a log
 NO_LEADER: Final = -1
 TOPIC, BROKER = 2, 4  # resource types of DescribeConfigs and IncrementalAlterConfigs
-BROKER_DEFAULT: Final = (
-    -1
-)  # partitions or replicas of a new topic: num.partitions, default.replication.factor
+BROKER_DEFAULT: Final = -1  # partitions or replicas of a new topic, by the settings of the brokers
+EVERY_BROKER: Final = ""  # the resource name that stands for all brokers
+SET, DELETE, APPEND, SUBTRACT = range(4)  # operations of IncrementalAlterConfigs
 TIMEOUT_MS: Final = 30_000
 _CLIENT: Final = -1  # the replica id of a client
 _ACKS_ALL: Final = -1
 _NO_ID: Final = bytes(16)
 _SMALLEST_BATCH: Final = 61
+
+ConfigChange = tuple[str, int, str | None]  # a setting, the operation, and the value
 
 
 class CoordinatorType(IntEnum):
@@ -216,6 +223,24 @@ def describe_configs_request(
             for name in names
         ]
     )
+
+
+def alter_configs_request(
+    resource_type: int, changes: Mapping[str, Iterable[ConfigChange]]
+) -> IncrementalAlterConfigsRequest:
+    """Ask to change settings of topics or brokers, by their names."""
+    resources = [
+        AlterConfigsResource(
+            resource_type=resource_type,
+            resource_name=name,
+            configs=[
+                AlterableConfig(name=setting, config_operation=operation, value=value)
+                for setting, operation, value in some
+            ],
+        )
+        for name, some in changes.items()
+    ]
+    return IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
 
 
 def create_topic_request(

@@ -1,7 +1,7 @@
 """Transactions as we describe them, and which of them hang."""
 
+from headrace.client.groups.group import Coordinator
 from headrace.client.transactions.transaction import (
-    Coordinator,
     Enlisted,
     OpenTransaction,
     PartitionEnd,
