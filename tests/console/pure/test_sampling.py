@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from headrace.client.errors import NoSuchGroup, Unreachable
-from headrace.client.groups.group import Coordinator, Group, Progress
+from headrace.client.groups.group import Group, Progress
+from headrace.client.wire.requests import Coordinator
 from headrace.gateway.console.sampling import (
     KEPT,
     TOPICS,

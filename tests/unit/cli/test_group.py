@@ -14,7 +14,8 @@ from headrace.cli.group import (
     spans,
 )
 from headrace.cli.support import output
-from headrace.client.groups.group import Assigned, Coordinator, Group, Member, Progress
+from headrace.client.groups.group import Assigned, Group, Member, Progress
+from headrace.client.wire.requests import Coordinator
 
 
 @pytest.mark.parametrize(

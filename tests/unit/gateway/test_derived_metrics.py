@@ -3,7 +3,8 @@
 from prometheus_client.core import Metric
 
 from headrace.client.cluster.status import PartitionState
-from headrace.client.groups.group import Coordinator, Group, Progress
+from headrace.client.groups.group import Group, Progress
+from headrace.client.wire.requests import Coordinator
 from headrace.gateway.metrics.derived import of_followers, of_groups, of_requests
 from headrace.protocol.between_brokers.broker_metrics import BrokerMetricsResponse, Family, Sample
 

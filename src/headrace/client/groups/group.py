@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.client.wire.requests import Node
+from headrace.client.wire.requests import Coordinator, Node
 from headrace.protocol.consumer_protocol import decode_assignment
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.ids import TopicPartition
@@ -60,15 +60,6 @@ class Progress:
     log_end: int | None
     lag: int | None
     member_id: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coordinator:
-    """The broker that coordinates a group or a transactional id."""
-
-    id: int
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

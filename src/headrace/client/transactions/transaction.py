@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from headrace.client.groups.group import Coordinator
-from headrace.client.wire.requests import Node
+from headrace.client.wire.requests import Coordinator, Node
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema import describe_transactions as described
 from headrace.protocol.schema.describe_producers import ProducerState

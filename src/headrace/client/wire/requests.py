@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -63,6 +64,15 @@ class Node(NamedTuple):
     @property
     def address(self) -> Address:
         return Address(self.host, self.port)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinator:
+    """The broker that coordinates a group or a transactional id."""
+
+    id: int
+    host: str
+    port: int
 
 
 def metadata_request(topics: Iterable[str] | None = (), *, create: bool = False) -> MetadataRequest:

@@ -6,7 +6,6 @@ import pytest
 
 from headrace.client.groups.group import (
     Assigned,
-    Coordinator,
     Described,
     Group,
     GroupSummary,
@@ -19,7 +18,7 @@ from headrace.client.groups.group import (
     state_of,
     summary,
 )
-from headrace.client.wire.requests import Node
+from headrace.client.wire.requests import Coordinator, Node
 from headrace.protocol.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema import consumer_group_describe as consumer

@@ -1,6 +1,5 @@
 """Transactions as we describe them, and which of them hang."""
 
-from headrace.client.groups.group import Coordinator
 from headrace.client.transactions.transaction import (
     Enlisted,
     OpenTransaction,
@@ -13,7 +12,7 @@ from headrace.client.transactions.transaction import (
     transaction_of,
     unknown_to_coordinators,
 )
-from headrace.client.wire.requests import Node
+from headrace.client.wire.requests import Coordinator, Node
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_producers import ProducerState
 from headrace.protocol.schema.describe_transactions import TopicData, TransactionState
