@@ -17,7 +17,7 @@ from typing import Final, NoReturn, get_args
 import click
 from click.core import ParameterSource
 
-from headrace.cli.bench_worker import Phase, Report, Task, run
+from headrace.cli.bench_worker import Phase, Plan, Report, Task, run
 from headrace.cli.support.output import Drawable, bar, count, size, table, together
 from headrace.cli.support.session import Session, acks_option, options
 from headrace.cli.support.temporary_cluster import temporary_cluster
@@ -134,21 +134,6 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to measure."""
-
-    record_size: int
-    partitions: int
-    replicas: int
-    acks: str
-    compressions: Sequence[str]
-    clients: int
-    seconds: float
-    rate: int
-    phases: Sequence[Phase]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
     """The figures of a phase."""
 
@@ -249,14 +234,11 @@ class Bench:
         workers = []
         for number in range(clients):
             task = Task(
+                plan=plan,
                 phase=phase,
                 topic=topic,
                 partitions=every[number::clients] if phase == "consume" else every,
-                record_size=plan.record_size,
-                seconds=plan.seconds,
-                acks=plan.acks,
                 compression=compression,
-                rate=plan.rate,
                 connection=self._connection.librdkafka(),
             )
             workers.append(spawn.Process(target=run, args=(task, number, reports), daemon=True))

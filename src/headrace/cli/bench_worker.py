@@ -27,17 +27,29 @@ Phase = Literal["produce", "consume", "latency"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to measure."""
+
+    record_size: int
+    partitions: int
+    replicas: int
+    acks: str
+    compressions: Sequence[str]
+    clients: int
+    seconds: float
+    rate: int  # records a second while latency is measured
+    phases: Sequence[Phase]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """The work of one process."""
 
+    plan: Plan
     phase: Phase
     topic: str
     partitions: tuple[int, ...]
-    record_size: int
-    seconds: float
-    acks: str
     compression: str
-    rate: int  # records a second while latency is measured
     connection: dict[str, Any] = field(repr=False)  # librdkafka's settings, with secrets
 
 
@@ -103,8 +115,8 @@ def produce(task: Task, reporter: Reporter) -> None:
     """Send records as fast as possible, and wait until all are acknowledged."""
     failures: list[KafkaError] = []
     producer = _producer(task, {"linger.ms": 5, "delivery.report.only.error": True})
-    most = max(1, min(MOST_IN_FLIGHT, MOST_BYTES_IN_FLIGHT // task.record_size))
-    pool = [{"value": value} for value in values(task.record_size, min(POOL, most))]
+    most = max(1, min(MOST_IN_FLIGHT, MOST_BYTES_IN_FLIGHT // task.plan.record_size))
+    pool = [{"value": value} for value in values(task.plan.record_size, min(POOL, most))]
 
     def failed(error: KafkaError | None, _message: Message) -> None:
         if error is not None:
@@ -113,7 +125,7 @@ def produce(task: Task, reporter: Reporter) -> None:
     producer.list_topics(task.topic, timeout=TIMEOUT_S)
     reporter.begin()
     sent = 0
-    while reporter.seconds < task.seconds and not failures:
+    while reporter.seconds < task.plan.seconds and not failures:
         producer.poll(0)
         if len(producer) + len(pool) > most and len(producer):
             producer.poll(0.001)
@@ -133,7 +145,7 @@ def consume(task: Task, reporter: Reporter) -> None:
     left = set(task.partitions)
     records = 0
     reporter.begin()
-    while left and reporter.seconds < task.seconds:
+    while left and reporter.seconds < task.plan.seconds:
         for message in consumer.consume(AT_ONCE, timeout=0.2):
             error = message.error()
             if error is None:
@@ -180,12 +192,12 @@ def measure(task: Task, reporter: Reporter) -> None:
         producer.produce(task.topic, _WARMING_UP, partition=index)
     producer.flush(TIMEOUT_S)
     _wait(lambda: len(warm) == len(task.partitions))
-    padding = bytes(max(0, task.record_size - _MOMENT.size))
+    padding = bytes(max(0, task.plan.record_size - _MOMENT.size))
     reporter.begin()
     sent = 0
-    while reporter.seconds < task.seconds:
-        producer.poll(max(0.0, sent / task.rate - reporter.seconds))
-        if reporter.seconds >= sent / task.rate:
+    while reporter.seconds < task.plan.seconds:
+        producer.poll(max(0.0, sent / task.plan.rate - reporter.seconds))
+        if reporter.seconds >= sent / task.plan.rate:
             moment = _MOMENT.pack(time.perf_counter_ns())
             producer.produce(task.topic, moment + padding, on_delivery=delivered)
             sent += 1
@@ -210,7 +222,7 @@ def _producer(task: Task, options: dict[str, Any]) -> Producer:
         {
             **task.connection,
             "log_level": 0,
-            "acks": task.acks,
+            "acks": task.plan.acks,
             "compression.type": task.compression,
             "batch.size": 1_000_000,
             "message.max.bytes": 1_000_000_000,

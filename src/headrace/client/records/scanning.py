@@ -13,8 +13,8 @@ from headrace.client.records.scanning_back import (
     Bounds,
     Kept,
     ScanCancelled,
+    Search,
     Select,
-    Spent,
     Stopped,
 )
 from headrace.client.wire.connection_settings import Target
@@ -68,11 +68,10 @@ def scan(
     with Follower(
         target, topic, begin, partitions=partitions, positions=positions, options=options
     ) as follower:
-        looking: Backwards[Kept] | _Forwards[Kept]
-        if start.last is None:
-            looking = _Forwards(follower, select, keep, bounds, deadline_s, is_full=is_full)
-        else:
-            looking = Backwards(follower, start.last, select, bounds, deadline_s, keep=keep, is_full=is_full)
+        kind = _Forwards if start.last is None else Backwards
+        looking: Backwards[Kept] | _Forwards[Kept] = kind(
+            follower, start.last, select, bounds, deadline_s, keep=keep, is_full=is_full
+        )
         looking.run()
         return Scan(
             found=tuple(looking.found),
@@ -84,31 +83,14 @@ def scan(
         )
 
 
-class _Forwards(Generic[Kept]):
+class _Forwards(Search[Kept]):
     """A search in the order of the log, until a bound is reached."""
 
-    def __init__(
-        self,
-        follower: Follower,
-        select: Select,
-        keep: Callable[[Record], Kept],
-        bounds: Bounds,
-        deadline_s: float,
-        *,
-        is_full: Callable[[], bool],
-    ) -> None:
-        self.found: list[Kept] = []
-        self._keep = keep
-        self._is_full = is_full
-        self.spent = Spent()
-        self.stopped_by: Stopped = "end"
-        self.next_offsets = dict(follower.positions)
-        self._follower, self._select, self._bounds, self._deadline_s = follower, select, bounds, deadline_s
-
     def run(self) -> None:
+        self.next_offsets = dict(self._follower.positions)
         for record, fits in self._records():
             if fits:
-                self.found.append(self._keep(record))
+                self.found.append(self._make(record))
                 if len(self.found) == self._bounds.found:
                     self.stopped_by = "limit"
                     return
@@ -136,9 +118,3 @@ class _Forwards(Generic[Kept]):
         """Return whether the record was there when the search began."""
         assert record.partition is not None, record
         return record.offset < self._follower.ends[record.partition]
-
-    def _is_over(self) -> bool:
-        bound = self.spent.over(self._bounds, self._deadline_s)
-        if bound is not None:
-            self.stopped_by = bound
-        return bound is not None

@@ -78,13 +78,13 @@ class _Partition:
     read: deque[tuple[Age, Record | None]] = field(default_factory=deque)  # None: it does not match
 
 
-class Backwards(Generic[Kept]):
-    """A search from where `follower` stands, back by `last` records of each partition at most."""
+class Search(Generic[Kept]):
+    """A search from where `follower` stands. Of each record only what `keep` returns is kept."""
 
     def __init__(
         self,
         follower: Follower,
-        last: int,
+        last: int | None,
         select: Select,
         bounds: Bounds,
         deadline_s: float,
@@ -93,17 +93,20 @@ class Backwards(Generic[Kept]):
         is_full: Callable[[], bool] = lambda: False,
     ) -> None:
         self.found: list[Kept] = []
-        self._is_full = is_full
-        self._make = keep
         self.spent = Spent()
         self.stopped_by: Stopped = "end"
         self._follower, self._select, self._bounds, self._deadline_s = follower, select, bounds, deadline_s
-        self._partitions = {
-            index: _Partition(floor=max(follower.begins[index], end - last), start=end, before=end)
-            for index, end in follower.positions.items()
-        }
-        self._newest: list[tuple[Age, int]] = []  # a heap with the newest record of each partition
-        self._size = max(_FIRST, len(self._partitions))
+        self._last, self._make, self._is_full = last, keep, is_full
+
+    def _is_over(self) -> bool:
+        bound = self.spent.over(self._bounds, self._deadline_s)
+        if bound is not None:
+            self.stopped_by = bound
+        return bound is not None
+
+
+class Backwards(Search[Kept]):
+    """A search back by `last` records of each partition at most."""
 
     @property
     def next_offsets(self) -> Mapping[int, int]:
@@ -112,6 +115,14 @@ class Backwards(Generic[Kept]):
 
     def run(self) -> None:
         """Search. Records that were read before a bound was reached are still merged."""
+        self._partitions = {
+            index: _Partition(
+                floor=max(self._follower.begins[index], end - (self._last or 0)), start=end, before=end
+            )
+            for index, end in self._follower.positions.items()
+        }
+        self._newest: list[tuple[Age, int]] = []  # a heap with the newest record of each partition
+        self._size = max(_FIRST, len(self._partitions))
         may_read = True
         while len(self.found) < self._bounds.found and not self._is_full():
             if may_read and any(not each.read for each in self._unread().values()):
@@ -190,12 +201,6 @@ class Backwards(Generic[Kept]):
             partition.before = 1 - partition.read[-1][0][1] if partition.read else start
             if partition.read:
                 heapq.heappush(self._newest, (partition.read[-1][0], index))
-
-    def _is_over(self) -> bool:
-        bound = self.spent.over(self._bounds, self._deadline_s)
-        if bound is not None:
-            self.stopped_by = bound
-        return bound is not None
 
     def _is_cut(self, size_bytes: int) -> bool:
         """Whether a bound is reached within a window. The bytes of the first window are not limited."""
