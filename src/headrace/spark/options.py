@@ -14,7 +14,7 @@ from headrace.spark.errors import InvalidOption, on_loss
 from headrace.spark.kafka_settings import OF_SOURCES, PREFIX, check_names, warn_once
 from headrace.spark.offsets import parse, parse_assignment
 from headrace.spark.option_values import FLAG, Options
-from headrace.spark.patterns.pattern import topic_pattern
+from headrace.spark.patterns import topic_pattern
 from headrace.spark.position import Position
 from headrace.tables.reader.fetcher import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S
 from headrace.tables.reader.offsets import EARLIEST, LATEST
@@ -275,7 +275,7 @@ def _selection(options: Options) -> Selection:
         try:
             topic_pattern(pattern)
         except ValueError as error:
-            raise InvalidOption(name, f"{pattern!r} is not a regular expression of Java: {error}") from error
+            raise InvalidOption(name, f"{pattern!r} cannot be matched: {error}") from error
         return Selection(pattern=pattern)
     return Selection(partitions=tuple(options.parsed(name, parse_assignment, [])))
 

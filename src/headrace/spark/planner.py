@@ -9,7 +9,7 @@ from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.errors import RECREATED, RETENTION, UNRECORDED, InvalidOption, Remedy, lose
 from headrace.spark.options import Bound, SourceOptions
-from headrace.spark.patterns.pattern import topic_pattern
+from headrace.spark.patterns import topic_pattern
 from headrace.spark.position import Position
 from headrace.tables.reader.cluster import Cluster
 from headrace.tables.reader.errors import no_such_topic
@@ -43,7 +43,7 @@ class Planner:
         """Return the partitions to read; NoSuchTopic if a named topic does not exist."""
         chosen = self.options.selection
         if chosen.pattern is not None:
-            return _partitions(self.cluster.matching(topic_pattern(chosen.pattern).matches))
+            return _partitions(self.cluster.matching(topic_pattern(chosen.pattern).fullmatch))
         names = chosen.topics or tuple(dict.fromkeys(partition.topic for partition in chosen.partitions))
         found = self.cluster.topics(names)
         for name in names:

@@ -169,7 +169,7 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
     "no topic": (SERVERS | {"subscribe": " , "}, "option 'subscribe': no topic is named"),
     "no expression": (
         SERVERS | {"subscribePattern": "(a"},
-        "'(a' is not a regular expression of Java: a group is not closed",
+        "'(a' cannot be matched: missing )",
     ),
     "no assignment": (SERVERS | {"assign": "orders"}, "option 'assign': not JSON"),
     "no offsets": (

@@ -1,1 +1,0 @@
-"""Java's regular expressions, which select topics in the option subscribePattern."""
