@@ -235,10 +235,9 @@ def test_graph_draws_steps_with_the_rates_of_the_last_batch(headrace: Command, p
         "    sink archive -> Parquet files in files",
         f"    sink orders.dead-letters -> topic {name}-orders.dead-letters",
     ]
-    drawing = pipeline.parent / "drawing.svg"
-    said = headrace.ok("pipeline", "graph", str(pipeline), "--output", str(drawing)).text
-    assert said == f"wrote {drawing}\n"
-    assert "10 rows/s out, lag 7" in drawing.read_text()
+    flowchart = headrace.ok("pipeline", "graph", str(pipeline), "--mermaid").text
+    assert flowchart.startswith("flowchart LR\n")
+    assert f'n2["sink alerts · running<br>topic {name}-large<br>10 rows/s out, lag 7"]' in flowchart
 
 
 def test_a_graph_needs_no_cluster(headrace: Command, pipeline: Path) -> None:

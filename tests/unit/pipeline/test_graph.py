@@ -1,16 +1,11 @@
-"""The graph of a pipeline: what reads what, rates, and a drawing in which nothing overlaps."""
+"""The graph of a pipeline: what reads what, rates, and a flowchart."""
 
-import re
-from itertools import combinations
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from headrace.pipeline import Delta, Json, Pipeline, Topic
-from headrace.pipeline.graph import Graph, Node, graph_of, report, reported, with_figures
-from headrace.pipeline.graph_layout import lay_out
-from headrace.pipeline.graph_svg import to_svg
+from headrace.pipeline.graph import graph_of, report, reported, to_mermaid, with_figures
 from headrace.pipeline.progress import Figures, Progress
 
 
@@ -88,43 +83,25 @@ def test_the_rates_of_a_query_that_does_not_report_are_not_known(shop: Pipeline)
     assert said["orders"] == said["customers"] == ("", "")
 
 
-def test_boxes_do_not_overlap_and_edges_lead_to_the_right(shop: Pipeline) -> None:
-    layout = lay_out(graph_of(shop))
+def test_a_flowchart_of_mermaid_has_the_steps_and_what_they_read(shop: Pipeline) -> None:
+    graph = with_figures(graph_of(shop), [figures("archive", rows=10, written_per_s=3.25, lag=4000)])
 
-    for one, other in combinations(layout.boxes, 2):
-        assert (
-            one.x + one.width < other.x
-            or other.x + other.width < one.x
-            or one.y + one.height < other.y
-            or other.y + other.height < one.y
-        )
-    assert len(layout.edges) == 6
-    for edge in layout.edges:
-        assert [x for x, _ in edge] == sorted(x for x, _ in edge)
-        for x, y in edge[1:-1]:  # places between the ends are outside of all boxes
-            assert not [b for b in layout.boxes if b.x <= x <= b.x + b.width and b.y < y < b.y + b.height]
-    for box in layout.boxes:
-        assert 0 <= box.x <= box.x + box.width <= layout.width
-        assert 0 <= box.y <= box.y + box.height <= layout.height
-        assert all(7.3 * len(line) <= box.width for line in box.lines)
-
-
-def test_the_drawing_is_xml_with_every_name_escaped(shop: Pipeline) -> None:
-    text = to_svg(graph_of(shop))
-    root = ET.fromstring(text)
-
-    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"source orders", "view named", "sink alerts", "topic shop-<bad>"} <= set(texts)
-    assert "prefers-color-scheme:dark" in text
-    assert "<style>" not in to_svg(graph_of(shop), alone=False)
-    assert re.fullmatch(r"pipeline shop: dear reads orders; .*", root.attrib["aria-label"])
-
-
-def test_a_long_name_is_cut() -> None:
-    graph = Graph(name="long", nodes=(Node(name="n" * 300, kind="source"),))
-
-    (box,) = lay_out(graph).boxes
-    assert box.lines == (f"source {'n' * 36}…",)
+    assert to_mermaid(graph).splitlines() == [
+        "flowchart LR",
+        '  n0["source orders<br>topic shop-orders<br>0 rows/s in"]',
+        '  n1["source customers<br>topic shop-customers"]',
+        '  n2["view dear"]',
+        '  n3["view named"]',
+        '  n4["sink alerts<br>topic shop-alerts"]',
+        '  n5["sink archive · running<br>Delta table shop-table<br>3.2 rows/s out, lag 4,000"]',
+        '  n6["sink dear.quarantine<br>topic shop-#lt;bad#gt;"]',
+        "  n0 --> n2",
+        "  n2 --> n3",
+        "  n1 --> n3",
+        "  n3 --> n4",
+        "  n0 --> n5",
+        "  n2 --> n6",
+    ]
 
 
 def test_the_graph_comes_back_from_the_report_of_the_last_run(shop: Pipeline) -> None:
@@ -158,7 +135,7 @@ def test_a_report_that_no_pipeline_has_written_is_ignored(graph: Any) -> None:
     assert reported("shop", [figures]) is None
 
 
-def test_steps_that_read_each_other_in_a_report_can_be_drawn() -> None:
+def test_steps_that_read_each_other_in_a_report_are_listed_once() -> None:
     nodes = [
         {"name": "a", "kind": "view", "inputs": ["b", "nothing"], "about": ""},
         {"name": "b", "kind": "view", "inputs": ["a"], "about": ""},
@@ -169,4 +146,4 @@ def test_steps_that_read_each_other_in_a_report_can_be_drawn() -> None:
     graph = reported("shop", [figures])
     assert graph is not None
     assert graph.nodes[0].inputs == ("b",)
-    assert ET.fromstring(to_svg(graph)) is not None
+    assert to_mermaid(graph).splitlines()[-2:] == ["  n1 --> n0", "  n0 --> n1"]

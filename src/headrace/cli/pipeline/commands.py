@@ -25,7 +25,7 @@ SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 COMMANDS: Final = {
     "check": Lazy("headrace.cli.pipeline.plan", "check", "Check whether a pipeline would run.", needs=SPARK),
     "explain": Lazy("headrace.cli.pipeline.plan", "explain", "Show what a pipeline would do.", needs=SPARK),
-    "graph": Lazy("headrace.cli.pipeline.graph", "graph", "Draw the steps of a pipeline.", needs=SPARK),
+    "graph": Lazy("headrace.cli.pipeline.graph", "graph", "Show the steps of a pipeline.", needs=SPARK),
     "init": Lazy("headrace.cli.pipeline.init", "init", "Create a pipeline to start from."),
     "pack": Lazy(
         "headrace.cli.pipeline.pack", "pack", "Build the environment that executors need.", needs=SPARK

@@ -1,4 +1,4 @@
-"""`headrace pipeline graph`: draw the sources, views and sinks of a pipeline, with their rates."""
+"""`headrace pipeline graph`: show the sources, views and sinks of a pipeline, with their rates."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,31 +19,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @file_argument
-@click.option(
-    "--output",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    help="Write an SVG image to this file.",
-)
+@click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart, which GitHub and mkdocs draw.")
 @state_option
 @options
-def graph(session: Session, path: Path, root: Path | None, output: Path | None) -> None:
-    """Draw a pipeline:  headrace pipeline graph trucks.py --output trucks.svg
+def graph(session: Session, path: Path, root: Path | None, mermaid: bool) -> None:
+    """Show the steps of a pipeline:  headrace pipeline graph trucks.py
 
-    Sources, views and sinks, and what each of them reads: as text, or as an SVG image. With the rates and
-    lags of the last batches, if the pipeline has run on the cluster.
+    Sources, views and sinks, and what each of them reads: as a tree, or as a flowchart in Mermaid. With the
+    rates and lags of the last batches, if the pipeline has run on the cluster.
     """
-    from headrace.pipeline.graph import graph_of, with_figures  # noqa: PLC0415
-    from headrace.pipeline.graph_svg import to_svg  # noqa: PLC0415
+    from headrace.pipeline.graph import graph_of, to_mermaid, with_figures  # noqa: PLC0415
 
-    output = output and output.absolute()
     opened = open_pipeline(session, path, root)
-    found = with_figures(graph_of(opened.pipeline), _figures(session, opened))
-    if output is None:
-        session.show(asdict(found), "\n".join(_lines(found)))
-        return
-    output.write_text(to_svg(found), "utf-8")
-    session.show({"pipeline": found.name, "output": str(output)}, f"wrote {output}")
+    drawn = with_figures(graph_of(opened.pipeline), _figures(session, opened))
+    if mermaid:
+        session.show({"pipeline": drawn.name, "mermaid": to_mermaid(drawn)}, to_mermaid(drawn))
+    else:
+        session.show(asdict(drawn), "\n".join(_lines(drawn)))
 
 
 def _figures(session: Session, opened: "OpenedPipeline") -> "list[Figures]":
@@ -72,6 +64,6 @@ def _tree(graph: "Graph", node: "Node", depth: int) -> Iterator[str]:
     more = ", ".join(filter(None, (node.state, node.figures)))
     also = f" (reads {', '.join(node.inputs)})" if len(node.inputs) > 1 else ""
     yield f"{'  ' * depth}{node.kind} {node.name}{also}{about}{f'; {more}' if more else ''}"
-    for each in graph.nodes:
-        if node.name in each.inputs:
-            yield from _tree(graph, each, depth + 1)
+    for reader in graph.nodes:
+        if node.name in reader.inputs:
+            yield from _tree(graph, reader, depth + 1)

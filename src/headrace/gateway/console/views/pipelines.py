@@ -6,14 +6,12 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
-from markupsafe import Markup
 from pydantic import BaseModel
 
 from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.current import clients_of
 from headrace.gateway.problems import Problem, answers
-from headrace.pipeline.graph import reported, with_figures
-from headrace.pipeline.graph_svg import to_svg
+from headrace.pipeline.graph import Node, reported, with_figures
 from headrace.pipeline.progress import Figures, Progress
 from headrace.pipeline.status import state_of
 
@@ -89,12 +87,8 @@ def pipeline(request: Request, name: PipelineName) -> Response:
     if queries is None:
         raise _unknown(name)
     found = _pipeline(name, queries, now_ms)
-    graph = reported(name, queries)  # the steps, as the last run has reported them
-    drawing = Markup()
-    if graph is not None:
-        silent = {query.query for query in queries if state_of([query], now_ms) == "silent"}
-        drawing = Markup(to_svg(with_figures(graph, queries, silent), alone=False))  # noqa: S704  escaped
-    return page(request, "pipeline.html", title=name, pipeline=found, drawn=DRAWN, graph=drawing)
+    steps = _steps(name, queries, now_ms)
+    return page(request, "pipeline.html", title=name, pipeline=found, drawn=DRAWN, steps=steps)
 
 
 _REFUSALS = answers(503)
@@ -140,6 +134,15 @@ def _pipelines(request: Request) -> list[Pipeline]:
 
 def _unknown(name: str) -> Problem:
     return Problem(40404, f"there is no pipeline {name}")
+
+
+def _steps(name: str, queries: Sequence[Figures], now_ms: int) -> Sequence[Node]:
+    """Return the steps of a pipeline, as its last run has reported them; none if it has not."""
+    graph = reported(name, queries)
+    if graph is None:
+        return ()
+    silent = {figures.query for figures in queries if state_of([figures], now_ms) == "silent"}
+    return with_figures(graph, queries, silent).nodes
 
 
 def _pipeline(name: str, queries: Sequence[Figures], now_ms: int) -> Pipeline:
