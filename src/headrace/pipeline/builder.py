@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,12 @@ from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.expectations import RECORD
 from headrace.pipeline.initial_offsets import with_initial_offsets
 from headrace.pipeline.shared_queries import Division, SharedQuery, divide
+from headrace.pipeline.sink_writes import SinkWriter
 from headrace.pipeline.state import State
 from headrace.pipeline.steps import NEWER, REASON, ROW, VALUE, Steps
 from headrace.pipeline.streaming_plans import check_streaming, is_repeatable, is_stateless
 from headrace.pipeline.targets import Delta, Iceberg
 from headrace.spark.launcher import is_remote
-from headrace.spark.merge.upsert import Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,19 +30,12 @@ _FIELDS = ("topic", "partition", "offset", "timestamp", "key", "headers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query that has not been started: the rows of a sink, and the format of its target."""
+    """A query that has not been started: the rows of a sink, and how they are written."""
 
     name: str
     sink: Sink
     frame: "DataFrame"
-    format: str
-    options: dict[str, str] = field(repr=False)  # may contain passwords
-
-    @property
-    def upserts(self) -> Upsert | None:
-        """The rules by which rows are merged into a table; None if they are appended."""
-        target = self.sink.target
-        return target.upserts if isinstance(target, Delta | Iceberg) else None
+    writer: SinkWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +70,10 @@ class Builder:
         self._queries: dict[str, Query] = {}
         self.steps = Steps(pipeline, self.decoded)
 
-    # -- records -------------------------------------------------------------------------------
-
     def is_outdated(self) -> bool:
         """Return whether a source has to be decoded by a newer version of its schema."""
-        used: list[object] = [each for pair in self._decoders.values() for each in pair]
-        return any(isinstance(each, Following) and each.is_outdated() for each in used)
+        used: list[object] = [decoder for pair in self._decoders.values() for decoder in pair]
+        return any(isinstance(decoder, Following) and decoder.is_outdated() for decoder in used)
 
     def records(self, source: Source, initial: Mapping[str, Any] | None = None) -> "DataFrame":
         """Return the undecoded records of a source; `initial` are the offsets where a new query starts."""
@@ -102,14 +93,22 @@ class Builder:
 
     def decode(self, source: Source, records: "DataFrame") -> "DataFrame":
         """Return records with the columns that `Steps` expects."""
-        staged, decoded = self._columns(source, records)
+        if source.name not in self._decoders:  # schemas are looked up once for all queries
+            key = None if source.key is None else settle(source.key, source.topic, "key")
+            self._decoders[source.name] = settle(source.decode, source.topic), key
+        of_values, of_keys = self._decoders[source.name]
+        decoded = of_values.decode(_framed(of_values, records, "value"))
+        if of_keys is not None:
+            decoded = _with_key(decoded, of_keys.decode(_framed(of_keys, records, "key")), records["key"])
+        if decoded.staged:
+            records = records.select("*", *(column.alias(name) for name, column in decoded.staged.items()))
         reason = decoded.reason
         if source.bad_rows is BadRows.FAIL:
             origin = F.concat("topic", F.lit("-"), "partition", F.lit(" offset "), "offset")
             message = F.concat(F.lit(f"source {source.name}: "), origin, F.lit(": "), reason)
             reason = F.when(reason.isNotNull(), F.raise_error(message).cast("string"))
         columns = [column.alias(name) for name, column in decoded.columns.items()]
-        rows = staged if decoded.skipped is None else staged.where(~decoded.skipped)
+        rows = records if decoded.skipped is None else records.where(~decoded.skipped)
         return rows.select(
             F.struct(*columns).alias(ROW),
             F.struct(*_FIELDS).alias(RECORD),
@@ -117,20 +116,6 @@ class Builder:
             F.when(decoded.reason.isNotNull(), F.col("value")).alias(VALUE),
             *([] if decoded.newer is None else [decoded.newer.alias(NEWER)]),
         )
-
-    def _columns(self, source: Source, records: "DataFrame") -> "tuple[DataFrame, Decoded]":
-        """Return the records and their decoded columns; schemas are looked up once for all queries."""
-        if source.name not in self._decoders:
-            key = None if source.key is None else settle(source.key, source.topic, "key")
-            self._decoders[source.name] = settle(source.decode, source.topic), key
-        of_values, of_keys = self._decoders[source.name]
-        found = of_values.decode(_framed(of_values, records, "value"))
-        if of_keys is not None:
-            found = _with_key(found, of_keys.decode(_framed(of_keys, records, "key")), records["key"])
-        staged = [column.alias(name) for name, column in found.staged.items()]
-        return (records.select("*", *staged) if staged else records), found
-
-    # -- queries -------------------------------------------------------------------------------
 
     def queries(self) -> Iterator[Query]:
         return map(self.of_sink, self._pipeline.queries())
@@ -147,8 +132,10 @@ class Builder:
         format_, options = sink.target.format(self._bootstrap)
         if format_ == "headrace":
             options = {**self._pipeline.client_options, **options}
+        upserts = sink.target.upserts if isinstance(sink.target, Delta | Iceberg) else None
+        writer = SinkWriter(format=format_, options=options, upserts=upserts)
         name = self._pipeline.query_name(sink.name)
-        return Query(name=name, sink=sink, frame=steps.written(sink), format=format_, options=options)
+        return Query(name=name, sink=sink, frame=steps.written(sink), writer=writer)
 
     def division(self, state: State) -> Division:
         """Return which sinks share a query; Spark's plans tell for which of them it keeps no state.
@@ -177,10 +164,10 @@ class Builder:
                 continue
             query = division.query_of(quarantine.name)
             apart = [
-                each.name
-                for each in self._pipeline.queries()
-                if step in self._pipeline.steps_of(each)
-                and (query is None or division.query_of(each.name) != query)
+                sink.name
+                for sink in self._pipeline.queries()
+                if step in self._pipeline.steps_of(sink)
+                and (query is None or division.query_of(sink.name) != query)
             ]
             if apart and not is_repeatable(self.steps.quarantined(step)):
                 raise PipelineError(
@@ -191,10 +178,9 @@ class Builder:
 
     def fan_out(self, shared: SharedQuery) -> FanOut:
         source = self._pipeline.sources[shared.source]
-        sinks = [each for each in self._pipeline.queries() if each.name in shared.sinks]
-        queries = tuple(map(self.of_sink, sinks))
-        for each in queries:
-            check_streaming(each.frame, each.sink.mode)  # a batch by itself could do more than a stream
+        queries = tuple(self.of_sink(sink) for sink in self._pipeline.queries() if sink.name in shared.sinks)
+        for query in queries:
+            check_streaming(query.frame, query.sink.mode)  # a batch by itself could do more than a stream
         return FanOut(name=shared.name, source=source, sinks=queries, frame=self.decoded(source))
 
 

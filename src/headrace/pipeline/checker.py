@@ -114,9 +114,9 @@ class Checker:
         if isinstance(target, Topic):
             return self._check_topic(sink, target, query)
         if isinstance(target, Delta):
-            return _check_delta(query.options, query.frame.schema, target.upserts)
+            return _check_delta(query.writer.options, query.frame.schema, target.upserts)
         if isinstance(target, Iceberg):
-            return _check_iceberg(query.options, query.frame.schema, target.upserts)
+            return _check_iceberg(query.writer.options, query.frame.schema, target.upserts)
         if isinstance(target, Parquet) and target.directory is not None:
             found = _check_writable(target.directory)
             check_directory(target.directory, self._state.checkpoint(query.name))
@@ -124,7 +124,7 @@ class Checker:
         return target.label
 
     def _check_topic(self, sink: Sink, topic: Topic, query: Query) -> str:
-        check_schema(query.frame.schema, SinkOptions.of(query.options))
+        check_schema(query.frame.schema, SinkOptions.of(query.writer.options))
         read = ",".join(self._pipeline.sources[each].topic for each in self._pipeline.needed(sink))
         if topic.name in [name.strip() for name in read.split(",")]:
             raise PipelineError(f"it reads topic {topic.name} and writes to it: that would never end")

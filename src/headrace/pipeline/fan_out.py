@@ -30,8 +30,6 @@ from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.pipeline.streaming_plans import is_repeatable
 from headrace.spark.batch import Batch
 from headrace.spark.errors import SparkError
-from headrace.spark.merge.merge import merge_batch
-from headrace.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -71,7 +69,7 @@ class SharedBatches:
     @property
     def sinks(self) -> list[str]:
         """The full names of the sinks."""
-        return [each.name for each in self._query.sinks]
+        return [sink.name for sink in self._query.sinks]
 
     def result(self, batch_id: int, sink: str) -> SinkResult:
         """Return what a batch has written to a sink."""
@@ -95,43 +93,37 @@ class SharedBatches:
             judged = JudgedRows(self._pipeline, self._checkpoint, batch_id, kept)
             steps = Steps(self._pipeline, lambda _: batch, partial(_observe, observations), judged.keep)
             writes = []
-            for each in sinks:
-                counted = _observe(
-                    observations,
-                    f"{WRITTEN} {each.name}",
-                    steps.written(each.sink),
-                    [F.count(F.lit(1)).alias("rows")],
+            for sink in sinks:
+                rows, count = steps.written(sink.sink), [F.count(F.lit(1)).alias("rows")]
+                counted = _observe(observations, f"{WRITTEN} {sink.name}", rows, count)
+                own = Batch(f"{application}-{sink.sink.name}", batch_id)
+                # The thread has the properties of this one, so that `stop` cancels its jobs, too. Each has a
+                # copy of them, because Spark changes them in every thread.
+                in_thread = inheritable_thread_target(batch.sparkSession)
+                writes.append(in_thread(partial(_write, sink, counted, own)))
+            with ThreadPoolExecutor(min(_MOST, len(writes)), thread_name_prefix="sink") as pool:
+                futures: list[Future[bool]] = [pool.submit(write) for write in writes]
+            done = list(zip(sinks, futures, strict=True))
+            failed = [(sink, error) for sink, future in done if (error := future.exception()) is not None]
+            self.failures = {sink.name: in_words(error) for sink, error in failed}
+            for sink, error in failed:  # Spark's message of the failed query contains the first one
+                raise SinkFailed(f"{sink.sink.name}: {in_words(error)}") from error
+        read = partial(_metrics, observations, deadline=time.monotonic() + _METRICS_TIMEOUT_S)
+        results = {sink.name: SinkResult() for sink in sinks}
+        for sink, future in done:
+            if future.result():
+                passed = self._pipeline.steps_of(sink.sink)
+                sources = passed & self._pipeline.sources.keys()
+                results[sink.name] = SinkResult(
+                    written=read(f"{WRITTEN} {sink.name}").get("rows", 0),
+                    broken={
+                        step: judged.broken.get(step) or read(f"{METRIC}{step}")
+                        for step in passed
+                        if self._pipeline.expectations_of(step)
+                    },
+                    newer=sum(read(f"{NEWER_METRIC}{source}").get("rows", 0) for source in sources),
                 )
-                writes.append(partial(_write, each, counted, f"{application}-{each.sink.name}", batch_id))
-            done = _all(batch.sparkSession, writes)
-            self._failing([each.exception() for each in done])
-        has_run = {each.name: future.result() for each, future in zip(sinks, done, strict=True)}
-        deadline = time.monotonic() + _METRICS_TIMEOUT_S
-        results = {}
-        for each in sinks:
-            result = SinkResult()
-            if has_run[each.name]:
-                read = partial(_metrics, observations, deadline=deadline)
-                broken = {
-                    step: judged.broken.get(step) or read(f"{METRIC}{step}")
-                    for step in self._pipeline.steps_of(each.sink)
-                    if self._pipeline.expectations_of(step)
-                }
-                written = read(f"{WRITTEN} {each.name}").get("rows", 0)
-                sources = self._pipeline.steps_of(each.sink) & self._pipeline.sources.keys()
-                newer = sum(read(f"{NEWER_METRIC}{source}").get("rows", 0) for source in sources)
-                result = SinkResult(written=written, broken=broken, newer=newer)
-            results[each.name] = result
         self._results = dict([*self._results.items(), (batch_id, results)][-_KEPT:])
-
-    def _failing(self, errors: "list[BaseException | None]") -> None:
-        """Raise the first error of a sink; Spark's message of the failed query contains it."""
-        failed = [
-            (each, error) for each, error in zip(self._query.sinks, errors, strict=True) if error is not None
-        ]
-        self.failures = {each.name: in_words(error) for each, error in failed}
-        for each, error in failed:
-            raise SinkFailed(f"{each.sink.name}: {in_words(error)}") from error
 
 
 class JudgedRows:
@@ -163,9 +155,9 @@ class JudgedRows:
                 replace_text(path / _COMPLETE, "")
             frame = frame.sparkSession.read.schema(frame.schema).parquet(checkpoint_url(path))
             delete_tree(self._directory / str(self._batch_id - 1))
-        found = frame.agg(*counts(expectations)).first()
-        assert found is not None
-        self.broken[step] = found.asDict()
+        broken = frame.agg(*counts(expectations)).first()
+        assert broken is not None
+        self.broken[step] = broken.asDict()
         return frame
 
 
@@ -191,26 +183,9 @@ def _metrics(observations: Mapping[str, Observation], name: str, *, deadline: fl
     return {each: int(rows) for each, rows in observations[name].get.items()}
 
 
-def _write(query: Query, rows: "DataFrame", application: str, batch_id: int) -> bool:
-    """Write a batch to a sink; return False if the sink had it and Spark has not computed its rows."""
-    _activate(rows.sparkSession)
-    if query.upserts is not None:
-        return merge_batch(query.format, query.options, query.upserts, rows, Batch(application, batch_id))
-    options = dict(query.options)
-    if query.format != "headrace" or SinkOptions.of(options).exactly_once:
-        options |= {"txnAppId": application, "txnVersion": str(batch_id)}
-    rows.write.format(query.format).options(**options).mode("append").save()
-    return True
-
-
-def _activate(session: SparkSession) -> None:
-    """Make the session of a batch that of this thread: only there does Spark find sources in Python."""
+def _write(query: Query, rows: "DataFrame", batch: Batch) -> bool:
+    # Only in a thread whose session is that of the batch does Spark find sources in Python.
+    session = rows.sparkSession
     sessions = SparkSession._get_j_spark_session_class(session._jvm)  # noqa: SLF001  there is no public call
     sessions.setActiveSession(session._jsparkSession)  # noqa: SLF001
-
-
-def _all(session: SparkSession, writes: "list[partial[bool]]") -> list[Future[bool]]:
-    """Run all writes, each in a thread with the properties of this one: `stop` cancels their jobs, too."""
-    with ThreadPoolExecutor(min(_MOST, len(writes)), thread_name_prefix="sink") as pool:
-        # Each has a copy of the properties, because Spark changes them in every thread.
-        return [pool.submit(inheritable_thread_target(session)(each)) for each in writes]
+    return query.writer.write(rows, batch)

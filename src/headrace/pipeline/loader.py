@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from headrace.pipeline.declaration import Pipeline
+from headrace.pipeline.declaration import Pipeline, Sink, View
 from headrace.pipeline.errors import PipelineError
 from headrace.system.extras import SPARK, MissingExtra, importing
 
@@ -31,12 +31,26 @@ def load(path: Path) -> Pipeline:
         raise
     except Exception as error:
         raise PipelineError(f"{path}: {type(error).__name__}: {error}") from error
-    found = {id(each): each for each in vars(module).values() if isinstance(each, Pipeline)}
-    if len(found) != 1:
+    declared = {id(value): value for value in vars(module).values() if isinstance(value, Pipeline)}
+    if len(declared) != 1:
         raise PipelineError(
-            f"{path} has {len(found) or 'no'} pipeline{'s' if found else ''}; expected one: "
+            f"{path} has {len(declared) or 'no'} pipeline{'s' if declared else ''}; expected one: "
             f'pipeline = Pipeline("{path.stem}")'
         )
-    pipeline = next(iter(found.values()))
+    pipeline = next(iter(declared.values()))
     pipeline.check()
     return pipeline
+
+
+def pickle_by_value(pipeline: Pipeline) -> None:
+    """Have the modules of the pipeline's directory sent to executors, which do not have the files."""
+    from pyspark import cloudpickle  # noqa: PLC0415  slow to import
+
+    steps: list[Sink | View] = [*pipeline.sinks.values(), *pipeline.views.values()]
+    modules = (sys.modules.get(step.function.__module__) for step in steps if step.function is not None)
+    files = {module.__file__ for module in modules if module and module.__name__.startswith(MODULE)}
+    directories = {Path(file).parent for file in files if file is not None}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).parent in directories:
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

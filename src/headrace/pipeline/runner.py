@@ -21,12 +21,12 @@ from headrace.pipeline.errors import LockLost, PipelineError, in_words, is_slow_
 from headrace.pipeline.fan_out import SharedBatches
 from headrace.pipeline.graph import graph_of, report
 from headrace.pipeline.listener import Listener
+from headrace.pipeline.loader import pickle_by_value
 from headrace.pipeline.maintenance import Caretaker
 from headrace.pipeline.parquet_files import claim_directory
-from headrace.pipeline.permanent_errors import can_heal
-from headrace.pipeline.pickling import pickle_by_value
 from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.restarts import Restart, Restarts
+from headrace.pipeline.sink_writes import SinkWriter
 from headrace.pipeline.state import State
 from headrace.pipeline.storage.files import checkpoint_url
 from headrace.pipeline.storage.remote_path import StoragePath
@@ -34,15 +34,17 @@ from headrace.pipeline.targets import Delta, Iceberg, Parquet
 from headrace.pipeline.watchdog import Activity, Watchdog
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.batch import Batch
+from headrace.spark.errors import DataLoss, InvalidOption
 from headrace.spark.launcher import JAVA_END_S, is_remote, java_end
-from headrace.spark.merge.merge import merge_batch
-from headrace.spark.sink_options import SinkOptions
+from headrace.spark.sink_options import UnfitSchema
+from headrace.spark.tables.schema import UnfitTable
 from headrace.tables.reader.cluster import Cluster
 from headrace.tables.reader.offsets import LATEST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _POLL_S: Final = 0.2
 _BATCH_TIMEOUT_S: Final = 60.0  # to finish the current batch
@@ -50,6 +52,12 @@ _BATCH_POLL_S: Final = 0.02
 _EVENTS_TIMEOUT_S: Final = 10.0  # to receive the last events of Spark
 _WATCH_EVERY_S: Final = 5.0
 _ATTEMPTS: Final = 5  # to start a query whose Python process was too slow to start
+# Errors that a restart cannot resolve.
+_PERMANENT: Final = tuple(
+    f"{kind.__module__}.{kind.__qualname__}: "
+    for kind in (PipelineError, UnfitTable, UnfitSchema, InvalidOption, DataLoss)
+)
+_RAISED: Final = "[USER_RAISED_EXCEPTION]"  # by raise_error: a bad row, or an expectation that is not met
 logger = logging.getLogger(__name__)
 
 
@@ -91,7 +99,10 @@ class Runner:
         """Run until `stop`, or `to_the_end` of the records that exist now; PipelineError if a query fails."""
         with self._state.running():
             pickle_by_value(self._pipeline)
-            with self._caretaker().at_work(to_the_end=to_the_end):
+            targets = {name: sink.target for name, sink in self._pipeline.sinks.items()}
+            tables = {name: table for name, table in targets.items() if isinstance(table, Delta | Iceberg)}
+            caretaker = Caretaker(tables, self._state.path / "maintenance.json")
+            with caretaker.at_work(to_the_end=to_the_end):
                 while not self._run_to_newer_schema(to_the_end=to_the_end):
                     logger.info("%s: a schema has a newer version, restarting", self._pipeline.name)
 
@@ -99,11 +110,6 @@ class Runner:
         security = Security.of(self._pipeline.client)
         with closing(Cluster(self._bootstrap, security, timeout_s=_EVENTS_TIMEOUT_S)) as cluster:
             return cluster.offsets(dict.fromkeys(partitions, LATEST))
-
-    def _caretaker(self) -> Caretaker:
-        targets = {name: sink.target for name, sink in self._pipeline.sinks.items()}
-        tables = {name: each for name, each in targets.items() if isinstance(each, Delta | Iceberg)}
-        return Caretaker(tables, self._state.path / "maintenance.json")
 
     def _run_to_newer_schema(self, *, to_the_end: bool) -> bool:
         """Run the queries; return False if they have to be restarted with a newer version of a schema."""
@@ -145,20 +151,20 @@ class Runner:
         """Return for each query, shared or of one sink, the function that starts it."""
         division = builder.division(self._state)
         left = self._state.share(self._pipeline, division).left
-        sinks = {each.name: each for each in self._pipeline.queries()}
-        found: dict[str, Callable[[], StreamingQuery]] = {}
+        sinks = {sink.name: sink for sink in self._pipeline.queries()}
+        starts: dict[str, Callable[[], StreamingQuery]] = {}
         for shared in division.shared:
             if shared.sinks:
                 checkpoint = self._state.checkpoint(shared.name)
                 query = builder.fan_out(shared)
                 batches = SharedBatches(self._pipeline, query, checkpoint)
                 self._listener.share(shared.name, batches)
-                found[shared.name] = partial(start_shared, query, batches, checkpoint, to_the_end=to_the_end)
+                starts[shared.name] = partial(start_shared, query, batches, checkpoint, to_the_end=to_the_end)
         for name in division.own:
             full = self._pipeline.query_name(name)
             own = builder.of_sink(sinks[name], left.get(full))
-            found[full] = partial(start, own, self._state.checkpoint(full), to_the_end=to_the_end)
-        return found
+            starts[full] = partial(start, own, self._state.checkpoint(full), to_the_end=to_the_end)
+        return starts
 
     def _let_it_begin(self, query: "StreamingQuery") -> None:
         """Wait until the first query has planned a batch, before others start on a Spark Connect server.
@@ -240,60 +246,44 @@ class Runner:
         return delay_s
 
     def _end(self, queries: Iterable["StreamingQuery"]) -> None:
+        """Stop the queries after their current batches, so that the next run does not have to repeat them."""
         deadline = time.monotonic() + _BATCH_TIMEOUT_S
         for query in queries:
             try:
-                self._finish_batch(query, deadline)
+                current = _last_batch(query)
+                while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == current:
+                    if time.monotonic() >= deadline:
+                        logger.warning(
+                            "%s: its batch was not finished within %.0f s; the next run repeats it",
+                            query.name,
+                            _BATCH_TIMEOUT_S,
+                        )
+                        break
+                    if self._at_once.wait(_BATCH_POLL_S):
+                        break
                 query.stop()
             except Exception as error:  # noqa: BLE001  the other queries have to be stopped as well
                 logger.warning("%s did not stop: %s", query.name, in_words(error))
 
-    def _finish_batch(self, query: "StreamingQuery", deadline: float) -> None:
-        """Wait for the current batch, so that the next run does not have to repeat it."""
-        current = _last_batch(query)
-        while (
-            query.isActive
-            and query.status["isTriggerActive"]
-            and _last_batch(query) == current
-            and time.monotonic() < deadline
-            and not self._at_once.wait(_BATCH_POLL_S)
-        ):
-            pass
-        if query.isActive and query.status["isTriggerActive"] and time.monotonic() >= deadline:
-            logger.warning(
-                "%s: its batch was not finished within %.0f s; the next run repeats it",
-                query.name,
-                _BATCH_TIMEOUT_S,
-            )
-
 
 def start(query: Query, checkpoint: StoragePath, *, to_the_end: bool) -> "StreamingQuery":
     """Start a query, with a count of the rows that it writes; PipelineError if Spark refuses it."""
-    directory = query.sink.target.directory if isinstance(query.sink.target, Parquet) else None
-    if directory is not None:
-        claim_directory(directory, checkpoint)
-    counted = query.frame.observe(WRITTEN, F.count(F.lit(1)).alias("rows"))
-    writer = (
-        counted.writeStream.queryName(query.name)
-        .option("checkpointLocation", checkpoint_url(checkpoint))
-        .outputMode(query.sink.mode)
-    )
-    if query.upserts is not None:
-        # Spark Connect pickles the function, which therefore must not have the query's DataFrame.
-        merge = partial(merge_batch, query.format, query.options, query.upserts)
-        writer = writer.foreachBatch(partial(_merge, merge, checkpoint))
-    elif query.sink.mode != "append" and query.format == "headrace":
-        # Spark's sinks in Python support only append; a batch has no output mode.
-        writer = writer.foreachBatch(partial(_append, query.format, query.options, checkpoint))
+    target, mode = query.sink.target, query.sink.mode
+    if isinstance(target, Parquet) and target.directory is not None:
+        claim_directory(target.directory, checkpoint)
+    writer = query.frame.observe(WRITTEN, F.count(F.lit(1)).alias("rows")).writeStream.outputMode(mode)
+    if query.writer.needs_batches(mode):
+        writer = writer.foreachBatch(partial(_write, query.writer, checkpoint))
     else:
-        writer = writer.format(query.format).options(**query.options)
-    if isinstance(query.sink.target, Parquet) and query.sink.target.partition_by:
-        writer = writer.partitionBy(*query.sink.target.partition_by)
-    trigger: dict[str, Any] = {"availableNow": True} if to_the_end else {"processingTime": query.sink.every}
-    try:
-        return writer.trigger(**trigger).start()
-    except Exception as error:
-        raise PipelineError(f"{query.name}, to {query.sink.target.label}: {in_words(error)}") from error
+        writer = writer.format(query.writer.format).options(**query.writer.options)
+    if isinstance(target, Parquet) and target.partition_by:
+        writer = writer.partitionBy(*target.partition_by)
+    every = None if to_the_end else query.sink.every
+    return _started(writer, query.name, checkpoint, every, f"{query.name}, to {target.label}")
+
+
+def _write(writer: SinkWriter, checkpoint: StoragePath, frame: "DataFrame", batch_id: int) -> None:
+    writer.write(frame, Batch(read_query_id(checkpoint), batch_id))
 
 
 def start_shared(
@@ -301,42 +291,37 @@ def start_shared(
 ) -> "StreamingQuery":
     """Start the query of several sinks, with the shortest of their intervals."""
     batches.failures.clear()
-    every = min(
-        (each.sink.every for each in query.sinks if not each.sink.follows), key=_milliseconds, default=None
-    )
-    every = every or query.sinks[0].sink.every
-    writer = (
-        query.frame.writeStream.queryName(query.name)
-        .option("checkpointLocation", checkpoint_url(checkpoint))
-        .outputMode("append")
-        .foreachBatch(batches)
-    )
-    trigger: dict[str, Any] = {"availableNow": True} if to_the_end else {"processingTime": every}
+    every = [each.sink.every for each in query.sinks if not each.sink.follows] or [query.sinks[0].sink.every]
+    jvm: Any = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]  # noqa: SLF001
+    trigger = jvm.org.apache.spark.sql.streaming.Trigger
+    shortest = min(every, key=lambda interval: int(trigger.ProcessingTime(interval).intervalMs()))
+    writer = query.frame.writeStream.outputMode("append").foreachBatch(batches)
+    return _started(writer, query.name, checkpoint, None if to_the_end else shortest, query.name)
+
+
+def _started(
+    writer: "DataStreamWriter", name: str, checkpoint: StoragePath, every: str | None, label: str
+) -> "StreamingQuery":
+    """Start a stream that writes at an interval, or once to the current end of its sources."""
+    trigger: dict[str, Any] = {"availableNow": True} if every is None else {"processingTime": every}
     try:
-        return writer.trigger(**trigger).start()
+        return (
+            writer.queryName(name)
+            .option("checkpointLocation", checkpoint_url(checkpoint))
+            .trigger(**trigger)
+            .start()
+        )
     except Exception as error:
-        raise PipelineError(f"{query.name}: {in_words(error)}") from error
+        raise PipelineError(f"{label}: {in_words(error)}") from error
 
 
-def _milliseconds(every: str) -> int:
-    """Return the length of an interval, which Spark parses."""
-    jvm = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]  # noqa: SLF001
-    return int(jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(every).intervalMs())  # type: ignore[union-attr]
+def can_heal(error: BaseException) -> bool:
+    """Return whether a restart may help after the failure of a query.
 
-
-def _append(
-    format_: str, options: Mapping[str, str], checkpoint: StoragePath, frame: "DataFrame", batch_id: int
-) -> None:
-    own = dict(options)
-    if SinkOptions.of(own).exactly_once:
-        own |= {"txnAppId": read_query_id(checkpoint), "txnVersion": str(batch_id)}
-    frame.write.format(format_).options(**own).mode("append").save()
-
-
-def _merge(
-    merge: "Callable[[DataFrame, Batch], bool]", checkpoint: StoragePath, frame: "DataFrame", batch_id: int
-) -> None:
-    merge(frame, Batch(read_query_id(checkpoint), batch_id))
+    Spark passes errors of Python on as text, in which a traceback names the class of each error.
+    """
+    text = str(error)
+    return _RAISED not in text and not any(name in text for name in _PERMANENT)
 
 
 def _last_batch(query: "StreamingQuery") -> int:

@@ -25,7 +25,7 @@ from headrace.pipeline.builder import Builder
 from headrace.pipeline.declaration import Pipeline, Sink, Source, View
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.expectations import METRIC, Broken, counts
-from headrace.pipeline.pickling import pickle_by_value
+from headrace.pipeline.loader import pickle_by_value
 from headrace.pipeline.steps import REASON, VALUE, Steps
 from headrace.spark.sink_options import HEADERS
 

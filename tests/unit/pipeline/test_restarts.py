@@ -4,8 +4,8 @@ import pytest
 
 from headrace.pipeline import PipelineError, Restart
 from headrace.pipeline.fan_out import SinkFailed
-from headrace.pipeline.permanent_errors import can_heal
 from headrace.pipeline.restarts import Restarts
+from headrace.pipeline.runner import can_heal
 from headrace.spark.errors import DataLoss, InvalidOption
 from headrace.spark.sink_options import UnfitSchema
 from headrace.spark.tables.schema import TableUnavailable, UnfitTable
