@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 from pyspark.sql.types import StructType
 
 from headrace.spark.batch import Batch
-from headrace.spark.merge.bounds import Bounds, bounds_of, known
+from headrace.spark.merge.bounds import bounds_of, known
 from headrace.spark.merge.events import column
 from headrace.spark.merge.table import Table, TableFile, TableVersion
 from headrace.spark.tables.delta.compaction import FEATURES
@@ -112,7 +112,7 @@ def rewritable_files(table: "DeltaTable") -> dict[str, TableFile]:
     for name in ("delta.appendOnly", "delta.enableChangeDataFeed"):
         if configuration.get(name, "").lower() == "true":
             raise UnfitTable(f"upserts do not support tables with {name}: unset it, or use another table")
-    return {each["path"]: _file(each) for each in files_of(table)}
+    return {action["path"]: _file(action) for action in files_of(table)}
 
 
 def _file(action: Mapping[str, Any]) -> TableFile:
@@ -122,21 +122,14 @@ def _file(action: Mapping[str, Any]) -> TableFile:
             f"upserts cannot replace the file {action['path']}: its path is absolute, or encoded in an "
             "unusual way. OPTIMIZE in the program that has written it may help"
         )
-    constants = action.get("partition") or {}
+    low, high, constants = action.get("min") or {}, action.get("max") or {}, action.get("partition") or {}
+    of_values = ((name, bounds_of(low[name], high.get(name), slack_us=_SLACK_US)) for name in low)
+    of_partition = ((name, bounds_of(value, value)) for name, value in constants.items())
     return TableFile(
         name=action["path"],
         path=path,
         size=action["size_bytes"],
-        bounds=_bounds(action),
+        bounds=known([*of_values, *of_partition]),
         constants=constants,
         partition=tuple(constants.items()),
     )
-
-
-def _bounds(action: Mapping[str, Any]) -> dict[str, Bounds]:
-    low, high = action.get("min") or {}, action.get("max") or {}
-    of_values = ((name, bounds_of(low[name], high.get(name), slack_us=_SLACK_US)) for name in low)
-    of_partition = (
-        (name, bounds_of(value, value)) for name, value in (action.get("partition") or {}).items()
-    )
-    return known([*of_values, *of_partition])

@@ -1,5 +1,10 @@
-"""The events of a batch: checked, and reduced to those that can have an effect."""
+"""The events of a batch: checked, and reduced to those that can have an effect.
 
+PostgreSQL does not log a large value (TOAST) that an update has not changed. Debezium then writes its
+`unavailable.value.placeholder`, and the row keeps the value that it has.
+"""
+
+import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -7,12 +12,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as spark
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from headrace.spark.errors import InvalidOption
 from headrace.spark.merge.bounds import Bounds
-from headrace.spark.merge.conversion import converted_field
-from headrace.spark.merge.unavailable import is_unavailable
 from headrace.spark.merge.upsert import END_AT, START_AT, Upsert
 
 if TYPE_CHECKING:
@@ -22,20 +25,13 @@ ORIGIN: Final = "_record"  # of pipelines: the partition and the offset of a rec
 SEQUENCE: Final = "__sequence"
 DELETED: Final = "__deleted"
 _ORDER: Final = "__order"
+_INTEGERS: Final = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
+_TIMES: Final = (spark.DateType, spark.TimestampType, spark.TimestampNTZType)
 _KEYS: Final = (
-    spark.ByteType,
-    spark.ShortType,
-    spark.IntegerType,
-    spark.LongType,
-    spark.StringType,
-    spark.DateType,
-    spark.TimestampType,
-    spark.TimestampNTZType,
-    spark.DecimalType,
-    spark.BooleanType,
-    spark.BinaryType,
+    *(*_INTEGERS, *_TIMES, spark.StringType),
+    *(spark.DecimalType, spark.BooleanType, spark.BinaryType),
 )
-_UNORDERED: Final = (spark.MapType, spark.VariantType, spark.StructType, spark.ArrayType)
+_UNORDERED: Final = (MapType, spark.VariantType, StructType, ArrayType)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,24 +51,7 @@ def column(name: str) -> "Column":
 
 def stored_schema(events: StructType, upsert: Upsert) -> StructType:
     """Return the schema of a new table for these events; InvalidOption if the events do not fit the rules."""
-    _check_columns(events, upsert)
-    fields = [each for each in events.fields if upsert.is_stored(each.name) and each.name != ORIGIN]
-    if upsert.history:
-        for name in (START_AT, END_AT):
-            if name in events.fieldNames():
-                raise InvalidOption("history", f"the rows have a column {name}, which history adds: drop it")
-        fields += [StructField(name, sequence_type(events, upsert)) for name in (START_AT, END_AT)]
-    return StructType(fields)
-
-
-def check_events(frame: "DataFrame", upsert: Upsert) -> None:
-    """Raise InvalidOption if the events do not have the columns that the rules name."""
-    stored_schema(frame.schema, upsert)
-    _condition(frame, upsert)
-
-
-def _check_columns(events: StructType, upsert: Upsert) -> None:
-    known = {each.name: each.dataType for each in events.fields}
+    known = {field.name: field.dataType for field in events.fields}
     for argument in ("keys", "sequence_by", "columns", "except_columns"):
         for name in getattr(upsert, argument):
             if name not in known:
@@ -87,6 +66,20 @@ def _check_columns(events: StructType, upsert: Upsert) -> None:
             raise InvalidOption(
                 "sequence_by", f"column {name!r} is {known[name].simpleString()}: use its fields"
             )
+    fields = [field for field in events.fields if upsert.is_stored(field.name) and field.name != ORIGIN]
+    if upsert.history:
+        if taken := {START_AT, END_AT} & known.keys():
+            raise InvalidOption(
+                "history", f"the rows have a column {max(taken)}, which history adds: drop it"
+            )
+        fields += [StructField(name, sequence_type(events, upsert)) for name in (START_AT, END_AT)]
+    return StructType(fields)
+
+
+def check_events(frame: "DataFrame", upsert: Upsert) -> None:
+    """Raise InvalidOption if the events do not have the columns that the rules name."""
+    stored_schema(frame.schema, upsert)
+    _condition(frame, upsert)
 
 
 def sequence_type(events: StructType, upsert: Upsert) -> DataType:
@@ -117,11 +110,8 @@ def _never_null(frame: "DataFrame", name: str, upsert: Upsert) -> "Column":
     if _has_origin(frame.schema):
         position = (F.col(f"{ORIGIN}.{each}").cast("string") for each in ("partition", "offset"))
         origin = F.concat(F.lit(" of partition and offset "), F.concat_ws(", ", *position))
-    message = F.concat(
-        F.lit("an event"),
-        origin,
-        F.lit(f" has no {what}: {name} is null. Filter such events before the sink"),
-    )
+    why = F.lit(f" has no {what}: {name} is null. Filter such events before the sink")
+    message = F.concat(F.lit("an event"), origin, why)
     refused = F.raise_error(message).cast(frame.schema[name].dataType)
     return F.when(column(name).isNull(), refused).otherwise(column(name)).alias(name)
 
@@ -144,6 +134,23 @@ def _has_origin(schema: StructType) -> bool:
         return False
     kind = schema[ORIGIN].dataType
     return isinstance(kind, StructType) and {"topic", "partition", "offset"} <= set(kind.fieldNames())
+
+
+def is_unavailable(value: "Column", kind: DataType, placeholder: str) -> "Column | None":
+    """Return whether a value of this type is the placeholder; None if Debezium has none for the type."""
+    data = placeholder.encode()
+    match kind:
+        case spark.StringType():  # text, or bytes in JSON
+            return value.isin(placeholder, base64.b64encode(data).decode())
+        case spark.BinaryType():
+            return value == F.lit(data)
+        case ArrayType(elementType=spark.StringType()):
+            return value == F.array(F.lit(placeholder))
+        case ArrayType(elementType=spark.IntegerType() | spark.LongType() as number):
+            return value == F.array(*(F.lit(byte).cast(number) for byte in data))
+        case MapType(keyType=spark.StringType(), valueType=spark.StringType()):  # hstore
+            return F.map_keys(value) == F.array(F.lit(placeholder))
+    return None
 
 
 def unavailable_columns(schema: StructType, upsert: Upsert) -> "dict[str, Column]":
@@ -174,9 +181,7 @@ def newest(events: "DataFrame", upsert: Upsert, *, fill: bool = False) -> "DataF
     winners = events.groupBy(*map(column, by)).agg(
         F.max_by(F.struct(*map(column, rest)), order).alias(_ORDER),
         *(
-            F.max_by(F.struct(column(name)), F.when(~column(DELETED) & ~is_so, order)).alias(
-                f"{_ORDER}{name}"
-            )
+            F.max_by(F.struct(column(name)), F.when(~column(DELETED) & ~is_so, order)).alias(_ORDER + name)
             for name, is_so in unavailable.items()
         ),
     )
@@ -198,6 +203,37 @@ def as_rows(events: "DataFrame", table: StructType, upsert: Upsert) -> "DataFram
     ]
     kind = table[START_AT].dataType if upsert.history else sequence_type(table, upsert)
     return events.select(*rows, column(SEQUENCE).cast(kind).alias(SEQUENCE), DELETED)
+
+
+def converted_field(value: "Column", given: StructType, wanted: StructField) -> "Column":
+    """Return the value of a field as the table has it; null if the `given` fields do not include it."""
+    if wanted.name not in given.fieldNames():
+        return F.lit(None).cast(wanted.dataType)
+    return converted(value, given[wanted.name].dataType, wanted.dataType)
+
+
+def converted(value: "Column", given: DataType, wanted: DataType) -> "Column":
+    """Return a value of the type `given` as one of the type `wanted`.
+
+    Fields of structs are found by their names, as when rows are appended. Spark's `cast` goes by their
+    positions, and would mix up the fields of a table that has got new ones.
+    """
+    if given == wanted:
+        return value
+    if isinstance(given, StructType) and isinstance(wanted, StructType):
+        fields = [
+            converted_field(value.getField(field.name), given, field).alias(field.name)
+            for field in wanted.fields
+        ]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        return F.transform(value, lambda item: converted(item, given.elementType, wanted.elementType))
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        with_keys = F.transform_keys(value, lambda key, _: converted(key, given.keyType, wanted.keyType))
+        return F.transform_values(
+            with_keys, lambda _, item: converted(item, given.valueType, wanted.valueType)
+        )
+    return value.cast(wanted)
 
 
 def facts_of(events: "DataFrame", upsert: Upsert) -> Facts:
@@ -225,16 +261,11 @@ def facts_of(events: "DataFrame", upsert: Upsert) -> Facts:
 
 def _comparable(name: str, kind: DataType) -> "Column | None":
     """Return a column as its bounds are compared (bounds.py); None if they are not."""
-    match kind:
-        case spark.DateType():
-            return F.unix_date(column(name))
-        case spark.TimestampType():
-            return F.unix_micros(column(name))
-        case spark.ByteType() | spark.ShortType() | spark.IntegerType() | spark.LongType():
-            return column(name)
-        case spark.StringType():
-            return column(name)
-    return None
+    if isinstance(kind, spark.DateType):
+        return F.unix_date(column(name))
+    if isinstance(kind, spark.TimestampType):
+        return F.unix_micros(column(name))
+    return column(name) if isinstance(kind, (*_INTEGERS, spark.StringType)) else None
 
 
 def prefixed(frame: "DataFrame", prefix: str, columns: Iterable[str] | None = None) -> "DataFrame":

@@ -176,16 +176,11 @@ def _entries(table: "PyIcebergTable") -> "dict[str, ManifestEntry]":
 
 def _bounds(table: "PyIcebergTable", entry: "ManifestEntry") -> dict[str, Bounds]:
     low, high = entry.lower_bounds or {}, entry.upper_bounds or {}
-    return known((each.name, _bounds_of(each, low, high)) for each in table.schema().fields)
-
-
-def _bounds_of(
-    field: iceberg.NestedField, low: Mapping[int, bytes], high: Mapping[int, bytes]
-) -> Bounds | None:
-    if field.field_id not in low or field.field_id not in high:
-        return None
-    kind = field.field_type
-    return bounds_of(*(_value(kind, each[field.field_id]) for each in (low, high)))
+    return known(
+        (field.name, bounds_of(*(_value(field.field_type, of[field.field_id]) for of in (low, high))))
+        for field in table.schema().fields
+        if field.field_id in low and field.field_id in high
+    )
 
 
 def _value(kind: iceberg.IcebergType, data: bytes) -> Any:

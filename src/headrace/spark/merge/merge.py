@@ -16,9 +16,11 @@ merge is computed again from the new version. A commit elsewhere in the table do
 import datetime as dt
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -26,7 +28,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from headrace.spark.batch import Batch
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.merge.bounds import may_contain
-from headrace.spark.merge.compaction import small_files
 from headrace.spark.merge.events import (
     SEQUENCE,
     Facts,
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 EVENTS_PER_FILE: Final = 500_000
+SMALL: Final = 0.5  # of the target size: such files are merged
+MERGED_BYTES: Final = 1 << 30  # in one batch
 TOMBSTONES: Final = "_headrace_tombstones"  # a directory that Delta's readers and VACUUM ignore
 
 logger = logging.getLogger(__name__)
@@ -107,10 +110,11 @@ class Merge:
 
     def _attempt(self, version: TableVersion, frame: "DataFrame", facts: Facts, batch: Batch) -> bool:
         """Merge into this version; return False after a conflict."""
+        is_compaction_due = self.compact_every > 0 and (batch.batch_id + 1) % self.compact_every == 0
         with ExitStack() as cached:
             events = as_rows(frame, version.schema, self.upsert)
             attempt = _Attempt(self, version, self._tombstones(events, facts, batch), facts, cached)
-            removed, rows = attempt.plan(events, compact=self._is_compaction_due(batch))
+            removed, rows = attempt.plan(events, compact=is_compaction_due)
             added = version.write(self._arranged(rows, removed, facts, version))
         if not removed and not added and not facts.deletes:
             return True  # all events were late
@@ -124,9 +128,6 @@ class Merge:
         keep, now = self.upsert.tombstones_for, self.now()
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as precise as Delta's statistics
         return write_tombstones(self.tombstones, events, batch, now=now, keep=keep)
-
-    def _is_compaction_due(self, batch: Batch) -> bool:
-        return self.compact_every > 0 and (batch.batch_id + 1) % self.compact_every == 0
 
     def _arranged(
         self, rows: "DataFrame", removed: Iterable[TableFile], facts: Facts, version: TableVersion
@@ -155,14 +156,19 @@ class _Attempt:
     def plan(self, events: "DataFrame", *, compact: bool) -> "tuple[list[TableFile], DataFrame]":
         """Return the files to replace, and the rows that replace theirs."""
         upsert, version, spark = self.merge.upsert, self.version, events.sparkSession
-        found = self._located(events)
+        stored = version.scan(spark, _candidates(version, self.facts), upsert.required, name=True)
+        # With history all rows of a key are computed again, so none of them makes an event obsolete.
+        known = F.lit(None) if upsert.history else sequence_of(upsert)
+        found = self._persisted(located(events, stored.withColumn(SEQUENCE, known), upsert))
         wanted = found if upsert.history else found.where(~column(STALE))
-        names = {each[FILE] for each in wanted.select(FILE).distinct().collect()}
+        names = {row[FILE] for row in wanted.select(FILE).distinct().collect()}
         if compact:
             names |= set(small_files(version.files.values(), self.merge.target_file_bytes))
         removed = [version.files[name] for name in sorted(names)]
         rows = version.scan(spark, removed, version.schema.fieldNames())
-        tombstones = self._deletions(events)
+        tombstones = None
+        if self.tombstones is not None and (deleted := _candidates(self.tombstones, self.facts)):
+            tombstones = self.tombstones.scan(spark, deleted, [*upsert.keys, SEQUENCE])
         fill = self.facts.unavailable > 0
         if upsert.history:
             return removed, history_rows(rows, events, tombstones, upsert, fill=fill)
@@ -171,26 +177,10 @@ class _Attempt:
             effective = without_deleted(effective, tombstones, upsert)
         return removed, current_rows(rows, self._persisted(effective), upsert, fill=fill)
 
-    def _located(self, events: "DataFrame") -> "DataFrame":
-        upsert = self.merge.upsert
-        candidates = _candidates(self.version, self.facts)
-        rows = self.version.scan(events.sparkSession, candidates, upsert.required, name=True)
-        # With history all rows of a key are computed again, so none of them makes an event obsolete.
-        known = F.lit(None) if upsert.history else sequence_of(upsert)
-        return self._persisted(located(events, rows.withColumn(SEQUENCE, known), upsert))
-
-    def _deletions(self, events: "DataFrame") -> "DataFrame | None":
-        if self.tombstones is None or not (candidates := _candidates(self.tombstones, self.facts)):
-            return None
-        columns = [*self.merge.upsert.keys, SEQUENCE]
-        return self.tombstones.scan(events.sparkSession, candidates, columns)
-
     def _persisted(self, frame: "DataFrame") -> "DataFrame":
         kept = frame.persist()
         self.cached.callback(kept.unpersist)
         return kept
-
-    # -- commit --------------------------------------------------------------------------------
 
     def commit(self, removed: Sequence[TableFile], added: Sequence[Any], batch: Batch) -> bool:
         """Replace the files; return False, and remove the new ones, if other commits conflict."""
@@ -228,50 +218,45 @@ def _candidates(version: TableVersion, facts: Facts) -> list[TableFile]:
     return [each for each in version.files.values() if may_contain(each.bounds, facts.bounds)]
 
 
-# -- entry ---------------------------------------------------------------------------------------
+def small_files(files: Iterable[TableFile], target_file_bytes: int) -> list[str]:
+    """Return the names of files to merge, the smallest first, of partitions that have several of them."""
+    limit = target_file_bytes * SMALL
+    small = sorted((file for file in files if file.size < limit), key=lambda file: (file.size, file.name))
+    total = accumulate(file.size for file in small)
+    chosen = [file for file, bytes_ in zip(small, total, strict=True) if bytes_ <= MERGED_BYTES]
+    of_partition = Counter(file.partition for file in chosen)
+    return [file.name for file in chosen if of_partition[file.partition] > 1]
 
 
 def merge_into(format_: str, given: Mapping[str, str], upsert: Upsert, events: "StructType") -> Merge:
     """Return the merge of events with this schema into a table, by the format and options of `df.write`."""
+    stored, deleted = stored_schema(events, upsert), tombstone_schema(events, upsert)
+    options: DeltaOptions | IcebergOptions
+    table: Table
     match format_:
         case "headrace-delta":
+            from headrace.spark.merge.delta import DeltaMergeTable  # noqa: PLC0415
+
             options = DeltaOptions.of(given).requiring(upsert.columns_of_table)
             if "compactevery" not in {name.lower() for name in given}:
                 # By default only directories are compacted, because appends cannot do it safely elsewhere.
                 options = replace(options, compact_every=COMPACT_EVERY)
-            return _into_delta(options, upsert, events)
+            beside = replace(options, path=f"{options.path.rstrip('/')}/{TOMBSTONES}", partition_by=())
+            table = DeltaMergeTable(options, stored)
+            tombstones: Table = DeltaMergeTable(beside.requiring(deleted.fieldNames()), deleted)
         case "headrace-iceberg":
-            required = upsert.columns_of_table
-            return _into_iceberg(IcebergOptions.of(given).requiring(required), upsert, events)
-    raise InvalidOption("format", f"{format_!r} has no upserts; expected headrace-delta or headrace-iceberg")
+            from headrace.spark.merge.iceberg import IcebergMergeTable  # noqa: PLC0415
 
-
-def _into_delta(options: DeltaOptions, upsert: Upsert, events: "StructType") -> Merge:
-    from headrace.spark.merge.delta import DeltaMergeTable  # noqa: PLC0415
-
-    schema = tombstone_schema(events, upsert)
-    beside = replace(options, path=f"{options.path.rstrip('/')}/{TOMBSTONES}", partition_by=())
+            options = IcebergOptions.of(given).requiring(upsert.columns_of_table)
+            other = replace(options, table=f"{options.table}__tombstones", partition_by=())
+            table = IcebergMergeTable(options, stored)
+            tombstones = IcebergMergeTable(other.requiring(deleted.fieldNames()), deleted)
+        case _:
+            expected = "expected headrace-delta or headrace-iceberg"
+            raise InvalidOption("format", f"{format_!r} has no upserts; {expected}")
     return Merge(
-        table=DeltaMergeTable(options, stored_schema(events, upsert)),
-        tombstones=DeltaMergeTable(beside.requiring(schema.fieldNames()), schema)
-        if upsert.deletes is not None
-        else None,
-        upsert=upsert,
-        target_file_bytes=options.target_file_bytes,
-        compact_every=options.compact_every,
-    )
-
-
-def _into_iceberg(options: IcebergOptions, upsert: Upsert, events: "StructType") -> Merge:
-    from headrace.spark.merge.iceberg import IcebergMergeTable  # noqa: PLC0415
-
-    schema = tombstone_schema(events, upsert)
-    beside = replace(options, table=f"{options.table}__tombstones", partition_by=())
-    return Merge(
-        table=IcebergMergeTable(options, stored_schema(events, upsert)),
-        tombstones=IcebergMergeTable(beside.requiring(schema.fieldNames()), schema)
-        if upsert.deletes is not None
-        else None,
+        table=table,
+        tombstones=None if upsert.deletes is None else tombstones,
         upsert=upsert,
         target_file_bytes=options.target_file_bytes,
         compact_every=options.compact_every,

@@ -9,12 +9,12 @@ from headrace.spark.merge.events import (
     DELETED,
     SEQUENCE,
     column,
+    is_unavailable,
     prefixed,
     same_key,
     unavailable_columns,
 )
 from headrace.spark.merge.table import FILE
-from headrace.spark.merge.unavailable import is_unavailable
 from headrace.spark.merge.upsert import END_AT, START_AT, Upsert
 
 if TYPE_CHECKING:

@@ -28,14 +28,8 @@ SMALL_BYTES: Final = 32 << 20
 
 def tombstone_schema(events: StructType, upsert: Upsert) -> StructType:
     """Return the columns of tombstones: keys, sequence, and when the deletion arrived."""
-    keys = [StructField(name, events[name].dataType) for name in upsert.keys]
-    return StructType(
-        [
-            *keys,
-            StructField(SEQUENCE, sequence_type(events, upsert)),
-            StructField(DELETED_AT, TimestampType()),
-        ]
-    )
+    keys = StructType([StructField(name, events[name].dataType) for name in upsert.keys])
+    return keys.add(SEQUENCE, sequence_type(events, upsert)).add(DELETED_AT, TimestampType())
 
 
 def write_tombstones(
@@ -47,9 +41,12 @@ def write_tombstones(
         version = table.load()
         if version.has(batch):
             return version
-        removed = [each for each in version.files.values() if _is_expired(each, oldest)]
-        small = [each for each in version.files.values() if each.size < SMALL_BYTES and each not in removed]
-        rows = _new(events, version.schema, now)
+        removed = [file for file in version.files.values() if _is_expired(file, oldest)]
+        small = [file for file in version.files.values() if file.size < SMALL_BYTES and file not in removed]
+        deletes = events.where(DELETED).withColumn(DELETED_AT, F.lit(now))
+        rows = deletes.select(
+            *(column(field.name).cast(field.dataType).alias(field.name) for field in version.schema.fields)
+        )
         if len(small) > MOST_FILES:
             old = version.scan(events.sparkSession, small, version.schema.fieldNames())
             rows = rows.unionByName(old.where(column(DELETED_AT) >= F.lit(oldest)))
@@ -62,11 +59,6 @@ def write_tombstones(
         if newer.files.keys() != version.files.keys() and not newer.contains(added):
             version.sink.remove(added)
     raise TableUnavailable(f"{table.label}: too many concurrent commits")
-
-
-def _new(events: "DataFrame", schema: StructType, now: dt.datetime) -> "DataFrame":
-    deletes = events.where(DELETED).withColumn(DELETED_AT, F.lit(now))
-    return deletes.select(*(column(each.name).cast(each.dataType).alias(each.name) for each in schema.fields))
 
 
 def _is_expired(file: TableFile, oldest: dt.datetime) -> bool:

@@ -55,20 +55,22 @@ class Upsert:
         unavailable: str = UNAVAILABLE,
     ) -> "Upsert":
         """Return the rules; InvalidOption names an argument that is not valid."""
-        found = cls(
+        duration = _DURATION.fullmatch(tombstones_for)
+        if duration is None:
+            why = f"{tombstones_for!r} is not a duration; expected 2 days, 12 hours, ..."
+            raise InvalidOption("tombstones_for", why)
+        return cls(
             keys=_names("keys", keys),
             sequence_by=_names("sequence_by", sequence_by),
             deletes=deletes,
             columns=_names("columns", columns),
             except_columns=_names("except_columns", except_columns),
             history=history,
-            tombstones_for=_duration(tombstones_for),
+            tombstones_for=dt.timedelta(**{f"{duration[2].lower()}s": int(duration[1])}),
             unavailable=unavailable,
         )
-        found._check()
-        return found
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         if not self.keys:
             raise InvalidOption("keys", "missing; expected the columns that identify a row")
         if not self.sequence_by:
@@ -106,10 +108,3 @@ def _names(argument: str, given: str | Iterable[str]) -> tuple[str, ...]:
     if len(set(found)) < len(found) or "" in found:
         raise InvalidOption(argument, f"{found!r} is not a list of different columns")
     return found
-
-
-def _duration(text: str) -> dt.timedelta:
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise InvalidOption("tombstones_for", f"{text!r} is not a duration; expected 2 days, 12 hours, ...")
-    return dt.timedelta(**{f"{found[2].lower()}s": int(found[1])})

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from headrace.spark.merge.compaction import MERGED_BYTES, small_files
+from headrace.spark.merge.merge import MERGED_BYTES, small_files
 from headrace.spark.merge.table import TableFile, column_names, completed
 
 
