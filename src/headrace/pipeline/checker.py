@@ -1,7 +1,7 @@
 """Checks of a pipeline that does not run: the cluster, sources, columns, and whether sinks are writable."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headrace.client.errors import ClientError
 from headrace.client.wire.security import Security
 from headrace.pipeline.builder import Builder, Query
-from headrace.pipeline.declaration import Pipeline, Sink, View
+from headrace.pipeline.declaration import Pipeline, Sink
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.expectations import RECORD
 from headrace.pipeline.parquet_files import check_directory
@@ -21,7 +21,6 @@ from headrace.pipeline.targets import Delta, Iceberg, Parquet, Topic
 from headrace.pipeline.topics import partitions_of
 from headrace.spark.errors import SparkError
 from headrace.spark.merge.events import stored_schema
-from headrace.spark.merge.upsert import Upsert
 from headrace.spark.sink_options import SinkOptions, check_schema
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 from headrace.spark.tables.packages import needed
@@ -30,7 +29,6 @@ from headrace.tables.reader.cluster import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from headrace.spark.tables.evolution import Change
 
@@ -61,21 +59,22 @@ class Checker:
     def findings(self) -> Iterator[Finding]:
         """Yield the results in the order of the declarations."""
         yield _finding(f"cluster {self._bootstrap}", self._check_cluster)
+        pipeline, steps = self._pipeline, self._builder.steps
         broken: set[str] = set()
-        for name in self._pipeline.sources:
-            found = _finding(f"source {name}", partial(self._check_source, name))
-            broken |= set() if found.good else {name}
-            yield found
-        for view in self._pipeline.views.values():
-            if not broken & set(self._pipeline.needed(view)):
-                found = _finding(f"view {view.name}", partial(self._check_view, view))
-                broken |= set() if found.good else {view.name}
-                yield found
-        for sink in self._pipeline.sinks.values():
-            if not broken & {*sink.inputs, *self._pipeline.needed(sink)}:
-                found = _finding(f"sink {sink.name}", partial(self._check_sink, sink))
-                broken |= set() if found.good else {sink.name}
-                yield found
+        checks: list[tuple[str, str, set[str], Callable[[], str]]] = [
+            ("source", name, set(), partial(self._check_source, name)) for name in pipeline.sources
+        ]
+        for view in pipeline.views.values():
+            columns = partial(lambda view: _columns(steps.result(view)), view)
+            checks.append(("view", view.name, set(pipeline.needed(view)), columns))
+        for sink in pipeline.sinks.values():
+            needs = {*sink.inputs, *pipeline.needed(sink)}
+            checks.append(("sink", sink.name, needs, partial(self._check_sink, sink)))
+        for kind, name, needs, check in checks:
+            if not broken & needs:
+                finding = _finding(f"{kind} {name}", check)
+                broken |= set() if finding.good else {name}
+                yield finding
         if not broken:
             yield from self._shared()
 
@@ -86,10 +85,10 @@ class Checker:
         except PipelineError as error:
             yield Finding(what="expectations", good=False, says=str(error))
             return
-        for each in division.shared:
-            if each.sinks:
-                says = f"reads {each.source} once for {', '.join(each.sinks)}"
-                yield Finding(what=f"query {each.name}", good=True, says=says)
+        for query in division.shared:
+            if query.sinks:
+                says = f"reads {query.source} once for {', '.join(query.sinks)}"
+                yield Finding(what=f"query {query.name}", good=True, says=says)
 
     def _check_cluster(self) -> str:
         with closing(Cluster(self._bootstrap, Security.of(self._pipeline.client))) as cluster:
@@ -104,19 +103,15 @@ class Checker:
             return columns
         return f"{partitions_of(source, self._bootstrap)} partitions of {source.topic}; {columns}"
 
-    def _check_view(self, view: View) -> str:
-        return _columns(self._builder.steps.result(view))
-
     def _check_sink(self, sink: Sink) -> str:
-        query = self._builder.of_sink(sink)
+        query, target = self._builder.of_sink(sink), sink.target
         check_streaming(query.frame, sink.mode)
-        target = sink.target
         if isinstance(target, Topic):
             return self._check_topic(sink, target, query)
         if isinstance(target, Delta):
-            return _check_delta(query.writer.options, query.frame.schema, target.upserts)
+            return _check_delta(query)
         if isinstance(target, Iceberg):
-            return _check_iceberg(query.writer.options, query.frame.schema, target.upserts)
+            return _check_iceberg(query)
         if isinstance(target, Parquet) and target.directory is not None:
             found = _check_writable(target.directory)
             check_directory(target.directory, self._state.checkpoint(query.name))
@@ -161,16 +156,15 @@ def _existing(changes: "Sequence[Change]") -> str:
     return f"exists, and will change: {', '.join(map(str, changes))}" if changes else _EXISTS
 
 
-def _check_delta(given: Mapping[str, str], rows: "StructType", upserts: Upsert | None) -> str:
-    """Return the state of a Delta table; SparkError if rows of this schema cannot be written to it."""
+def _check_delta(query: Query) -> str:
+    """Return the state of a Delta table; SparkError if the rows of a query cannot be written to it."""
     deltalake = needed("deltalake", "a Delta table")
     from headrace.spark.merge.delta import rewritable_files  # noqa: PLC0415
     from headrace.spark.tables.delta.table import check_table, load_table  # noqa: PLC0415
 
-    options = DeltaOptions.of(given)
-    schema = rows
+    options, schema, upserts = DeltaOptions.of(query.writer.options), query.frame.schema, query.writer.upserts
     if upserts is not None:
-        options, schema = options.requiring(upserts.columns_of_table), stored_schema(rows, upserts)
+        options, schema = options.requiring(upserts.columns_of_table), stored_schema(schema, upserts)
     if "://" not in options.path:
         _check_writable(Path(options.path))
     if deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
@@ -183,16 +177,19 @@ def _check_delta(given: Mapping[str, str], rows: "StructType", upserts: Upsert |
     return f"Delta table {options.path} {_WILL}"
 
 
-def _check_iceberg(given: Mapping[str, str], rows: "StructType", upserts: Upsert | None) -> str:
-    """Return the state of an Iceberg table; SparkError if rows of this schema cannot be written to it."""
+def _check_iceberg(query: Query) -> str:
+    """Return the state of an Iceberg table; SparkError if the rows of a query cannot be written to it."""
     catalogs = needed("pyiceberg.catalog", "an Iceberg table")
     from headrace.spark.merge.iceberg import check_rewritable  # noqa: PLC0415
     from headrace.spark.tables.iceberg.table import check_new, check_table, load_table  # noqa: PLC0415
 
-    options = IcebergOptions.of(given)
-    schema = rows
+    options, schema, upserts = (
+        IcebergOptions.of(query.writer.options),
+        query.frame.schema,
+        query.writer.upserts,
+    )
     if upserts is not None:
-        options, schema = options.requiring(upserts.columns_of_table), stored_schema(rows, upserts)
+        options, schema = options.requiring(upserts.columns_of_table), stored_schema(schema, upserts)
     try:
         exists = catalogs.load_catalog(options.catalog_name, **options.catalog).table_exists(options.table)
     except Exception as error:  # catalogs are plugins with their own exceptions

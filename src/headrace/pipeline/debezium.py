@@ -137,8 +137,7 @@ def _decoded(
             F.when(parts[place].isNull(), f"it is a change event with op {name}, and has no {place}"),
         )
     why = why.when(
-        operation == "t",
-        "the table was truncated (op t): the event names no rows, and the sinks keep theirs",
+        operation == "t", "the table was truncated (op t): the event names no rows, and the sinks keep theirs"
     )
     why = why.when(operation != _MESSAGE, F.concat(F.lit("it has an unknown op: "), operation))
     source = parts["source"]

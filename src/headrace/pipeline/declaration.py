@@ -252,7 +252,10 @@ class Pipeline:
             )
 
     def check(self) -> None:
-        """Raise PipelineError if an argument of a function is unknown, or views depend on each other."""
+        """Raise PipelineError if an argument of a function is unknown, or views depend on each other.
+
+        Two sinks must not write Parquet files to one directory either.
+        """
         if not self.sinks:
             raise PipelineError(f"pipeline {self.name} has no sink, and so nothing to run")
         for step in self.sinks.values():
@@ -263,10 +266,6 @@ class Pipeline:
                 raise PipelineError(
                     f"expectation {each.name!r}: there is no source, view or sink {each.step!r}"
                 )
-        self._check_directories()
-
-    def _check_directories(self) -> None:
-        """PipelineError if two sinks write Parquet files to one directory."""
         owners: dict[str, str] = {}
         for sink in self.sinks.values():
             if isinstance(sink.target, Parquet):

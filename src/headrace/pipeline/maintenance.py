@@ -15,8 +15,14 @@ from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.storage.files import replace_text
 from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.spark.errors import SparkError
-from headrace.spark.tables import maintenance
-from headrace.spark.tables.maintenance import KEPT_SNAPSHOTS, LEAST_RETENTION, Maintained
+from headrace.spark.tables.maintenance import (
+    KEPT_SNAPSHOTS,
+    LEAST_RETENTION,
+    Expired,
+    Maintained,
+    Removed,
+    Rewritten,
+)
 from headrace.system.background import BackgroundThread
 
 POLL_S: Final = 10.0
@@ -55,34 +61,31 @@ class Maintenance:
 
     def steps(self, table: Maintained) -> Iterator[tuple[str, Callable[[], str]]]:
         """Yield the steps in their order, each with a function that returns what it has done."""
-        if self.expire_after is not None:
-            yield "expire", lambda: _expire(table, self.expire_after or "", self.keep_snapshots)
+        expire, vacuum = self.expire_after, self.vacuum_after
+        if expire is not None:
+            yield "expire", lambda: _told(table.expire(interval(expire), self.keep_snapshots, dry_run=False))
         if self.cluster_by:
-            yield "cluster", lambda: _rewritten(table.cluster(list(self.cluster_by)))
+            yield "cluster", lambda: _told(table.cluster(list(self.cluster_by)))
         elif self.optimize:
-            yield "optimize", lambda: _rewritten(table.optimize())
-        if self.vacuum_after is not None:
-            yield "vacuum", lambda: _vacuum(table, self.vacuum_after or "")
+            yield "optimize", lambda: _told(table.optimize())
+        if vacuum is not None:
+            yield "vacuum", lambda: _told(table.vacuum(interval(vacuum), dry_run=False))
+
+
+def _told(done: Expired | Rewritten | Removed) -> str:
+    if isinstance(done, Rewritten):
+        return f"{done.files_before} files became {done.files_after}"
+    if isinstance(done, Removed):
+        return f"{len(done.files)} files removed"
+    return f"{len(done.snapshots)} snapshots expired"
 
 
 def interval(text: str) -> dt.timedelta:
     """Return the duration of "7 days"; PipelineError if it is none."""
-    found = _INTERVAL.fullmatch(text.strip().lower())
-    if found is None:
+    parts = _INTERVAL.fullmatch(text.strip().lower())
+    if parts is None:
         raise PipelineError(f"{text!r} is not an interval; expected 12 hours, 7 days, ...")
-    return dt.timedelta(**{f"{found[2]}s": int(found[1])})
-
-
-def _expire(table: Maintained, after: str, keep: int) -> str:
-    return f"{len(table.expire(interval(after), keep, dry_run=False).snapshots)} snapshots expired"
-
-
-def _rewritten(done: maintenance.Rewritten) -> str:
-    return f"{done.files_before} files became {done.files_after}"
-
-
-def _vacuum(table: Maintained, after: str) -> str:
-    return f"{len(table.vacuum(interval(after), dry_run=False).files)} files removed"
+    return dt.timedelta(**{f"{parts[2]}s": int(parts[1])})
 
 
 class MaintainedTarget(Protocol):
@@ -143,7 +146,7 @@ class Caretaker:
                 continue
             if last is not None:
                 told += self._maintain(target, plan)
-            self._store(name)
+            replace_text(self._file, json.dumps({**self._times(), name: self._now()}))
         return told
 
     def _maintain(self, target: MaintainedTarget, plan: Maintenance) -> Iterator[str]:
@@ -166,10 +169,6 @@ class Caretaker:
 
     def _times(self) -> dict[str, float]:
         try:
-            found: dict[str, float] = json.loads(self._file.read_text())
+            return dict(json.loads(self._file.read_text()))
         except (FileNotFoundError, ValueError):
             return {}
-        return found
-
-    def _store(self, name: str) -> None:
-        replace_text(self._file, json.dumps({**self._times(), name: self._now()}))

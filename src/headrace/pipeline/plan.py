@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint
 from headrace.pipeline.declaration import Pipeline, Sink, Source
 from headrace.pipeline.decoders import settle
-from headrace.pipeline.expectations import Expectation
 from headrace.pipeline.initial_offsets import stored_position
 from headrace.pipeline.shared_queries import Division, divide
 from headrace.pipeline.state import State
@@ -59,7 +58,7 @@ class QueryPlan:
     repeats: bool  # whether a batch was started and not finished
     lag: int
     lags: Mapping[str, int] = field(default_factory=dict)  # by partition: "orders-0"
-    creates: str | None = None
+    creates: str | None = None  # the local directory or table that the query would create
     # The query that it shares with other sinks; before the first run, unless Spark keeps state for it.
     shared: str | None = None
     shares_with: list[str] = field(default_factory=list)
@@ -92,8 +91,17 @@ def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
         since_ms=state.since_ms,
         sources=[_source(source, ends[name]) for name, source in pipeline.sources.items()],
         views={view.name: list(view.inputs) for view in pipeline.views.values()},
-        expectations=[_expectation(each) for each in pipeline.expectations],
-        queries=[_query(pipeline, each, ends, state, division) for each in pipeline.queries()],
+        expectations=[
+            ExpectationPlan(
+                step=expectation.step,
+                name=expectation.name,
+                condition=expectation.condition,
+                otherwise=str(expectation.otherwise),
+                quarantine=None if expectation.target is None else expectation.target.label,
+            )
+            for expectation in pipeline.expectations
+        ],
+        queries=[_query(pipeline, sink, ends, state, division) for sink in pipeline.queries()],
         new_topics=missing_topics(pipeline, bootstrap),
     )
 
@@ -142,16 +150,6 @@ def _source(source: Source, ends: Ends) -> SourcePlan:
     )
 
 
-def _expectation(expectation: Expectation) -> ExpectationPlan:
-    return ExpectationPlan(
-        step=expectation.step,
-        name=expectation.name,
-        condition=expectation.condition,
-        otherwise=str(expectation.otherwise),
-        quarantine=None if expectation.target is None else expectation.target.label,
-    )
-
-
 def _query(
     pipeline: Pipeline, sink: Sink, ends: Mapping[str, Ends], state: State, division: Division
 ) -> QueryPlan:
@@ -164,10 +162,14 @@ def _query(
     lags: dict[TopicPartition, int] = {}
     for source in pipeline.needed(sink):
         lags |= ends[source].lags(checkpoint)
+    creates, target = None, sink.target
+    if isinstance(target, Delta | Parquet) and target.directory is not None:
+        log = target.directory / ("_delta_log" if isinstance(target, Delta) else "")
+        creates = None if log.is_dir() else target.label
     return QueryPlan(
         name=name,
         inputs=list(sink.inputs),
-        target=sink.target.label,
+        target=target.label,
         mode=sink.mode,
         every=sink.every,
         checkpoint=str(path),
@@ -175,16 +177,7 @@ def _query(
         repeats=checkpoint is not None and checkpoint.unfinished,
         lag=sum(lags.values()),
         lags={str(partition): lag for partition, lag in lags.items()},
-        creates=_new_directory(sink),
+        creates=creates,
         shared=None if shared is None else shared.name,
-        shares_with=[] if shared is None else [each for each in shared.sinks if each != sink.name],
+        shares_with=[] if shared is None else [name for name in shared.sinks if name != sink.name],
     )
-
-
-def _new_directory(sink: Sink) -> str | None:
-    """Return the local directory or table that a query would create."""
-    target = sink.target
-    if isinstance(target, Delta | Parquet) and target.directory is not None:
-        log = target.directory / ("_delta_log" if isinstance(target, Delta) else "")
-        return None if log.is_dir() else target.label
-    return None

@@ -90,8 +90,9 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
     lags = {str(each): max(0, end - offsets.get(each, end)) for each, end in sorted(latest.items())}
     operators = progress.get("stateOperators", ())
     rows_per_s = _number(progress.get("inputRowsPerSecond"))
+    metrics = progress.get("observedMetrics", {})
     took_ms = progress.get("batchDuration") or progress.get("durationMs", {}).get("triggerExecution", 0)
-    written = int(_number(progress.get("observedMetrics", {}).get(WRITTEN, {}).get("rows")))
+    written = int(_number(metrics.get(WRITTEN, {}).get("rows")))
     # Spark's rate is measured from one batch to the next; a first batch has only its duration.
     span_s = counted / rows_per_s if counted and rows_per_s else took_ms / 1000
     processed_per_s = _number(progress.get("processedRowsPerSecond"))
@@ -99,7 +100,7 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
         pipeline=pipeline,
         query=progress.get("name") or progress["id"],
         event=event,
-        at_ms=_milliseconds(progress["timestamp"]),
+        at_ms=int(datetime.fromisoformat(progress["timestamp"]).timestamp() * 1000),
         run=progress.get("runId", ""),
         batch=progress.get("batchId", -1),
         rows=rows,
@@ -114,9 +115,13 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
         state_rows=sum(each.get("numRowsTotal", 0) for each in operators),
         state_bytes=sum(each.get("memoryUsedBytes", 0) for each in operators),
         late_rows=sum(each.get("numRowsDroppedByWatermark", 0) for each in operators),
-        newer_rows=newer_rows(progress.get("observedMetrics", {})),
+        newer_rows=newer_rows(metrics),
         watermark=progress.get("eventTime", {}).get("watermark", ""),
-        broken=_broken(progress.get("observedMetrics", {})),
+        broken={
+            name.removeprefix(METRIC): {each: int(_number(count)) for each, count in values.items()}
+            for name, values in metrics.items()
+            if name.startswith(METRIC)
+        },
     )
 
 
@@ -125,14 +130,6 @@ def newer_rows(metrics: Mapping[str, Mapping[str, Any]]) -> int:
     return sum(
         int(_number(each.get("rows"))) for name, each in metrics.items() if name.startswith(NEWER_METRIC)
     )
-
-
-def _broken(metrics: Mapping[str, Mapping[str, Any]]) -> Broken:
-    return {
-        name.removeprefix(METRIC): {each: int(_number(count)) for each, count in values.items()}
-        for name, values in metrics.items()
-        if name.startswith(METRIC)
-    }
 
 
 def _records(source: Mapping[str, Any], ends: Mapping[TopicPartition, int]) -> int:
@@ -155,10 +152,6 @@ def _object(value: Any) -> dict[str, Any]:
             return {}
     is_offsets = isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
     return value if is_offsets else {}
-
-
-def _milliseconds(text: str) -> int:
-    return int(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def _number(value: Any) -> float:

@@ -6,8 +6,9 @@ added later begins in a query of its own, and one that was in a query of its own
 `reset`. See decision 0032.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 from headrace.pipeline.declaration import Pipeline, Sink
@@ -97,20 +98,14 @@ def _grouped(
     made: list[SharedQuery] = []
     for (source, _), members in groups.items():
         if len(members) >= _LEAST:
-            name = next(each for each in _names(pipeline, source) if each not in names)
+            # No sink has such a name, because the name of a sink has no dot.
+            suffixes = ("shared" if n == 1 else f"shared-{n}" for n in count(1))
+            candidates = (pipeline.query_name(f"{source}.{suffix}") for suffix in suffixes)
+            name = next(candidate for candidate in candidates if candidate not in names)
             names.add(name)
             made.append(SharedQuery(name=name, source=source, sinks=tuple(members)))
     together = {sink for query in made for sink in query.sinks}
     return made, [each.name for each in sinks if each.name not in together]
-
-
-def _names(pipeline: Pipeline, source: str) -> Iterator[str]:
-    """Yield names that no sink has, because the name of a sink has no dot."""
-    yield pipeline.query_name(f"{source}.shared")
-    number = 2
-    while True:
-        yield pipeline.query_name(f"{source}.shared-{number}")
-        number += 1
 
 
 def to_json(queries: Iterable[SharedQuery]) -> dict[str, Any]:

@@ -112,16 +112,14 @@ class Steps:
         """Return the rows of a sink as its target needs them."""
         self._observed.clear()
         try:
-            return sink.target.shape(self._of_sink(sink))
+            if sink.quarantine_of is not None:
+                return sink.target.shape(self.quarantined(sink.quarantine_of))
+            rows = self.dead_letters(sink) if sink.function is None else self.result(sink)
+            return sink.target.shape(rows)
         except PipelineError:
             raise
         except Exception as error:
             raise PipelineError(f"{sink.name}(), to {sink.target.label}: {in_words(error)}") from error
-
-    def _of_sink(self, sink: Sink) -> DataFrame:
-        if sink.quarantine_of is not None:
-            return self.quarantined(sink.quarantine_of)
-        return self.dead_letters(sink) if sink.function is None else self.result(sink)
 
     def quarantined(self, step: str) -> DataFrame:
         """Return the rows of a step that break an expectation, with the reason."""

@@ -14,25 +14,10 @@ from headrace.pipeline.expectations import METRIC
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_STATELESS: Final = frozenset(
-    {
-        "ArrowEvalPython",
-        "BatchEvalPython",
-        "Expand",
-        "Filter",
-        "Generate",
-        "MapInArrow",
-        "MapInPandas",
-        "Project",
-        "RebalancePartitions",
-        "Repartition",
-        "RepartitionByExpression",
-        "Sample",
-        "StreamingRelationV2",
-        "SubqueryAlias",
-        "Union",
-        "View",
-    }
+_STATELESS: Final = (
+    *("ArrowEvalPython", "BatchEvalPython", "Expand", "Filter", "Generate", "MapInArrow", "MapInPandas"),
+    *("Project", "RebalancePartitions", "Repartition", "RepartitionByExpression", "Sample"),
+    *("StreamingRelationV2", "SubqueryAlias", "Union", "View"),
 )
 _JOIN: Final = "Join"
 _METRICS: Final = "CollectMetrics"

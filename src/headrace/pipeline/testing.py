@@ -96,31 +96,26 @@ class _Run:
         self._steps = Steps(pipeline, lambda source: self._decoded[source.name], self._observe, self._keep)
 
     def result(self) -> Result:
-        pipeline = self._pipeline
-        steps: list[Source | View | Sink] = [*pipeline.sources.values(), *pipeline.views.values()]
-        steps += pipeline.sinks.values()
-        quarantined = [each.quarantine_of for each in pipeline.queries() if each.quarantine_of is not None]
+        pipeline, steps, bad = self._pipeline, {}, {}
+        declared: list[Source | View | Sink] = [*pipeline.sources.values(), *pipeline.views.values()]
         try:
-            return Result(
-                steps={each.name: self._step(each) for each in steps},
-                bad={name: self._bad(name) for name in pipeline.sources},
-                quarantined={each: _collect(each, self._steps.quarantined(each)) for each in quarantined},
-                broken=self._broken,
-            )
+            for step in [*declared, *pipeline.sinks.values()]:
+                frame = self._steps.rows(step) if isinstance(step, Source) else self._steps.result(step)
+                steps[step.name] = StepRows(columns=frame.columns, rows=_collect(step.name, frame))
+                if (own := self._observations.get(f"{METRIC}{step.name}")) is not None:
+                    self._broken[step.name] = {name: int(rows) for name, rows in own.get.items()}
+            for name, decoded in self._decoded.items():
+                rows = _collect(name, decoded.where(F.col(REASON).isNotNull()).select(VALUE, REASON))
+                bad[name] = [BadRecord(value=row[VALUE], reason=row[REASON]) for row in rows]
+            quarantined = {
+                sink.quarantine_of: _collect(sink.quarantine_of, self._steps.quarantined(sink.quarantine_of))
+                for sink in pipeline.queries()
+                if sink.quarantine_of is not None
+            }
+            return Result(steps=steps, bad=bad, quarantined=quarantined, broken=self._broken)
         finally:
-            for each in self._kept:
-                each.unpersist()
-
-    def _step(self, step: Source | View | Sink) -> StepRows:
-        frame = self._steps.rows(step) if isinstance(step, Source) else self._steps.result(step)
-        found = StepRows(columns=frame.columns, rows=_collect(step.name, frame))
-        if (own := self._observations.get(f"{METRIC}{step.name}")) is not None:
-            self._broken[step.name] = {name: int(rows) for name, rows in own.get.items()}
-        return found
-
-    def _bad(self, source: str) -> list[BadRecord]:
-        bad = self._decoded[source].where(F.col(REASON).isNotNull()).select(VALUE, REASON)
-        return [BadRecord(value=row[VALUE], reason=row[REASON]) for row in _collect(source, bad)]
+            for kept in self._kept:
+                kept.unpersist()
 
     def _observe(self, name: str, frame: DataFrame, metrics: "Sequence[Column]") -> DataFrame:
         self._observations[name] = Observation()
@@ -151,19 +146,12 @@ def _plain(value: Any) -> Any:
 
 def _records(spark: "SparkSession", source: Source, given: Iterable[Given]) -> DataFrame:
     topic = source.topic.split(",", maxsplit=1)[0].strip()
-    rows = [_row(topic, offset, _record(each)) for offset, each in enumerate(given)]
+    rows: list[tuple[Any, ...]] = []
+    for offset, value in enumerate(given):
+        data = json.dumps(value, default=str) if isinstance(value, Mapping) else value
+        if not isinstance(data, Record):
+            data = Record(value=data.encode() if isinstance(data, str) else data)
+        at = datetime.fromtimestamp((data.timestamp_ms or 0) / 1000, UTC)
+        headers = [tuple(header) for header in data.headers]
+        rows.append((data.key, data.value, topic, 0, offset, at, 0, headers))
     return spark.createDataFrame(rows, _SCHEMA)
-
-
-def _record(given: Given) -> Record:
-    if isinstance(given, Record):
-        return given
-    if isinstance(given, Mapping):
-        given = json.dumps(given, default=str)
-    return Record(value=given.encode() if isinstance(given, str) else given)
-
-
-def _row(topic: str, offset: int, record: Record) -> tuple[Any, ...]:
-    at_ms = record.timestamp_ms or 0
-    at = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return (record.key, record.value, topic, 0, offset, at, 0, [tuple(each) for each in record.headers])

@@ -7,15 +7,7 @@ Its triggers are CalendarIntervals: "90 seconds", "1 day", "1 hour 30 minutes". 
 import re
 from typing import Final
 
-_MS: Final = {
-    "us": 0.001,
-    "ms": 1,
-    "s": 1000,
-    "m": 60_000,
-    "min": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-}
+_MS: Final = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _MS_OF_WORDS: Final = {
     "microsecond": 0.001,
     "millisecond": 1,
@@ -34,32 +26,21 @@ _LARGEST_MS: Final = 2**63 - 1
 def parse_duration_s(text: str) -> float:
     """Return the seconds of "15m", "90 seconds", "1 hour 30 minutes" or "1500" (milliseconds); ValueError."""
     lower = text.strip().lower()
-    found = _SUFFIXED.fullmatch(lower)
-    ms = _in_words(lower, text) if found is None or found[2] not in {"", *_MS} else _suffixed(*found.groups())
+    suffixed = _SUFFIXED.fullmatch(lower)
+    if suffixed is not None and suffixed[2] in {"", *_MS}:
+        ms = int(suffixed[1]) * _MS.get(suffixed[2], 1)
+    else:
+        rest, ms = lower.removeprefix("interval ").strip(), 0.0
+        while rest or not lower:
+            part = _PART.match(rest)
+            unit = part[2].removesuffix("s") if part is not None else ""
+            if unit in _VARIABLE:
+                raise ValueError(f"{text!r}: a {unit} has no fixed length; use days")
+            if part is None or unit not in _MS_OF_WORDS:
+                expected = "expected a number and a unit, as in 30s, 15m or 90 seconds"
+                raise ValueError(f"{text!r} is not a duration; {expected}")
+            ms += float(part[1]) * _MS_OF_WORDS[unit]
+            rest = rest[part.end() :].strip()
     if ms > _LARGEST_MS:
         raise ValueError(f"{text!r} is more than {_LARGEST_MS} milliseconds")
     return ms / 1000
-
-
-def _suffixed(number: str, unit: str) -> float:
-    return int(number) * _MS.get(unit, 1)
-
-
-def _in_words(lower: str, text: str) -> float:
-    rest, total = lower.removeprefix("interval ").strip(), 0.0
-    while rest:
-        part = _PART.match(rest)
-        unit = part[2].removesuffix("s") if part is not None else ""
-        if unit in _VARIABLE:
-            raise ValueError(f"{text!r}: a {unit} has no fixed length; use days")
-        if part is None or unit not in _MS_OF_WORDS:
-            raise ValueError(_expected(text))
-        total += float(part[1]) * _MS_OF_WORDS[unit]
-        rest = rest[part.end() :].strip()
-    if not lower:
-        raise ValueError(_expected(text))
-    return total
-
-
-def _expected(text: str) -> str:
-    return f"{text!r} is not a duration; expected a number and a unit, as in 30s, 15m or 90 seconds"

@@ -46,13 +46,20 @@ class Narrowing:
 
     def narrow(self, ranges: Iterable[Range], first_at: ByTime) -> list[Range]:
         """Return the parts of `ranges` that may match; `first_at` returns offsets of timestamps."""
-        kept = [each for each in ranges if all(_may_hold(each.partition, one) for one in self._filters)]
-        kept = [self._by_offset(each) for each in kept]
+        kept = [
+            self._by_offset(whole)
+            for whole in ranges
+            if all(_may_hold(whole.partition, filter_) for filter_ in self._filters)
+        ]
         since = self._since_ms()
         if since is not None:
-            found = first_at({each.partition: since for each in kept if each.size > 0})
-            kept = [_from(each, found.get(each.partition, each.first)) for each in kept]
-        return [each for each in kept if each.size > 0]
+            offsets = first_at({part.partition: since for part in kept if part.size > 0})
+            for n, part in enumerate(kept):
+                offset = offsets.get(part.partition, part.first)
+                # A negative offset means that no record matches.
+                first = part.last if offset < 0 else max(part.first, offset)
+                kept[n] = Range(part.partition, first, max(first, part.last))
+        return [part for part in kept if part.size > 0]
 
     def _by_offset(self, whole: Range) -> Range:
         first, last = whole.first, whole.last
@@ -77,15 +84,16 @@ class Narrowing:
 
         Timestamps may be in any order, so only records before the first one with that timestamp are skipped.
         """
-        found: list[int] = []
-        for each in self._filters:
-            if _column(each) == "timestamp" and isinstance(
-                each, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual
-            ):
-                moment = _milliseconds(each.value)
-                # Negative timestamps have special meanings in ListOffsets, and no record is so old.
-                found += [] if moment is None or moment <= 0 else [moment]
-        return max(found, default=None)
+        lower_bounds = (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual)
+        moments = [
+            int(filter_.value.timestamp() * 1000 // 1)  # rounded down, so that no record is missed
+            for filter_ in self._filters
+            if _column(filter_) == "timestamp"
+            and isinstance(filter_, lower_bounds)
+            and isinstance(filter_.value, datetime)
+        ]
+        # Negative timestamps have special meanings in ListOffsets, and no record is so old.
+        return max((moment for moment in moments if moment > 0), default=None)
 
 
 def _column(filter_: Filter) -> str:
@@ -103,14 +111,3 @@ def _may_hold(partition: TopicPartition, filter_: Filter) -> bool:
         return own in filter_.value
     compare = _COMPARE.get(type(filter_))
     return compare is None or compare(own, getattr(filter_, "value", None))
-
-
-def _from(whole: Range, offset: int) -> Range:
-    """Return the range from `offset` on; a negative offset means that no record matches."""
-    first = whole.last if offset < 0 else max(whole.first, offset)
-    return Range(whole.partition, first, max(first, whole.last))
-
-
-def _milliseconds(value: Any) -> int | None:
-    """Return a datetime in milliseconds, rounded down, so that no record is missed."""
-    return int(value.timestamp() * 1000 // 1) if isinstance(value, datetime) else None

@@ -58,27 +58,23 @@ class GroupCommits:
             self._changed.notify_all()
 
     def _run(self) -> None:
-        while (offsets := self._await_offsets()) is not None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._next is not None or self._is_stopped)
+                offsets, self._next = self._next, None
+                if offsets is None:
+                    return
+                self._is_busy = True
+            has_failed = False
             try:
                 self._commit(self._group, offsets)
             except ClientError as error:
                 logger.warning("group %s: the query's offsets were not committed: %s", self._group, error)
-                self._retry_later(offsets)
+                has_failed = True
             finally:
                 with self._changed:
                     self._is_busy = False
+                    if has_failed and self._last == offsets:
+                        # Accept the same offsets again: Spark repeats the position of an idle query.
+                        self._last = None
                     self._changed.notify_all()
-
-    def _await_offsets(self) -> Offsets | None:
-        """Return the next offsets to commit; None at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._next is not None or self._is_stopped)
-            offsets, self._next = self._next, None
-            self._is_busy = offsets is not None
-            return offsets
-
-    def _retry_later(self, offsets: Offsets) -> None:
-        """Accept the same offsets again: Spark tells us the position of an idle query over and over."""
-        with self._changed:
-            if self._last == offsets:
-                self._last = None

@@ -12,9 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headrace.spark.cache import cache_directory, write_program
 from headrace.spark.errors import SparkError
-from headrace.spark.s3a import s3a_settings
 from headrace.system.java import NoJava, find_java
 
 if TYPE_CHECKING:
@@ -27,16 +25,12 @@ _LOUD: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 JAVA_END_S: Final = 10.0
 # What Spark's PythonStreamingSourceRunner sets in the environment of a data source.
 _STREAM_VARIABLES: Final = (
-    "SPARK_LOCAL_DIRS",
-    "SPARK_AUTH_SOCKET_TIMEOUT",
-    "SPARK_BUFFER_SIZE",
-    "SPARK_PYTHON_RUNTIME",
+    *("SPARK_LOCAL_DIRS", "SPARK_AUTH_SOCKET_TIMEOUT"),
+    *("SPARK_BUFFER_SIZE", "SPARK_PYTHON_RUNTIME"),
 )
-# Settings that a session of Spark Connect can change; the others are the server's.
-_OF_A_SESSION: Final = (
-    "spark.sql.python.filterPushdown.enabled",
-    "spark.sql.streaming.stateStore.providerClass",
-)
+_S3A: Final = "spark.hadoop.fs.s3a"
+_PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+_STORE: Final = "spark.sql.streaming.stateStore.providerClass"
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 # Spark adds a module, for linear algebra only, that a small Java lacks and that every Java warns about.
@@ -83,14 +77,10 @@ def session(
         # These print a traceback when Java has ended, and py4j also when a batch fails: both are reported by
         # whoever waits for them. py4j has loggers, and also uses the root logger.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        logging.getLogger().addFilter(_is_not_py4j)
+        logging.getLogger().addFilter(lambda record: Path(record.pathname).parent.name != "py4j")
         spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
     register_sources(spark)
     return spark
-
-
-def _is_not_py4j(record: logging.LogRecord) -> bool:
-    return Path(record.pathname).parent.name != "py4j"
 
 
 def stop(spark: "SparkSession") -> None:
@@ -140,18 +130,30 @@ def is_remote(spark: "SparkSession") -> bool:
 
 def _all_settings(master: str, own: Mapping[str, str]) -> dict[str, str]:
     """Return our settings and the user's: those that a running Spark can still change, if it is running."""
-    if is_connect(master):
-        return {name: value for name, value in defaults(master).items() if name in _OF_A_SESSION} | dict(own)
-    given = _submitted_settings() if is_submitted() else {}
+    if is_connect(master):  # the other settings are the server's
+        return {name: defaults(master)[name] for name in (_PUSHDOWN, _STORE)} | dict(own)
+    given: dict[str, str] = {}
+    if is_submitted():
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+
+        SparkContext._ensure_initialized()  # noqa: SLF001  a conf without it does not see those of Java
+        given = dict(SparkConf().getAll())
     ours = {**defaults(master), **s3a_settings()}
     return {name: value for name, value in {**ours, **own}.items() if name not in given}
 
 
-def _submitted_settings() -> dict[str, str]:
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+def s3a_settings(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the endpoint and the region of s3a:// URLs, from the variables that other programs read.
 
-    SparkContext._ensure_initialized()  # noqa: SLF001  a conf without it does not see those of Java
-    return dict(SparkConf().getAll())
+    Spark reads credentials itself.
+    """
+    settings = {}
+    if endpoint := variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL"):
+        # Other servers than Amazon's rarely have a host name for each bucket.
+        settings = {f"{_S3A}.endpoint": endpoint, f"{_S3A}.path.style.access": "true"}
+    if region := variables.get("AWS_REGION") or variables.get("AWS_DEFAULT_REGION"):
+        settings[f"{_S3A}.endpoint.region"] = region
+    return settings
 
 
 def register_sources(spark: "SparkSession") -> None:
@@ -199,9 +201,13 @@ def prepare(master: str = LOCAL) -> None:
             os.environ["SPARK_HOME"] = str(home)
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # a user's numbers.py must not hide Python's module
     try:
-        os.environ["JAVA_HOME"] = str(_java_home(find_java("Spark")))
+        java = find_java("Spark")
     except NoJava as error:
         raise SparkError(str(error)) from error
+    # Its bin/java runs `java` without the module that Spark adds.
+    java_home = cache_directory() / f"java{str(java.resolve()).replace('/', '-')}"
+    write_program(java_home / "bin" / "java", _WRAPPER.format(java=java))
+    os.environ["JAVA_HOME"] = str(java_home)
 
 
 def defaults(master: str) -> dict[str, str]:
@@ -212,9 +218,9 @@ def defaults(master: str) -> dict[str, str]:
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.python.daemon.module": "headrace.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",  # between Java and Python: a third faster
-        "spark.sql.python.filterPushdown.enabled": "true",  # sources may see filters
+        _PUSHDOWN: "true",  # sources may see filters
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
+        _STORE: _STATE_STORE,
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -249,8 +255,17 @@ def spark_home() -> Path | None:
     return links
 
 
-def _java_home(java: Path) -> Path:
-    """Return a directory whose bin/java runs `java` without the module that Spark adds."""
-    home = cache_directory() / f"java{str(java.resolve()).replace('/', '-')}"
-    write_program(home / "bin" / "java", _WRAPPER.format(java=java))
-    return home
+def cache_directory() -> Path:
+    """Return the directory of small programs that we write for Spark, in the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
+
+
+def write_program(path: Path, text: str) -> None:
+    """Create an executable file with that text, unless it exists."""
+    if path.is_file() and path.read_text() == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}-{os.getpid()}")
+    beside.write_text(text)
+    beside.chmod(0o755)
+    beside.rename(path)  # atomic: another process may be starting Spark, too

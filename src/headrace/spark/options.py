@@ -31,23 +31,11 @@ _BOUNDS: Final = tuple(
     for end in ("starting", "ending")
     for what in ("Offsets", "OffsetsByTimestamp", "Timestamp")
 )
+_OF_STREAMS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _KNOWN: Final = (
-    _SERVERS,
-    *_SELECTIONS,
-    *_BOUNDS,
-    "initialOffsets",
-    "startingOffsetsByTimestampStrategy",
-    "maxOffsetsPerTrigger",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-    "minPartitions",
-    "maxRecordsPerPartition",
-    "failOnDataLoss",
-    "includeHeaders",
-    "isolation.level",
-    "groupIdPrefix",
-    "fetchOffset.numRetries",
-    "fetchOffset.retryIntervalMs",
+    *(_SERVERS, *_SELECTIONS, *_BOUNDS, "initialOffsets", "startingOffsetsByTimestampStrategy"),
+    *(*_OF_STREAMS, "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "includeHeaders"),
+    *("isolation.level", "groupIdPrefix", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
     "kafkaConsumer.pollTimeoutMs",
 )
 OF_SESSIONS: Final = dict.fromkeys(
@@ -55,7 +43,6 @@ OF_SESSIONS: Final = dict.fromkeys(
     "it is a setting of the Spark session for Spark's own connector, and has no effect here",
 )
 _REFUSED: Final = {"topic": "it is for writing; use subscribe, subscribePattern or assign", **OF_SESSIONS}
-_OF_STREAMS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _ISOLATION: Final = {"read_uncommitted": False, "read_committed": True}
 _NOWHERE: Final[dict[TopicPartition, int]] = {}
 _SECURITY: Final = ("sasl.", "ssl.", "security.", "enable.ssl.")
@@ -163,16 +150,27 @@ class SourceOptions:
             for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
                 if name in options:
                     raise InvalidOption(name, "a stream has no end; use it with spark.read, or leave it out")
-        else:
-            _warn_of_streams(options)
+        for name in _OF_STREAMS:
+            if name in options and not streaming:
+                warn_once(f"option {name} has no effect: it is for streams")
         if "groupIdPrefix" in options:
             warn_once("option groupIdPrefix has no effect: a query is not a member of a group")
         isolation = "isolation.level" if "isolation.level" in options else "kafka.isolation.level"
-        starting, ending = _starting(options, streaming=streaming), _ending(options)
+        late = options.choice(
+            "startingOffsetsByTimestampStrategy", {"error": None, "latest": LATEST}, "error"
+        )
+        starting = _bound(options, "starting", LATEST if streaming else EARLIEST, late)
+        ending = _bound(options, "ending", LATEST, LATEST)
         if not streaming:
             _check_order(starting, ending)
-        max_offsets = _max_offsets(options)
+            if "initialOffsets" in options:
+                why = "only streams have it; a batch begins at startingOffsets"
+                raise InvalidOption("initialOffsets", why)
         min_offsets = options.integer("minOffsetsPerTrigger", None, least=1)
+        # A backlog is read in several micro-batches, unless the option is `none`.
+        default = max(DEFAULT_MAX_OFFSETS, min_offsets or 1)
+        unlimited = (options.get("maxOffsetsPerTrigger") or "").strip().lower() == NO_LIMIT
+        max_offsets = None if unlimited else options.integer("maxOffsetsPerTrigger", default, least=1)
         if max_offsets is not None and min_offsets is not None and min_offsets > max_offsets:
             why = f"{min_offsets} is more than maxOffsetsPerTrigger, {max_offsets}"
             raise InvalidOption("minOffsetsPerTrigger", why)
@@ -182,7 +180,7 @@ class SourceOptions:
             selection=_selection(options),
             starting=starting,
             ending=ending,
-            initial=_initial(options, streaming=streaming),
+            initial=options.parsed("initialOffsets", _position, None),
             max_offsets=max_offsets,
             min_offsets=min_offsets,
             max_delay_s=options.parsed("maxTriggerDelay", parse_duration_s, 900.0),
@@ -200,9 +198,6 @@ class SourceOptions:
                 _MAX_INT,
             ),
         )
-
-
-# -- options of both sources and sinks ---------------------------------------------------------
 
 
 def client_options(
@@ -250,17 +245,12 @@ def security_of(client: Mapping[str, str]) -> Security:
         raise InvalidOption(PREFIX + error.setting, error.why) from error
 
 
-# -- single options ----------------------------------------------------------------------------
-
-
 def _selection(options: Options) -> Selection:
     named = [name for name in _SELECTIONS if name in options]
     if len(named) != 1:
         found = " and ".join(named) or "none of them"
-        raise InvalidOption(
-            named[-1] if named else "subscribe",
-            f"expected exactly one of subscribe, subscribePattern and assign, not {found}",
-        )
+        why = f"expected exactly one of subscribe, subscribePattern and assign, not {found}"
+        raise InvalidOption(named[-1] if named else "subscribe", why)
     name = named[0]
     value = options.get(name) or ""
     if name == "subscribe":
@@ -280,14 +270,12 @@ def _selection(options: Options) -> Selection:
     return Selection(partitions=tuple(options.parsed(name, parse_assignment, [])))
 
 
-def _warn_of_streams(options: Options) -> None:
-    for name in _OF_STREAMS:
-        if name in options:
-            warn_once(f"option {name} has no effect: it is for streams")
-
-
 def _check_order(starting: Bound, ending: Bound) -> None:
-    """Raise InvalidOption if a partition is to be read from an offset or time to an earlier one."""
+    """Raise InvalidOption if a batch would be empty: if a partition is read to its start, or before."""
+    if starting.otherwise == LATEST or LATEST in starting.offsets.values():
+        raise InvalidOption(starting.option, "a batch cannot start at the latest offset: it would be empty")
+    if ending.otherwise == EARLIEST or EARLIEST in ending.offsets.values():
+        raise InvalidOption(ending.option, "a batch cannot end at the earliest offset: it would be empty")
     for first, last in ((starting.offsets, ending.offsets), (starting.timestamps, ending.timestamps)):
         if not (first and last):
             continue
@@ -300,43 +288,11 @@ def _check_order(starting: Bound, ending: Bound) -> None:
                 raise InvalidOption(starting.option, why)
 
 
-def _starting(options: Options, *, streaming: bool) -> Bound:
-    default = LATEST if streaming else EARLIEST
-    late = options.choice("startingOffsetsByTimestampStrategy", {"error": None, "latest": LATEST}, "error")
-    bound = _bound(options, "starting", default, late)
-    if not streaming and (bound.otherwise == LATEST or LATEST in bound.offsets.values()):
-        raise InvalidOption(bound.option, "a batch cannot start at the latest offset: it would be empty")
-    return bound
-
-
-def _initial(options: Options, *, streaming: bool) -> Position | None:
-    if "initialOffsets" in options and not streaming:
-        raise InvalidOption("initialOffsets", "only streams have it; a batch begins at startingOffsets")
-    return options.parsed("initialOffsets", _position, None)
-
-
 def _position(text: str) -> Position:
     for partition, offset in parse(text).items():
         if offset < 0:
             raise ValueError(f"{offset} of {partition} is not an offset; expected 0 or more")
     return Position.from_json(json.loads(text))
-
-
-def _max_offsets(options: Options) -> int | None:
-    """Return the records of a micro-batch: a backlog is read in several, unless the option is `none`."""
-    name = "maxOffsetsPerTrigger"
-    if (options.get(name) or "").strip().lower() == NO_LIMIT:
-        return None
-    at_least = options.integer("minOffsetsPerTrigger", 1, least=1)
-    limit: int = options.integer(name, max(DEFAULT_MAX_OFFSETS, at_least), least=1)
-    return limit
-
-
-def _ending(options: Options) -> Bound:
-    bound = _bound(options, "ending", LATEST, LATEST)
-    if bound.otherwise == EARLIEST or EARLIEST in bound.offsets.values():
-        raise InvalidOption(bound.option, "a batch cannot end at the earliest offset: it would be empty")
-    return bound
 
 
 def _bound(options: Options, end: str, default: int, late: int | None) -> Bound:
@@ -355,10 +311,8 @@ def _bound(options: Options, end: str, default: int, late: int | None) -> Bound:
         return Bound(option=offsets, otherwise=default)
     if text.strip().lower() in {"earliest", "latest"}:
         return Bound(option=offsets, otherwise=EARLIEST if text.strip().lower() == "earliest" else LATEST)
-    return Bound(option=offsets, offsets=options.parsed(offsets, _offsets, _NOWHERE))
-
-
-def _offsets(text: str) -> dict[TopicPartition, int]:
     if not text.strip().startswith("{"):
-        raise ValueError(f'{text!r} is not earliest, latest or JSON as in {{"topic": {{"0": 17}}}}')
-    return parse(text)
+        raise options.wrong(
+            offsets, f'{text!r} is not earliest, latest or JSON as in {{"topic": {{"0": 17}}}}'
+        )
+    return Bound(option=offsets, offsets=options.parsed(offsets, parse, _NOWHERE))

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from headrace.spark.cache import cache_directory, write_program
+from headrace.spark.launcher import cache_directory, write_program
 
 DIRECTORY: Final = "environment"
 """Where executors find an unpacked archive, in their working directory."""

@@ -34,10 +34,7 @@ class SharedClusters:
         found = self._clusters.pop(key, None)
         if found is None:
             found = Cluster(
-                key.bootstrap,
-                key.security,
-                creates_topics=key.creates_topics,
-                client_id=key.client_id,
+                key.bootstrap, key.security, creates_topics=key.creates_topics, client_id=key.client_id
             )
         self._clusters[key] = found
         while len(self._clusters) > MAX_CLUSTERS:

@@ -21,20 +21,11 @@ _OF_SPARK: Final = ("checkpointLocation", "path", "queryName")  # Spark passes t
 _TRANSACTIONAL: Final = ("kafka.transactional.id", "kafka.transaction.timeout.ms")
 _APPLICATION: Final = ("txnAppId", "txnVersion")
 _KNOWN: Final = (
-    "kafka.bootstrap.servers",
-    "topic",
-    "includeHeaders",
-    "exactlyOnce",
-    *_APPLICATION,
-    *_OF_SPARK,
+    *("kafka.bootstrap.servers", "topic", "includeHeaders", "exactlyOnce"),
+    *(*_APPLICATION, *_OF_SPARK),
 )
 _FOR_READING: Final = "it is for reading; name the topic with the option topic"
-_REFUSED: Final = {
-    "subscribe": _FOR_READING,
-    "subscribepattern": _FOR_READING,
-    "assign": _FOR_READING,
-    **OF_SESSIONS,
-}
+_REFUSED: Final = {**dict.fromkeys(("subscribe", "subscribepattern", "assign"), _FOR_READING), **OF_SESSIONS}
 _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "1": 1, "0": 0}
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 _FITTING: Final = {
@@ -44,11 +35,8 @@ _FITTING: Final = {
     "partition": ("int",),
     "headers": (HEADERS,),
 }
-_OF_SOURCES: Final = (
-    "offset",
-    "timestamp",
-    "timestampType",
-)  # ignored, as in Spark's sink: the new records have their own
+# Columns that are ignored, as in Spark's sink: the new records have their own.
+_OF_SOURCES: Final = ("offset", "timestamp", "timestampType")
 
 
 class UnfitSchema(SparkError):
@@ -86,22 +74,17 @@ class SinkOptions:
         acks = options.choice("kafka.acks", _ACKS, "all")
         idempotent = options.choice("kafka.enable.idempotence", FLAG, str(acks == ACKS_ALL).lower())
         if idempotent and acks != ACKS_ALL:
-            raise InvalidOption(
-                "kafka.acks",
-                "less than all is not idempotent: set kafka.enable.idempotence to false",
-            )
+            why = "less than all is not idempotent: set kafka.enable.idempotence to false"
+            raise InvalidOption("kafka.acks", why)
         exactly_once = options.choice("exactlyOnce", FLAG, "false")
         if exactly_once and not idempotent:
-            raise InvalidOption(
-                "exactlyOnce", "needs kafka.acks=all and kafka.enable.idempotence=true; or set it to false"
-            )
+            why = "needs kafka.acks=all and kafka.enable.idempotence=true; or set it to false"
+            raise InvalidOption("exactlyOnce", why)
         for name in (*_TRANSACTIONAL, *_APPLICATION):
             if name in options and not exactly_once:
                 raise InvalidOption(name, "is for transactions: set exactlyOnce to true")
         if len([name for name in _APPLICATION if name in options]) == 1:
-            raise InvalidOption(
-                _APPLICATION[0], "txnAppId and txnVersion identify a write together: set both"
-            )
+            raise InvalidOption("txnAppId", "txnAppId and txnVersion identify a write together: set both")
         topic = options.get("topic")
         if topic is not None and not topic.strip():
             raise InvalidOption("topic", "empty; name a topic, or leave it out for a column 'topic'")

@@ -90,9 +90,12 @@ class Stage:
             return
         self._inline.append(batch._replace(body=bytes(batch.body)))
         if self._size > self._max_bytes:
-            self._producer = self._open_topic()
-            for each in self._inline:
-                self._spill(self._producer, each)
+            self._cluster.retry(self._create_topic)
+            count = self._cluster.partition_count(self._topic)
+            self._partition = TopicPartition(self._topic, self._task % count)
+            self._producer = BatchProducer(self._cluster, compression=self._compression)
+            for waiting in self._inline:
+                self._spill(self._producer, waiting)
             self._inline.clear()
 
     def finish(self) -> StagedRecords:
@@ -107,12 +110,6 @@ class Stage:
                 self._order,
             )
         return staged
-
-    def _open_topic(self) -> BatchProducer:
-        self._cluster.retry(self._create_topic)
-        count = self._cluster.partition_count(self._topic)
-        self._partition = TopicPartition(self._topic, self._task % count)
-        return BatchProducer(self._cluster, compression=self._compression)
 
     def _create_topic(self) -> None:
         with contextlib.suppress(TopicExists):  # another task has created it

@@ -53,16 +53,9 @@ class Submission:
                 "directory that all workers have, and give that as --environment"
             )
         root = location(self.environment)
-        options = ["--supervise"] if self.supervise else []
-        return [
-            *options,
-            "--class",
-            _PYTHON_RUNNER,
-            f"file:{root}/{JAR}",
-            f"{root}/{DRIVER}",
-            "",  # no further Python files
-            *self.arguments,
-        ]
+        program = ["--class", _PYTHON_RUNNER, f"file:{root}/{JAR}", f"{root}/{DRIVER}"]
+        no_python_files = ""
+        return [*(["--supervise"] if self.supervise else []), *program, no_python_files, *self.arguments]
 
     def _with_archives(self) -> list[str]:
         if is_archive(self.environment):

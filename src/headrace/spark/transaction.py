@@ -70,43 +70,29 @@ class Transaction:
                 for topic, indexes in by_topic(sorted(partitions)).items()
             ],
         )
-        self._ask(request, _first_error_of_partitions, max_version=ADD_PARTITIONS_VERSION)
+
+        def error_of(answer: Any) -> int:
+            """Return why the partitions were not added; they are added together or not at all."""
+            topics = answer.results_by_topic_v3_and_below
+            codes = [each.partition_error_code for topic in topics for each in topic.results_by_partition]
+            return _first_error(code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED)
+
+        self._ask(request, error_of, max_version=ADD_PARTITIONS_VERSION)
 
     def commit_batch(self, batch: Batch, offsets: Mapping[TopicPartition, int]) -> None:
         """Record the batch as committed, in the metadata of these offsets, if the transaction commits."""
-        group = self._id
-        self._ask(
-            AddOffsetsToTxnRequest(
-                transactional_id=self._id,
-                producer_id=self.producer.id,
-                producer_epoch=self.producer.epoch,
-                group_id=group,
-            ),
-            lambda answer: answer.error_code,
-        )
+        own: dict[str, Any] = {"transactional_id": self._id, "group_id": self._id}
+        own |= {"producer_id": self.producer.id, "producer_epoch": self.producer.epoch}
+        self._ask(AddOffsetsToTxnRequest(**own), lambda answer: answer.error_code)
         metadata = json.dumps({"query": batch.query_id, "batch": batch.batch_id}, separators=(",", ":"))
-        topics = [
-            TxnOffsetCommitRequestTopic(
-                name=partition.topic,
-                partitions=[
-                    TxnOffsetCommitRequestPartition(
-                        partition_index=partition.partition,
-                        committed_offset=offset,
-                        committed_metadata=metadata,
-                    )
-                ],
+        topics = []
+        for partition, offset in offsets.items():
+            committed = TxnOffsetCommitRequestPartition(
+                partition_index=partition.partition, committed_offset=offset, committed_metadata=metadata
             )
-            for partition, offset in offsets.items()
-        ]
-        request = TxnOffsetCommitRequest(
-            transactional_id=self._id,
-            group_id=group,
-            producer_id=self.producer.id,
-            producer_epoch=self.producer.epoch,
-            topics=topics,
-        )
+            topics.append(TxnOffsetCommitRequestTopic(name=partition.topic, partitions=[committed]))
         self._ask(
-            request,
+            TxnOffsetCommitRequest(**own, topics=topics),
             lambda answer: _first_error(
                 each.error_code for topic in answer.topics for each in topic.partitions
             ),
@@ -177,16 +163,6 @@ def _batch_in(metadata: str | None, query_id: str) -> int:
         return NO_BATCH
     batch = found.get("batch")
     return batch if isinstance(batch, int) else NO_BATCH
-
-
-def _first_error_of_partitions(answer: Any) -> int:
-    """Return why the partitions were not added; they are added together or not at all."""
-    codes = [
-        each.partition_error_code
-        for topic in answer.results_by_topic_v3_and_below
-        for each in topic.results_by_partition
-    ]
-    return _first_error(code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED)
 
 
 def _first_error(codes: Iterable[int]) -> int:

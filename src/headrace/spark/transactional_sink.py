@@ -114,7 +114,10 @@ def write_transaction(
     if not partitions:
         return False  # an empty batch can be repeated without effect
     with closing(Cluster(options.bootstrap, options.security, client_id=options.client_id)) as cluster:
-        transaction = Transaction(cluster, name, _timeout_ms(options, staged))
+        # All records have to be written within the timeout of the transaction.
+        size = sum(task.size for task in staged)
+        longest = min(MOST_TIMEOUT_MS, LEAST_TIMEOUT_MS + size // SLOWEST_BYTES_PER_MS)
+        transaction = Transaction(cluster, name, options.transaction_timeout_ms or longest)
         if batch is not None and last_batch(cluster, name, batch.query_id) >= batch.batch_id:
             logger.info("%s has already been committed by transactional.id %s", batch, name)
             return False
@@ -122,9 +125,14 @@ def write_transaction(
             transaction.add_partitions(partitions)
             ends = _write(cluster, options, transaction, staged)
             if batch is not None:
-                transaction.commit_batch(batch, _one_of_each_topic(ends))
+                # The first partition of every topic: a batch is recorded as long as one of its topics exists.
+                first = {partition.topic: partition for partition in sorted(ends, reverse=True)}
+                transaction.commit_batch(batch, {partition: ends[partition] for partition in first.values()})
         except BaseException as error:
-            _abort(transaction, error)
+            try:
+                transaction.end(committed=False)
+            except (ClientError, SparkError) as failure:  # the broker aborts at the transaction's timeout
+                error.add_note(f"the transaction could not be aborted: {failure}")
             raise
         # If this fails, the outcome is unknown, and must not be changed: a repeated batch finds it out.
         transaction.end(committed=True)
@@ -135,40 +143,14 @@ def _write(
     cluster: Cluster, options: SinkOptions, transaction: Transaction, staged: Sequence[StagedRecords]
 ) -> dict[TopicPartition, int]:
     """Write all records, and return the offset after the last one in each partition."""
+    own, codec = transaction.producer, options.compression
     with closing(
-        BatchProducer(
-            cluster,
-            producer=transaction.producer,
-            compression=options.compression,
-            timeout_s=options.timeout_s,
-        )
+        BatchProducer(cluster, producer=own, compression=codec, timeout_s=options.timeout_s)
     ) as producer:
         for task in staged:
             for partition, body, records, timestamp_ms in read_staged(cluster, task):
                 producer.add_compressed(partition, body, records, timestamp_ms)
         return {partition: last + 1 for partition, (_, last) in producer.flush().items()}
-
-
-def _abort(transaction: Transaction, error: BaseException) -> None:
-    """Abort after `error`; if that fails, too, the broker aborts at the transaction's timeout."""
-    try:
-        transaction.end(committed=False)
-    except (ClientError, SparkError) as failure:
-        error.add_note(f"the transaction could not be aborted: {failure}")
-
-
-def _one_of_each_topic(ends: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Return the first partition of every topic: a batch is recorded as long as one of its topics exists."""
-    first = {partition.topic: partition for partition in sorted(ends, reverse=True)}
-    return {partition: ends[partition] for partition in first.values()}
-
-
-def _timeout_ms(options: SinkOptions, staged: Sequence[StagedRecords]) -> int:
-    """Return the timeout of the transaction, in which all records have to be written."""
-    if options.transaction_timeout_ms is not None:
-        return options.transaction_timeout_ms
-    size = sum(each.size for each in staged)
-    return min(MOST_TIMEOUT_MS, LEAST_TIMEOUT_MS + size // SLOWEST_BYTES_PER_MS)
 
 
 def _staging_topic(name: str) -> str:

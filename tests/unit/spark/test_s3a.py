@@ -1,6 +1,6 @@
 """Hadoop's settings for S3."""
 
-from headrace.spark.s3a import s3a_settings
+from headrace.spark.launcher import s3a_settings
 
 
 def test_amazons_endpoint_needs_no_setting() -> None:

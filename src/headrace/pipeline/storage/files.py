@@ -9,7 +9,6 @@ from typing import Final
 from headrace.pipeline.paths import local_directory, spark_url
 from headrace.pipeline.storage import hadoop_files, object_store
 from headrace.pipeline.storage.remote_path import RemotePath, StoragePath
-from headrace.pipeline.storage.store import Store
 from headrace.pipeline.storage.versions import VersionedStore
 
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.+)")
@@ -29,14 +28,10 @@ def state_root(text: str) -> StoragePath:
     """Return the directory of a path or of a URL; PipelineError if state cannot be stored there."""
     if not is_remote(text):
         return local_directory(text, "the state of a pipeline")
-    root = text.rstrip("/")
-    return RemotePath(root, _store(root))
-
-
-def _store(url: str) -> Store:
+    url = text.rstrip("/")
     if _scheme(url) in hadoop_files.SCHEMES:
-        return VersionedStore(url, hadoop_files.HadoopFiles(url))
-    return object_store.ObjectStore.at(url)
+        return RemotePath(url, VersionedStore(url, hadoop_files.HadoopFiles(url)))
+    return RemotePath(url, object_store.ObjectStore.at(url))
 
 
 def checkpoint_url(path: StoragePath) -> str:

@@ -70,7 +70,8 @@ class HadoopFiles:
             finally:
                 stream.close()
             try:
-                self._context.rename(beside, target, self._no_options())
+                no_options = _gateway().new_array(self._jvm.org.apache.hadoop.fs.Options.Rename, 0)
+                self._context.rename(beside, target, no_options)
             except Exception as error:
                 self._files.delete(beside, False)
                 if _class_of(error).endswith(".FileAlreadyExistsException"):
@@ -81,9 +82,6 @@ class HadoopFiles:
     def delete(self, path: str) -> None:
         with _in_words(self._url):
             self._files.delete(self._path(path), True)
-
-    def _no_options(self) -> Any:
-        return _gateway().new_array(self._jvm.org.apache.hadoop.fs.Options.Rename, 0)
 
 
 def _unless_missing(call: Callable[[], Any]) -> Any:
@@ -122,9 +120,13 @@ def _gateway() -> Any:
     """Start the Java process; it ends with this one, whose end closes its standard input."""
     try:
         import pyspark  # noqa: PLC0415  an optional package
-        from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway  # noqa: PLC0415
-
-        from headrace.pipeline.storage.java_client import JavaClient  # noqa: PLC0415
+        from py4j.java_gateway import (  # noqa: PLC0415
+            GatewayClient,
+            GatewayParameters,
+            JavaGateway,
+            launch_gateway,
+        )
+        from py4j.protocol import get_return_value, is_error  # noqa: PLC0415
     except ImportError as error:
         raise PipelineError("state on HDFS needs Spark's jars: pip install 'headrace[spark]'") from error
     try:
@@ -141,5 +143,19 @@ def _gateway() -> Any:
         die_on_exit=True,
         enable_auth=True,
     )
+
+    class JavaClient(GatewayClient):  # type: ignore[misc]
+        """Raises exceptions of Java as they are.
+
+        PySpark replaces the function by which py4j does so, for all gateways, by one that asks Spark's
+        process for the trace of the exception, which that process does not know.
+        """
+
+        def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
+            answer = super().send_command(command, retry, binary)
+            if not binary and is_error(answer)[0]:
+                get_return_value(answer, self)
+            return answer
+
     parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
     return JavaGateway(JavaClient(gateway_parameters=parameters), gateway_parameters=parameters)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.storage.store import Store, Stored
+from headrace.pipeline.storage.store import Store
 from headrace.system.background import BackgroundThread
 
 LEASE_S: Final = 30.0
@@ -118,29 +118,27 @@ class Lease:
                 return
 
     def _take_over(self) -> str | None:
-        """Return our version if the holder is gone; None if the lock is free, or was just taken."""
+        """Return our version if the holder is gone; None if the lock is free, or was just taken.
+
+        A holder that may be alive is watched for a whole lease; PipelineError if it renews the lease.
+        """
         seen = self._store.read(self._key)
         if seen is None:
             return None
         holder = Holder.decode(seen.content)
-        if not holder.is_gone():
-            self._watch(seen, holder)
-        self._renewed_at = self._clock()
-        return self._store.replace(self._key, self._holder.encode(), seen.version)
-
-    def _watch(self, seen: Stored, holder: Holder) -> None:
-        """Wait a whole lease; PipelineError if the holder renews it."""
-        end = self._clock() + self._lease_s
+        end = self._clock() + (0 if holder.is_gone() else self._lease_s)
         while self._clock() < end:
             self._wait(min(_POLL_S, self._lease_s / 10))
-            found = self._store.read(self._key)
-            if found is None or found.version != seen.version:
-                if found is None:  # released: whoever is first gets it
-                    return
+            now = self._store.read(self._key)
+            if now is None:  # released: whoever is first gets it
+                break
+            if now.version != seen.version:
                 raise PipelineError(
                     f"{self._what} is running already, as process {holder.pid} on {holder.host}: "
                     "`headrace pipeline stop` ends it"
                 )
+        self._renewed_at = self._clock()
+        return self._store.replace(self._key, self._holder.encode(), seen.version)
 
     def renew(self) -> None:
         """Renew the lease. It is lost if another process has taken it over, or might have by now."""
@@ -151,17 +149,13 @@ class Lease:
         except PipelineError:  # the storage is not available; the lease is lost if that lasts
             return
         if version is None:
-            self._is_lost = not self._is_ours_already(holder)
-        else:
-            self._holder, self._version, self._renewed_at = holder, version, began
-
-    def _is_ours_already(self, holder: Holder) -> bool:
-        """A write whose answer was lost has succeeded, and the retry of the client was refused."""
-        found = self._store.read(self._key)
-        if found is None or Holder.decode(found.content) != holder:
-            return False
-        self._holder, self._version, self._renewed_at = holder, found.version, self._clock()
-        return True
+            # If the lock has this very renewal, the answer was lost, and the client's retry was refused.
+            found = self._store.read(self._key)
+            if found is None or Holder.decode(found.content) != holder:
+                self._is_lost = True
+                return
+            version, began = found.version, self._clock()
+        self._holder, self._version, self._renewed_at = holder, version, began
 
     def release(self) -> None:
         """Delete the lock, if it is still ours."""

@@ -123,7 +123,8 @@ class VersionedStore:
         """Create the file of the next version and clean up old ones; None if it exists."""
         number = 1 if after is None else after.number + 1
         token = secrets.token_hex(_TOKEN_BYTES)
-        if not self._files.create(_path(key, number), _encode(token, content)):
+        data = token.encode() if content is None else token.encode() + b"\n" + content
+        if not self._files.create(_path(key, number), data):
             return None
         for old in self._numbers(key):
             if old <= number - KEPT:
@@ -155,7 +156,3 @@ class VersionedStore:
 
 def _path(key: str, number: int) -> str:
     return f"{key}{SUFFIX}/{number:012}"
-
-
-def _encode(token: str, content: bytes | None) -> bytes:
-    return token.encode() if content is None else token.encode() + b"\n" + content

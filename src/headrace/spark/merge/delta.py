@@ -5,9 +5,7 @@ version does not exist, in a directory and in an object store. Its removals say 
 compaction or an overwrite of another program that began before fails.
 """
 
-import json
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -20,9 +18,18 @@ from headrace.spark.merge.bounds import bounds_of, known
 from headrace.spark.merge.events import column
 from headrace.spark.merge.table import Table, TableFile, TableVersion
 from headrace.spark.tables.delta.compaction import FEATURES
-from headrace.spark.tables.delta.log import MARK
 from headrace.spark.tables.delta.sink import DeltaSink
-from headrace.spark.tables.delta.table import WHAT, DeltaFile, files_of, filesystem, has_any, open_table
+from headrace.spark.tables.delta.table import (
+    WHAT,
+    DeltaFile,
+    commit_files,
+    files_of,
+    filesystem,
+    has_any,
+    identity,
+    open_table,
+    stored_schema,
+)
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.schema import UnfitTable
@@ -54,13 +61,12 @@ class DeltaVersion(TableVersion):
     def __init__(self, options: DeltaOptions, table: "DeltaTable") -> None:
         self._table = table
         self.files = rewritable_files(table)
-        self.schema = StructType.fromJson(json.loads(table.schema().to_json()))
+        self.schema = stored_schema(table)
         self.sink = DeltaSink(options, self.schema, overwrite=False)
         self.filesystem = partial(filesystem, options)
-        self._partition_by = list(table.metadata().partition_columns)
 
     def partition_order(self) -> "list[Column]":
-        return list(map(column, self._partition_by))
+        return list(map(column, self._table.metadata().partition_columns))
 
     def has(self, batch: Batch) -> bool:
         done = self._table.transaction_version(batch.query_id)
@@ -68,33 +74,11 @@ class DeltaVersion(TableVersion):
 
     @property
     def definition(self) -> object:
-        metadata, protocol = self._table.metadata(), self._table.protocol()
-        schema = self._table.schema().to_json()
-        return metadata.id, metadata.configuration, metadata.partition_columns, schema, protocol
+        return identity(self._table)
 
     def replace(self, removed: Sequence[TableFile], added: Sequence[DeltaFile], batch: Batch) -> bool:
-        transaction = needed("deltalake.transaction", WHAT)
-        now_ms = time.time_ns() // 1_000_000
         try:
-            self._table.create_write_transaction(
-                [
-                    *(transaction.RemoveAction(each.path, True, now_ms, each.size) for each in removed),
-                    *(
-                        transaction.AddAction(
-                            each.path, each.size, each.partition, now_ms, True, each.statistics
-                        )
-                        for each in added
-                    ),
-                ],
-                "append",
-                self._table.schema(),
-                self._partition_by,
-                commit_properties=deltalake.CommitProperties(
-                    custom_metadata=MARK,
-                    max_commit_retries=0,
-                    app_transactions=[deltalake.Transaction(batch.query_id, batch.batch_id, now_ms)],
-                ),
-            )
+            commit_files(self._table, added, [(file.path, file.size) for file in removed], batch=batch)
         except deltalake.exceptions.CommitFailedError as error:
             logger.info("%s was not committed: %s", batch, error)
             return False

@@ -66,15 +66,7 @@ def changes(given: StructType, table: StructType, rules: Rules, *, add_column: s
     if not rules:
         check_fit(given, table, add_column=add_column)
         return []
-    found = [*_renames(given, table, rules), *_drops(given, table, rules)]
-    stored = applied(table, found)
-    _check_names(given, stored, rules)
-    found += _struct_changes(given, stored, rules, ())
-    _check_missing(given, stored, ())
-    return found
-
-
-def _renames(given: StructType, table: StructType, rules: Rules) -> Iterator[Change]:
+    found = []
     for old, new in rules.renames.items():
         if old not in table.fieldNames():
             continue  # it has been renamed before
@@ -88,15 +80,17 @@ def _renames(given: StructType, table: StructType, rules: Rules) -> Iterator[Cha
                 "rename it in the DataFrame, too"
             )
         if new in given.fieldNames():
-            yield Change("rename", (old,), name=new)
-
-
-def _drops(given: StructType, table: StructType, rules: Rules) -> Iterator[Change]:
+            found.append(Change("rename", (old,), name=new))
     for name in rules.drops:
         if name in given.fieldNames():
             raise UnfitTable(f"column {name!r} is to be dropped from the table, and the DataFrame has it")
         if name in table.fieldNames():
-            yield Change("drop", (name,))
+            found.append(Change("drop", (name,)))
+    stored = applied(table, found)
+    _check_names(given, stored, rules)
+    found += _struct_changes(given, stored, rules, ())
+    _check_missing(given, stored, ())
+    return found
 
 
 def _check_names(given: StructType, table: StructType, rules: Rules) -> None:

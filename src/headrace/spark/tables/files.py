@@ -114,14 +114,8 @@ class Files:
         file = self._open[values]
         size, footer = file.close()
         del self._open[values]
-        self._done.append(
-            DataFile(
-                path=file.path,
-                size=size,
-                partition=self.partition(values),
-                footer=footer,
-            )
-        )
+        partition = self.partition(values)
+        self._done.append(DataFile(path=file.path, size=size, partition=partition, footer=footer))
 
     def divided(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
         """Yield the rows of each partition, with the columns of files."""
@@ -151,10 +145,8 @@ class Files:
         """Remove all files, complete or not."""
         for file in self._open.values():
             file.abandon()
-        remove(
-            self._filesystem,
-            [*(file.path for file in self._open.values()), *(file.path for file in self._done)],
-        )
+        paths = [file.path for file in self._open.values()]
+        remove(self._filesystem, paths + [file.path for file in self._done])
 
 
 def remove(filesystem: pa.fs.FileSystem, paths: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ are older than the retention: younger files may belong to a batch that is not co
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from headrace.spark.errors import SparkError
 
@@ -36,9 +36,7 @@ class Status:
     rows: int | None
     partitioned_by: list[str]
     columns: dict[str, str]
-    queries: dict[str, int] = field(
-        default_factory=dict
-    )  # the last batch of each query that has written to it
+    queries: dict[str, int] = field(default_factory=dict)  # the last batch of each that has written to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,19 +72,15 @@ class Maintained(Protocol):
 
     def optimize(self) -> Rewritten:
         """Merge small files."""
-        ...
 
     def cluster(self, columns: Sequence[str]) -> Rewritten:
         """Rewrite all files with their rows in the order of the columns."""
-        ...
 
     def vacuum(self, older_than: dt.timedelta, *, dry_run: bool) -> Removed:
         """Remove files that no version or snapshot has, and that are older."""
-        ...
 
     def expire(self, older_than: dt.timedelta, keep: int, *, dry_run: bool) -> Expired:
         """Remove older snapshots, but the last `keep`."""
-        ...
 
 
 def check_retention(older_than: dt.timedelta) -> None:
@@ -119,8 +113,3 @@ def total(passes: Sequence[tuple[int, int]]) -> Rewritten:
     return Rewritten(
         files_before=sum(before for before, _ in passes), files_after=sum(after for _, after in passes)
     )
-
-
-def in_words(kind: Any) -> str:
-    """Return a type of a column as text."""
-    return str(kind.simpleString())

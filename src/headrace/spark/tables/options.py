@@ -27,16 +27,7 @@ _DEFAULT_CATALOG: Final = "default"  # of pyiceberg
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
 _APPLICATION: Final = ("txnAppId", "txnVersion")
 _DELTA: Final = ("partitionBy", "evolve", "compactEvery", "targetFileBytes", *_APPLICATION)
-_ICEBERG: Final = (
-    "table",
-    "partitionBy",
-    "evolve",
-    "renameColumns",
-    "dropColumns",
-    "compactEvery",
-    "targetFileBytes",
-    *_APPLICATION,
-)
+_ICEBERG: Final = ("table", "renameColumns", "dropColumns", *_DELTA)
 _NOT_IN_DELTA: Final = {
     "renamecolumns": "a Delta table renames columns only with column mapping, which deltalake cannot write; "
     'set evolve to "add" to add the column with its new name: the old one stays, and is null in new rows',
@@ -51,8 +42,7 @@ class DeltaOptions:
 
     evolve: the changes of the table's schema that a DataFrame may cause.
     compact_every: batches of a query between compactions; 0 is never. By default only tables in a local
-    directory
-        are compacted: elsewhere we cannot fence concurrent compactions.
+        directory are compacted: elsewhere we cannot fence concurrent compactions.
     target_file_bytes: the approximate size at which files are closed, and to which small ones are merged.
     gives_way: whether a table is not compacted if another program has committed to it recently.
     """

@@ -5,7 +5,7 @@ that the table lacks is refused, unless the sink may change the table (see evolu
 would change the table for all users.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql import types as spark
@@ -68,7 +68,12 @@ def check_fit(given: StructType, table: StructType, *, add_column: str) -> None:
     by_lower = {name.lower(): name for name in known}
     for field in given.fields:
         if field.name not in known:
-            raise UnfitTable(_unknown(field, by_lower, add_column))
+            if known_as := by_lower.get(field.name.lower()):
+                raise UnfitTable(f"column {field.name!r} is called {known_as!r} in the table: rename it")
+            raise UnfitTable(
+                f'column {field.name!r} is not in the table: drop it, set evolve to "add", or add it to the '
+                f"table first, {add_column}"
+            )
         wanted = known[field.name].dataType
         if not _fits(field.dataType, wanted):
             raise UnfitTable(
@@ -81,15 +86,6 @@ def check_fit(given: StructType, table: StructType, *, add_column: str) -> None:
             raise UnfitTable(
                 f"column {name!r} of the table is not nullable, and missing in the DataFrame: add it"
             )
-
-
-def _unknown(field: StructField, by_lower: Mapping[str, str], add_column: str) -> str:
-    if field.name.lower() in by_lower:
-        return f"column {field.name!r} is called {by_lower[field.name.lower()]!r} in the table: rename it"
-    return (
-        f'column {field.name!r} is not in the table: drop it, set evolve to "add", or add it to the table '
-        f"first, {add_column}"
-    )
 
 
 def _fits(given: DataType, wanted: DataType) -> bool:

@@ -23,12 +23,8 @@ _EXACT_DIGITS: Final = 15  # of a decimal that a JSON number represents exactly
 
 def statistics(metadata: pq.FileMetaData, schema: pa.Schema) -> str:
     """Return the statistics of a file with that footer, as JSON."""
-    found: dict[str, Any] = {
-        "numRecords": metadata.num_rows,
-        "minValues": {},
-        "maxValues": {},
-        "nullCount": {},
-    }
+    found: dict[str, Any] = {"numRecords": metadata.num_rows}
+    found |= {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for index, path in list(enumerate(leaves(schema)))[:COLUMNS]:
         if path:
             groups = [metadata.row_group(n).column(index) for n in range(metadata.num_row_groups)]

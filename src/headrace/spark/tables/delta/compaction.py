@@ -10,7 +10,6 @@ import json
 import logging
 import math
 import re
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -18,13 +17,22 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.types import StructType
 
 from headrace.spark.tables.arrow import arrow_schema, nulls
 from headrace.spark.tables.attempts import attempts
 from headrace.spark.tables.clustering import arranged
 from headrace.spark.tables.delta.log import MARK, checkpoint_if_due, compaction_entry, put_if_absent
-from headrace.spark.tables.delta.table import WHAT, DeltaFile, files_of, filesystem, has_any, load_table
+from headrace.spark.tables.delta.table import (
+    WHAT,
+    DeltaFile,
+    commit_files,
+    files_of,
+    filesystem,
+    has_any,
+    identity,
+    load_table,
+    stored_schema,
+)
 from headrace.spark.tables.files import Files, remove
 from headrace.spark.tables.options import DeltaOptions, local_directory
 from headrace.spark.tables.packages import needed
@@ -42,18 +50,10 @@ MERGED_BYTES: Final = 1 << 30  # on disk, in one compaction; other files are mer
 LOOK_BACK: Final = 50  # commits, all of which have to be ours
 # Features without requirements on a commit that replaces files by others with the same rows.
 FEATURES: Final = frozenset(
-    [
-        "appendOnly",
-        "changeDataFeed",
-        "checkConstraints",
-        "domainMetadata",
-        "generatedColumns",
-        "invariants",
-        "timestampNtz",
-        "v2Checkpoint",
-        "vacuumProtocolCheck",
-        "variantType",
-    ]
+    (
+        *("appendOnly", "changeDataFeed", "checkConstraints", "domainMetadata", "generatedColumns"),
+        *("invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "variantType"),
+    )
 )
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./=-]+")  # paths that are not encoded in the log
 
@@ -94,7 +94,15 @@ def merge(options: DeltaOptions, *, cluster_by: Sequence[str] = ()) -> tuple[int
     committing = False
     try:
         for values, chosen in _files(table, options, is_clustered=bool(cluster_by)):
-            mergeable = [each for each in chosen if _has_columns_of(table, files, each)]
+            columns = _merge_schema(table)
+            mergeable = [
+                file
+                for file in chosen
+                if all(  # its columns are columns of the table, with the types that we write
+                    field.name in columns.names and _same(field.type, columns.field(field.name).type)
+                    for field in pq.read_schema(unquote(file["path"]), filesystem=files)
+                )
+            ]
             if len(mergeable) > 1 or (cluster_by and mergeable):
                 new += _merged(table, files, values, mergeable, options, cluster_by=cluster_by)
                 old += mergeable
@@ -114,7 +122,7 @@ def _check(table: "DeltaTable", options: DeltaOptions) -> None:
     """Raise LeftToOthers if another program writes to the table, or if it has unknown features."""
     if unknown := sorted(set(table.protocol().writer_features or ()) - FEATURES):
         raise LeftToOthers(f"it has features that this sink does not support ({', '.join(unknown)})")
-    types = {each.name: each.dataType for each in _stored_schema(table).fields}
+    types = {field.name: field.dataType for field in stored_schema(table).fields}
     for name in table.metadata().partition_columns:
         if not isinstance(types[name], PARTITIONING):
             raise LeftToOthers(f"it is partitioned by column {name!r}, a {types[name].simpleString()}")
@@ -134,7 +142,10 @@ def _files(
     total = 0
     largest = math.inf if is_clustered else options.target_file_bytes * SMALL
     for file in sorted(files_of(table), key=lambda each: (each["modification_time"], each["path"])):
-        if file["size_bytes"] > largest or not _is_below(options, file["path"]):
+        path, is_local = file["path"], local_directory(options.path) is not None
+        # Elsewhere deltalake writes the commit, and may encode other paths differently.
+        is_below = not path.startswith("/") and "://" not in path and (is_local or _PLAIN.fullmatch(path))
+        if file["size_bytes"] > largest or not is_below:
             continue
         small[repr(file.get("partition"))].append(file)
         total += file["size_bytes"]
@@ -149,29 +160,11 @@ def _files(
         yield files[0].get("partition") or {}, files
 
 
-def _is_below(options: DeltaOptions, path: str) -> bool:
-    """Return whether a file is in the table's directory, and its path can be written as in the log."""
-    if local_directory(options.path) is None and not _PLAIN.fullmatch(path):
-        return False  # deltalake writes that commit, and may encode the path differently
-    return not path.startswith("/") and "://" not in path
-
-
-def _stored_schema(table: "DeltaTable") -> StructType:
-    return StructType.fromJson(json.loads(table.schema().to_json()))
-
-
 def _merge_schema(table: "DeltaTable") -> pa.Schema:
     """Return the columns of a file, all nullable: older files may lack some of them."""
-    columns = arrow_schema(storable(_stored_schema(table)))
+    columns = arrow_schema(storable(stored_schema(table)))
     partitioned_by = table.metadata().partition_columns
     return pa.schema([each for each in columns if each.name not in partitioned_by])
-
-
-def _has_columns_of(table: "DeltaTable", files: "pa.fs.FileSystem", file: Mapping[str, Any]) -> bool:
-    """Return whether all columns of a file are columns of the table, with the types that we write."""
-    wanted = _merge_schema(table)
-    found = pq.read_schema(unquote(file["path"]), filesystem=files)
-    return all(each.name in wanted.names and _same(each.type, wanted.field(each.name).type) for each in found)
 
 
 def _same(one: pa.DataType, other: pa.DataType) -> bool:
@@ -215,7 +208,12 @@ def _merged(
             with pq.ParquetFile(unquote(each["path"]), filesystem=filesystem_) as opened:
                 for batch in opened.iter_batches():
                     count += batch.num_rows
-                    yield _completed(batch, schema)
+                    names = batch.schema.names
+                    columns = [
+                        batch.column(field.name) if field.name in names else nulls(batch.num_rows, field.type)
+                        for field in schema
+                    ]
+                    yield pa.RecordBatch.from_arrays(columns, names=schema.names)
 
     new = [
         DeltaFile(each.path, each.size, partition, statistics(each.footer, files.inner))
@@ -226,36 +224,22 @@ def _merged(
     return new
 
 
-def _completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with nulls in the columns that it lacks."""
-    columns = [
-        batch.column(each.name) if each.name in batch.schema.names else nulls(batch.num_rows, each.type)
-        for each in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=schema.names)
-
-
 def _commit(
     table: "DeltaTable", options: DeltaOptions, old: Sequence[Mapping[str, Any]], new: Sequence[DeltaFile]
 ) -> None:
     """Replace `old` by `new`; raise NotCompacted, without a change, if other commits conflict."""
-    read = _identity(table)
+    read = identity(table)
     for _ in attempts():
         committed = _try_commit(table, options, old, new)
         table.update_incremental()
         if committed or has_any(table, new):  # the answer to a successful commit may be lost
             return
         _check(table, options)
-        if _identity(table) != read:
+        if identity(table) != read:
             raise NotCompacted("its metadata has been changed")
         if not {each["path"] for each in old} <= {each["path"] for each in files_of(table)}:
             raise NotCompacted("files of the compaction have been removed")
     raise NotCompacted("too many concurrent commits")
-
-
-def _identity(table: "DeltaTable") -> tuple[object, ...]:
-    metadata, protocol = table.metadata(), table.protocol()
-    return metadata.id, metadata.configuration, metadata.partition_columns, table.schema().to_json(), protocol
 
 
 def _try_commit(
@@ -263,35 +247,13 @@ def _try_commit(
 ) -> bool:
     """Return False if another writer has committed the next version."""
     directory = local_directory(options.path)
-    if directory is None:
-        return _commit_unfenced(table, old, new)
-    try:
-        return put_if_absent(directory, table.version() + 1, compaction_entry(table, old, new))
-    except OSError as error:
-        raise LeftToOthers(f"its log is not writable: {error}") from error
-
-
-def _commit_unfenced(table: "DeltaTable", old: Sequence[Mapping[str, Any]], new: Sequence[DeltaFile]) -> bool:
-    """Commit by deltalake, which supports any storage but does not repeat the metadata."""
-    transaction = needed("deltalake.transaction", WHAT)
-    now_ms = time.time_ns() // 1_000_000
-    try:
-        table.create_write_transaction(
-            [
-                *(transaction.RemoveAction(each["path"], False, now_ms, each["size_bytes"]) for each in old),
-                *(
-                    transaction.AddAction(
-                        each.path, each.size, each.partition, now_ms, False, each.statistics
-                    )
-                    for each in new
-                ),
-            ],
-            "append",
-            table.schema(),
-            list(table.metadata().partition_columns),
-            # Without retries the commit fails if the table has a newer version.
-            commit_properties=deltalake.CommitProperties(custom_metadata=MARK, max_commit_retries=0),
-        )
+    if directory is not None:
+        try:
+            return put_if_absent(directory, table.version() + 1, compaction_entry(table, old, new))
+        except OSError as error:
+            raise LeftToOthers(f"its log is not writable: {error}") from error
+    try:  # deltalake supports any storage, but does not repeat the metadata
+        commit_files(table, new, [(file["path"], file["size_bytes"]) for file in old], changes_data=False)
     except deltalake.exceptions.CommitFailedError:
         return False
     return True

@@ -34,49 +34,10 @@ def compaction_entry(
     `removed` are rows of get_add_actions(), with the encoded paths of the log.
     """
     now_ms = time.time_ns() // 1_000_000
-    actions: list[dict[str, Any]] = [
-        {
-            "commitInfo": {
-                "timestamp": now_ms,
-                "operation": "OPTIMIZE",
-                "operationParameters": {"predicate": "[]"},
-                "readVersion": table.version(),
-                "isBlindAppend": False,
-                **MARK,
-            }
-        },
-        {"metaData": _metadata(table)},
-    ]
-    actions += [
-        {
-            "remove": {
-                "path": each["path"],
-                "deletionTimestamp": now_ms,
-                "dataChange": False,
-                "size": each["size_bytes"],
-            }
-        }
-        for each in removed
-    ]
-    actions += [
-        {
-            "add": {
-                "path": quote(each.path, safe="/="),
-                "partitionValues": dict(each.partition),
-                "size": each.size,
-                "modificationTime": now_ms,
-                "dataChange": False,
-                "stats": each.statistics,
-            }
-        }
-        for each in added
-    ]
-    return "\n".join(json.dumps(each, separators=(",", ":")) for each in actions).encode()
-
-
-def _metadata(table: "DeltaTable") -> dict[str, Any]:
+    commit: dict[str, Any] = {"timestamp": now_ms, "readVersion": table.version(), "isBlindAppend": False}
+    commit |= {"operation": "OPTIMIZE", "operationParameters": {"predicate": "[]"}, **MARK}
     found = table.metadata()
-    return {
+    metadata = {
         "id": str(found.id),
         "name": found.name,
         "description": found.description,
@@ -86,6 +47,21 @@ def _metadata(table: "DeltaTable") -> dict[str, Any]:
         "createdTime": found.created_time,
         "configuration": dict(found.configuration),
     }
+    actions: list[dict[str, Any]] = [{"commitInfo": commit}, {"metaData": metadata}]
+    for file in removed:
+        removal = {"path": file["path"], "deletionTimestamp": now_ms, "size": file["size_bytes"]}
+        actions.append({"remove": {**removal, "dataChange": False}})
+    for new in added:
+        addition = {
+            "path": quote(new.path, safe="/="),
+            "partitionValues": dict(new.partition),
+            "size": new.size,
+            "modificationTime": now_ms,
+            "dataChange": False,
+            "stats": new.statistics,
+        }
+        actions.append({"add": addition})
+    return "\n".join(json.dumps(action, separators=(",", ":")) for action in actions).encode()
 
 
 def put_if_absent(directory: Path, version: int, entry: bytes) -> bool:

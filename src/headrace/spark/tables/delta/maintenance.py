@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from headrace.spark.tables.delta.compaction import SMALL, NotCompacted, merge
 from headrace.spark.tables.delta.log import MARK
-from headrace.spark.tables.delta.table import WHAT, files_of, load_table, stored_schema
+from headrace.spark.tables.delta.table import WHAT, files_of, filesystem, load_table, stored_schema
 from headrace.spark.tables.maintenance import (
     Expired,
     NotMaintained,
@@ -16,7 +16,6 @@ from headrace.spark.tables.maintenance import (
     Rewritten,
     Status,
     check_retention,
-    in_words,
     total,
 )
 from headrace.spark.tables.options import DeltaOptions
@@ -48,7 +47,7 @@ class DeltaMaintenance:
             bytes=sum(each["size_bytes"] for each in files),
             rows=None if None in rows else sum(rows),  # type: ignore[arg-type]
             partitioned_by=list(table.metadata().partition_columns),
-            columns={each.name: in_words(each.dataType) for each in stored_schema(table).fields},
+            columns={field.name: field.dataType.simpleString() for field in stored_schema(table).fields},
         )
 
     def optimize(self) -> Rewritten:
@@ -75,7 +74,8 @@ class DeltaMaintenance:
         hours = -(-int(older_than.total_seconds()) // _SECONDS)
         arguments: dict[str, Any] = {"enforce_retention_duration": False, "full": True}
         found = table.vacuum(hours, dry_run=True, **arguments)
-        sizes = self._sizes(found)
+        infos = filesystem(self._options).get_file_info([unquote(path) for path in found])
+        sizes = {path: info.size or 0 for path, info in zip(found, infos, strict=True)}
         if not dry_run and found:
             properties = deltalake.CommitProperties(custom_metadata=MARK)
             found = table.vacuum(hours, dry_run=False, commit_properties=properties, **arguments)
@@ -92,9 +92,3 @@ class DeltaMaintenance:
             return load_table(self._options)
         except (deltalake.exceptions.DeltaError, OSError) as error:
             raise TableUnavailable(f"the table {self._options.path} cannot be opened: {error}") from error
-
-    def _sizes(self, paths: Sequence[str]) -> dict[str, int]:
-        from headrace.spark.tables.delta.table import filesystem  # noqa: PLC0415
-
-        infos = filesystem(self._options).get_file_info([unquote(each) for each in paths])
-        return {path: info.size or 0 for path, info in zip(paths, infos, strict=True)}

@@ -3,9 +3,9 @@
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
 
 from pyspark.sql.types import StructType
@@ -86,6 +86,12 @@ def stored_schema(table: "DeltaTable") -> StructType:
     return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
+def identity(table: "DeltaTable") -> tuple[object, ...]:
+    """Return what must not change between a read of the table and a commit that replaces its files."""
+    metadata, protocol = table.metadata(), table.protocol()
+    return metadata.id, metadata.configuration, metadata.partition_columns, table.schema().to_json(), protocol
+
+
 def _change(table: "DeltaTable", found: Sequence[Change]) -> None:
     """Add columns, also to structs; deltalake merges the given columns into those of the table."""
     schema = applied(stored_schema(table), found)
@@ -118,8 +124,7 @@ def _create(options: DeltaOptions, schema: StructType) -> None:
 def check_table(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> list[Change]:
     """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
     storable(schema)
-    metadata, stored = table.metadata(), json.loads(table.schema().to_json())
-    partitioned_by = tuple(metadata.partition_columns)
+    partitioned_by = tuple(table.metadata().partition_columns)
     if options.partition_by and options.partition_by != partitioned_by:
         raise InvalidOption(
             "partitionBy",
@@ -129,28 +134,24 @@ def check_table(table: "DeltaTable", schema: StructType, options: DeltaOptions) 
         raise UnfitTable(
             f"column {missing[0]!r}, which the table is partitioned by, is missing in the DataFrame: add it"
         )
-    _check_rules(metadata.configuration, stored)
-    found = changes(schema, StructType.fromJson(stored), options.evolve, add_column=_ADD_COLUMN)
-    for each in found:
-        if each.kind == "widen":
+    _check_rules(table)
+    found = changes(schema, stored_schema(table), options.evolve, add_column=_ADD_COLUMN)
+    for change in found:
+        if change.kind == "widen":
             raise UnfitTable(
-                f"the table cannot {each}: a Delta table has wider types only with the feature "
+                f"the table cannot {change}: a Delta table has wider types only with the feature "
                 "typeWidening, which deltalake neither reads nor writes. Cast the column, or copy the table"
             )
     return found
 
 
-def _check_rules(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> None:
+def _check_rules(table: "DeltaTable") -> None:
     """Raise UnfitTable if the table has constraints on rows, or other names of columns in files."""
+    configuration, fields = table.metadata().configuration, json.loads(table.schema().to_json())["fields"]
     rules = [name for name in configuration if name.startswith("delta.constraints.")]
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         rules.append("delta.columnMapping.mode")
-    rules += [
-        f"{field['name']}: {rule}"
-        for field in schema["fields"]
-        for rule in _RULES
-        if rule in field["metadata"]
-    ]
+    rules += [f"{field['name']}: {rule}" for field in fields for rule in _RULES if rule in field["metadata"]]
     if rules:
         raise UnfitTable(
             f"the table has rules that this sink cannot enforce ({', '.join(rules)}): write to another one"
@@ -165,14 +166,14 @@ def filesystem(options: DeltaOptions) -> "pyarrow.fs.FileSystem":
 
 def files_of(table: "DeltaTable") -> list[Mapping[str, Any]]:
     """Return the add actions of the log for all files of the table, with encoded paths."""
-    found: list[Mapping[str, Any]] = arrow.table(table.get_add_actions()).to_pylist()
-    return found
+    actions: list[Mapping[str, Any]] = arrow.table(table.get_add_actions()).to_pylist()
+    return actions
 
 
 def has_any(table: "DeltaTable", files: Sequence[DeltaFile]) -> bool:
     """Return whether any of these files is part of the table."""
-    paths = {each.path for each in files}
-    return bool(paths) and any(unquote(each["path"]) in paths for each in files_of(table))
+    paths = {file.path for file in files}
+    return bool(paths) and any(unquote(action["path"]) in paths for action in files_of(table))
 
 
 def add_files(
@@ -199,7 +200,9 @@ def add_files(
                 return attempt > 1
             if attempt > 1 and has_any(table, files):
                 return True
-            _commit(table, files, overwrite=overwrite, batch=batch)
+            # With retries, an overwrite would keep the files of a concurrent compaction.
+            mode, retries = ("overwrite", 0) if overwrite else ("append", None)
+            commit_files(table, files, mode=mode, batch=batch, retries=retries)  # type: ignore[arg-type]
         except failed:
             if attempt == ATTEMPTS:
                 raise
@@ -209,25 +212,32 @@ def add_files(
     raise AssertionError("unreachable")
 
 
-def _commit(table: "DeltaTable", files: Sequence[DeltaFile], *, overwrite: bool, batch: Batch | None) -> None:
+def commit_files(
+    table: "DeltaTable",
+    added: Iterable[DeltaFile],
+    removed: Iterable[tuple[str, int]] = (),
+    *,
+    mode: Literal["append", "overwrite"] = "append",
+    changes_data: bool = True,
+    batch: Batch | None = None,
+    retries: int | None = 0,
+) -> None:
+    """Make the next version; CommitFailedError if another commit did, and a retry finds a conflict.
+
+    `removed` has the paths and sizes of files. Delta refuses the second commit of a transaction version, so
+    only one of two drivers of a query succeeds.
+    """
     transaction = needed("deltalake.transaction", WHAT)
     now_ms = time.time_ns() // 1_000_000
-    table.create_write_transaction(
-        [
-            transaction.AddAction(each.path, each.size, each.partition, now_ms, True, each.statistics)
-            for each in files
-        ],
-        "overwrite" if overwrite else "append",
-        table.schema(),
-        list(table.metadata().partition_columns),
-        commit_properties=deltalake.CommitProperties(
-            custom_metadata=MARK,
-            # With retries, an overwrite would keep the files of a concurrent compaction.
-            max_commit_retries=0 if overwrite else None,
-            # Delta refuses the second commit of a transaction version, so only one of two drivers of a
-            # query succeeds. Spark expires transactions without a time if the table limits their retention.
-            app_transactions=[deltalake.Transaction(batch.query_id, batch.batch_id, now_ms)]
-            if batch
-            else None,
-        ),
+    actions = [transaction.RemoveAction(path, changes_data, now_ms, size) for path, size in removed]
+    actions += [
+        transaction.AddAction(file.path, file.size, file.partition, now_ms, changes_data, file.statistics)
+        for file in added
+    ]
+    # Spark expires transactions without a time if the table limits their retention.
+    transactions = [deltalake.Transaction(batch.query_id, batch.batch_id, now_ms)] if batch else None
+    properties = deltalake.CommitProperties(
+        custom_metadata=MARK, max_commit_retries=retries, app_transactions=transactions
     )
+    partition_by = list(table.metadata().partition_columns)
+    table.create_write_transaction(actions, mode, table.schema(), partition_by, commit_properties=properties)

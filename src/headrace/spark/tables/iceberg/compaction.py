@@ -7,10 +7,8 @@ refuses a commit if the table has a newer snapshot than the one that the program
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
-
-import pyarrow as pa
 
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.clustering import NotClustered, arranged
@@ -30,6 +28,7 @@ from headrace.spark.tables.iceberg.table import (
 from headrace.spark.tables.packages import needed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.fs
     from pyiceberg.manifest import DataFile as ManifestEntry
     from pyiceberg.table import Table
@@ -60,7 +59,13 @@ def merge(table: "Table", target_bytes: int, *, cluster_by: Sequence[str] = ()) 
     old = list(_mergeable(table, filesystem, target_bytes, is_clustered=bool(cluster_by)))
     if not old:
         return 0, 0
-    written = _written(table, filesystem, old, target_bytes, cluster_by)
+    schema = file_schema(table, [field.name for field in table.schema().fields])
+    files = PartitionedFiles(filesystem, schema, fields_of(table), target_bytes=target_bytes)
+    batches = (batch for file in old for batch in rows(table, filesystem, _path(table, file) or ""))
+    spec_id = table.spec().spec_id
+    written = [IcebergFile(file, spec_id) for file in files.write(arranged(batches, cluster_by))]
+    before, after = sum(e.record_count for e in old), sum(e.file.footer.num_rows for e in written)
+    assert before == after, (before, after)
     try:
         _commit(table, old, described(table, written))
     except needed("pyiceberg.exceptions", WHAT).CommitFailedException:
@@ -69,30 +74,22 @@ def merge(table: "Table", target_bytes: int, *, cluster_by: Sequence[str] = ()) 
     return len(old), len(written)
 
 
-def _written(
-    table: "Table",
-    filesystem: "pa.fs.FileSystem",
-    old: "Sequence[ManifestEntry]",
-    target_bytes: int,
-    cluster_by: Sequence[str],
-) -> list[IcebergFile]:
-    """Write the rows of `old` to new files, each with the rows of one partition."""
-    schema = file_schema(table, [each.name for each in table.schema().fields])
-    files = PartitionedFiles(filesystem, schema, fields_of(table), target_bytes=target_bytes)
-    found = arranged(_rows(table, filesystem, old), cluster_by)
-    written = [IcebergFile(each, table.spec().spec_id) for each in files.write(found)]
-    before, after = sum(each.record_count for each in old), sum(e.file.footer.num_rows for e in written)
-    assert before == after, (before, after)
-    return written
-
-
 def _commit(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[ManifestEntry]") -> None:
     """Replace `old` by `new`; CommitFailedException, without a change, if other commits conflict."""
     failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
     read = table.schema(), table.spec()
     for attempt in attempts():
         try:
-            _replace(table, old, new)
+            with without_retries(table).transaction() as transaction:
+                # Snapshots of an older Headrace may expire, and the batch ids in them are still needed.
+                stored, known = batch_properties(table), known_batches(table)
+                if missing := {f"{BATCH_OF}{query}": str(known[query]) for query in known.keys() - stored}:
+                    transaction.set_properties(missing)
+                with transaction.update_snapshot().overwrite() as snapshot:
+                    for entry in old:
+                        snapshot.delete_data_file(entry)
+                    for entry in new:
+                        snapshot.append_data_file(entry)
         except failed:  # another writer has committed first
             table.refresh()
             gone = {each.file_path for each in old} - set(_whole_files(table))
@@ -100,19 +97,6 @@ def _commit(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[Manif
                 raise
         else:
             return
-
-
-def _replace(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[ManifestEntry]") -> None:
-    with without_retries(table).transaction() as transaction:
-        # Snapshots of an older Headrace may expire, and the batch ids in them are still needed.
-        stored = batch_properties(table)
-        if missing := {query: batch for query, batch in known_batches(table).items() if query not in stored}:
-            transaction.set_properties({f"{BATCH_OF}{query}": str(batch) for query, batch in missing.items()})
-        with transaction.update_snapshot().overwrite() as snapshot:
-            for each in old:
-                snapshot.delete_data_file(each)
-            for each in new:
-                snapshot.append_data_file(each)
 
 
 def _whole_files(table: "Table") -> "dict[str, ManifestEntry]":
@@ -147,15 +131,6 @@ def _mergeable(
     for files in by_partition.values():
         if len(files) > 1 or is_clustered:
             yield from files
-
-
-def _rows(
-    table: "Table", filesystem: "pa.fs.FileSystem", files: "Iterable[ManifestEntry]"
-) -> Iterator[pa.RecordBatch]:
-    for file in files:
-        path = _path(table, file)
-        assert path is not None, file.file_path
-        yield from rows(table, filesystem, path)
 
 
 def _path(table: "Table", file: "ManifestEntry") -> str | None:

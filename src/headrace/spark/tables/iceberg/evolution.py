@@ -14,7 +14,6 @@ from headrace.spark.tables.schema import UnfitTable
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-    from pyiceberg.table.update.schema import UpdateSchema
 
 _ADD_COLUMN: Final = "with pyiceberg: table.update_schema().add_column(...)"
 
@@ -42,8 +41,15 @@ def evolve(table: "Table", schema: StructType, rules: Rules) -> None:
         names = [each for each in found if each.kind in ("rename", "drop")]
         try:
             with without_retries(table).update_schema() as update:
-                for each in names or found:
-                    _apply(update, each)
+                for change in names or found:
+                    if change.kind == "rename":
+                        assert change.name is not None, change
+                        update.rename_column(change.path, change.name)
+                    elif change.kind == "drop":
+                        update.delete_column(change.path)
+                    elif change.type is not None:
+                        act = update.add_column if change.kind == "add" else update.update_column
+                        act(change.path, iceberg_type(change.type))
         except failed:
             if attempt == ATTEMPTS:
                 raise
@@ -51,17 +57,3 @@ def evolve(table: "Table", schema: StructType, rules: Rules) -> None:
         else:
             logger.info("%s: %s", ".".join(table.name()), ", ".join(map(str, names or found)))
     raise UnfitTable("other writers change the table's schema again and again, and the batch does not fit")
-
-
-def _apply(update: "UpdateSchema", change: Change) -> None:
-    if change.kind == "rename":
-        assert change.name is not None, change
-        update.rename_column(change.path, change.name)
-    elif change.kind == "drop":
-        update.delete_column(change.path)
-    elif change.type is not None:
-        kind = iceberg_type(change.type)
-        if change.kind == "add":
-            update.add_column(change.path, kind)
-        else:
-            update.update_column(change.path, kind)

@@ -3,7 +3,7 @@
 We write the files ourselves, because pyiceberg 0.12 writes null lists and maps of structs as empty ones.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.spark.tables.iceberg.table import WHAT
@@ -58,33 +58,25 @@ def check_columns(table: "Table", files: Sequence["IcebergFile"]) -> None:
 
 def described(table: "Table", files: Sequence["IcebergFile"]) -> "list[ManifestEntry]":
     """Return the manifest entries of the files, with partitions, rows, sizes and bounds."""
-    io = needed("pyiceberg.io.pyarrow", WHAT)
+    io, manifest = needed("pyiceberg.io.pyarrow", WHAT), needed("pyiceberg.manifest", WHAT)
     wanted = io.compute_statistics_plan(table.schema(), table.properties)
     ids = io.parquet_path_to_id_mapping(table.schema())
-    return [
-        _entry(
-            table,
-            each,
-            io.data_file_statistics_from_parquet_metadata(
-                parquet_metadata=each.file.footer, stats_columns=wanted, parquet_column_mapping=ids
-            ).to_serialized_dict(),
+    entries: list[ManifestEntry] = []
+    for written in files:
+        statistics = io.data_file_statistics_from_parquet_metadata(
+            parquet_metadata=written.file.footer, stats_columns=wanted, parquet_column_mapping=ids
         )
-        for each in files
-    ]
-
-
-def _entry(table: "Table", written: "IcebergFile", statistics: Mapping[str, Any]) -> "ManifestEntry":
-    manifest = needed("pyiceberg.manifest", WHAT)
-    entry: ManifestEntry = manifest.DataFile.from_args(
-        content=manifest.DataFileContent.DATA,
-        file_path=f"{data_location(table)}/{written.file.path}",
-        file_format=manifest.FileFormat.PARQUET,
-        partition=needed("pyiceberg.typedef", WHAT).Record(*written.file.partition.values()),
-        file_size_in_bytes=written.file.size,
-        sort_order_id=None,
-        equality_ids=None,
-        key_metadata=None,
-        **statistics,
-    )
-    entry.spec_id = written.spec_id
-    return entry
+        entry = manifest.DataFile.from_args(
+            content=manifest.DataFileContent.DATA,
+            file_path=f"{data_location(table)}/{written.file.path}",
+            file_format=manifest.FileFormat.PARQUET,
+            partition=needed("pyiceberg.typedef", WHAT).Record(*written.file.partition.values()),
+            file_size_in_bytes=written.file.size,
+            sort_order_id=None,
+            equality_ids=None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )
+        entry.spec_id = written.spec_id
+        entries.append(entry)
+    return entries

@@ -16,6 +16,7 @@ from headrace.spark.tables.iceberg.table import (
     WHAT,
     batch_properties,
     known_batches,
+    load_table,
     without_retries,
 )
 from headrace.spark.tables.maintenance import (
@@ -25,7 +26,6 @@ from headrace.spark.tables.maintenance import (
     Rewritten,
     Status,
     check_retention,
-    in_words,
     total,
 )
 from headrace.spark.tables.options import IcebergOptions
@@ -60,7 +60,9 @@ class IcebergMaintenance:
             bytes=sum(sizes),
             rows=sum(each.record_count for each in files),
             partitioned_by=list(written(table)),
-            columns={each.name: in_words(each.dataType) for each in spark_schema(table.schema()).fields},
+            columns={
+                field.name: field.dataType.simpleString() for field in spark_schema(table.schema()).fields
+            },
             queries=known_batches(table),
         )
 
@@ -93,7 +95,17 @@ class IcebergMaintenance:
         }
         table.refresh()
         referenced = {_path(each) for each in _referenced(table)}
-        self._check_listing(table, listed)
+        paths, inside = (
+            {path for files in listed.values() for path in files},
+            _path(f"{data_location(table)}/"),
+        )
+        for task in table.scan().plan_files():
+            path = _path(task.file.file_path)
+            if path.startswith(inside) and path not in paths:
+                # Paths are written differently in the table and in the storage: all would be orphans.
+                raise NotMaintained(
+                    f"{self._options.table} was not vacuumed: its file {path} is not among those in {inside}"
+                )
         before = dt.datetime.now(dt.UTC) - older_than
         orphans = {
             path: info
@@ -108,25 +120,17 @@ class IcebergMaintenance:
             files=sorted(orphans), bytes=sum(each.size or 0 for each in orphans.values()), done=not dry_run
         )
 
-    def _check_listing(self, table: "Table", listed: "dict[str, dict[str, pyarrow.fs.FileInfo]]") -> None:
-        """Raise NotMaintained if files of the table are not found where they should be.
-
-        Then paths are written differently in the table and in the storage, and every file would be an orphan.
-        """
-        found = {path for each in listed.values() for path in each}
-        inside = _path(f"{data_location(table)}/")
-        for task in table.scan().plan_files():
-            path = _path(task.file.file_path)
-            if path.startswith(inside) and path not in found:
-                raise NotMaintained(
-                    f"{self._options.table} was not vacuumed: its file {path} is not among those in {inside}"
-                )
-
     def expire(self, older_than: dt.timedelta, keep: int, *, dry_run: bool) -> Expired:
         failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
         for attempt in attempts():
             table = self._table()
-            chosen = _expirable(table, older_than, keep)
+            before_ms = (dt.datetime.now(dt.UTC) - older_than).timestamp() * 1000
+            newest_first = sorted(table.snapshots(), key=lambda it: it.timestamp_ms, reverse=True)
+            # The last ones stay, and those of branches and tags.
+            needed_ids = {snapshot.snapshot_id for snapshot in newest_first[: max(1, keep)]}
+            needed_ids |= {reference.snapshot_id for reference in table.metadata.refs.values()}
+            old = [snapshot for snapshot in newest_first if snapshot.timestamp_ms < before_ms]
+            chosen = [it.snapshot_id for it in old if it.snapshot_id not in needed_ids]
             kept = len(table.snapshots()) - len(chosen)
             if not dry_run and chosen:
                 try:
@@ -141,25 +145,9 @@ class IcebergMaintenance:
 
     def _table(self) -> "Table":
         try:
-            catalogs = needed("pyiceberg.catalog", WHAT)
-            catalog = catalogs.load_catalog(self._options.catalog_name, **self._options.catalog)
-            table: Table = catalog.load_table(self._options.table)
+            return load_table(self._options)
         except Exception as error:  # catalogs are plugins with their own exceptions
             raise TableUnavailable(f"the table {self._options.table} cannot be opened: {error}") from error
-        return table
-
-
-def _expirable(table: "Table", older_than: dt.timedelta, keep: int) -> list[int]:
-    """Return older snapshots, but the last ones, and those of branches and tags."""
-    before_ms = (dt.datetime.now(dt.UTC) - older_than).timestamp() * 1000
-    newest_first = sorted(table.snapshots(), key=lambda each: each.timestamp_ms, reverse=True)
-    kept = {each.snapshot_id for each in newest_first[: max(1, keep)]}
-    kept |= {each.snapshot_id for each in table.metadata.refs.values()}
-    return [
-        each.snapshot_id
-        for each in newest_first
-        if each.snapshot_id not in kept and each.timestamp_ms < before_ms
-    ]
 
 
 def _keep_batches(table: "Table") -> None:

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +23,6 @@ from headrace.spark.tables.partitions import Values, directory, grouped
 
 EPOCH: Final = dt.date(1970, 1, 1)
 EPOCH_YEAR: Final = 1970
-_MICROSECONDS: Final = {"day": 86_400_000_000, "hour": 3_600_000_000}
 _HASH_BITS: Final = 0x7FFFFFFF
 _HOURS: Final = 24
 
@@ -109,20 +109,13 @@ def _month(column: pa.Array, _: int) -> pa.Array:
     return pc.add(months, pc.subtract(pc.month(column), 1)).cast(pa.int32())
 
 
-def _day(column: pa.Array, _: int) -> pa.Array:
+def _periods(microseconds: int, column: pa.Array, _: int) -> pa.Array:
+    """Divide times, also those before 1970, where Arrow would round towards zero; a date is a day already."""
+    numbers = _identity(column, 0)
     if pa.types.is_date32(column.type):
-        return column.view(pa.int32())
-    return _floor_divided(column.view(pa.int64()), _MICROSECONDS["day"])
-
-
-def _hour(column: pa.Array, _: int) -> pa.Array:
-    return _floor_divided(column.view(pa.int64()), _MICROSECONDS["hour"])
-
-
-def _floor_divided(column: pa.Array, by: int) -> pa.Array:
-    """Divide microseconds, also of times before 1970, where Arrow would round towards zero."""
-    numbers = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
-    return pa.array(np.floor_divide(numbers, by), pa.int32(), mask=_is_null(column))
+        return numbers
+    known = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)
+    return pa.array(np.floor_divide(known, microseconds), pa.int32(), mask=_is_null(numbers))
 
 
 def _is_null(column: pa.Array) -> Any:
@@ -138,18 +131,18 @@ def _truncate(column: pa.Array, width: int) -> pa.Array:
     if pa.types.is_integer(kind):
         numbers = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
         return pa.array(numbers - np.mod(numbers, width), kind, mask=_is_null(column))
-    return _by_value(column, lambda value: _truncated(value, width), kind)
+
+    def truncated(value: Decimal) -> Decimal:
+        number, exponent = _unscaled(value)
+        number -= number % width
+        # scaleb() would round to the precision of the context.
+        return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), exponent))
+
+    return _by_value(column, truncated, kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _truncated(value: Decimal, width: int) -> Decimal:
-    number, exponent = _unscaled(value)
-    number -= number % width
-    # scaleb() would round to the precision of the context.
-    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), exponent))
 
 
 def _unscaled(value: Decimal) -> tuple[int, int]:
@@ -160,27 +153,22 @@ def _unscaled(value: Decimal) -> tuple[int, int]:
 
 
 def _bucket(column: pa.Array, buckets: int) -> pa.Array:
+    """Return the hashes of the bytes that Iceberg's specification says; decimals have as few as possible."""
     hashed = needed("mmh3", 'format("headrace-iceberg")').hash
     plain = _identity(column, 0)
-    encode = _encoder(plain.type)
+    encode: Callable[[Any], bytes] = bytes
+    if pa.types.is_integer(plain.type):
+        encode = partial(struct.pack, "<q")
+    elif _is_text(plain.type):
+        encode = str.encode
+    elif pa.types.is_decimal(plain.type):
+
+        def encode(value: Decimal) -> bytes:
+            number, _ = _unscaled(value)
+            bits = (number if number >= 0 else ~number).bit_length()
+            return number.to_bytes(bits // 8 + 1, "big", signed=True)
+
     return _by_value(plain, lambda value: (hashed(encode(value)) & _HASH_BITS) % buckets, pa.int32())
-
-
-def _encoder(kind: pa.DataType) -> Callable[[Any], bytes]:
-    """Return the function to the bytes that are hashed, by Iceberg's specification."""
-    if pa.types.is_integer(kind):
-        return lambda value: struct.pack("<q", value)
-    if _is_text(kind):
-        return lambda value: bytes(value, "utf-8")
-    if pa.types.is_decimal(kind):
-        return lambda value: _two_complement(_unscaled(value)[0])
-    return bytes
-
-
-def _two_complement(number: int) -> bytes:
-    """Return a number in as few bytes as possible, big-endian."""
-    bits = (number if number >= 0 else ~number).bit_length()
-    return number.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
 def _by_value(column: pa.Array, compute: Callable[[Any], Any], kind: pa.DataType) -> pa.Array:
@@ -196,6 +184,6 @@ _TRANSFORMS: Final[Mapping[str, Callable[[pa.Array, int], pa.Array]]] = {
     "truncate": _truncate,
     "year": _year,
     "month": _month,
-    "day": _day,
-    "hour": _hour,
+    "day": partial(_periods, 86_400_000_000),
+    "hour": partial(_periods, 3_600_000_000),
 }

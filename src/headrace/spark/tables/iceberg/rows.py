@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     import pyarrow.fs
     from pyiceberg.table import Table
 
-_PROMOTIONS: Final = (
-    (iceberg.IntegerType, iceberg.LongType),
-    (iceberg.FloatType, iceberg.DoubleType),
-)
+_PROMOTIONS: Final = ((iceberg.IntegerType, iceberg.LongType), (iceberg.FloatType, iceberg.DoubleType))
 
 
 def is_readable(table: "Table", filesystem: "pa.fs.FileSystem", path: str) -> bool:
@@ -73,12 +70,9 @@ def _is_wider(kind: iceberg.IcebergType, stored: iceberg.IcebergType) -> bool:
     if isinstance(kind, iceberg.ListType) and isinstance(stored, iceberg.ListType):
         return kind.element_id == stored.element_id and _is_wider(kind.element_type, stored.element_type)
     if isinstance(kind, iceberg.MapType) and isinstance(stored, iceberg.MapType):
-        ids = (kind.key_id, kind.value_id) == (stored.key_id, stored.value_id)
-        return (
-            ids
-            and _is_wider(kind.key_type, stored.key_type)
-            and _is_wider(kind.value_type, stored.value_type)
-        )
+        if (kind.key_id, kind.value_id) != (stored.key_id, stored.value_id):
+            return False
+        return _is_wider(kind.key_type, stored.key_type) and _is_wider(kind.value_type, stored.value_type)
     if isinstance(kind, iceberg.DecimalType) and isinstance(stored, iceberg.DecimalType):
         return kind.scale == stored.scale and kind.precision >= stored.precision
     return kind == stored or (type(stored), type(kind)) in _PROMOTIONS

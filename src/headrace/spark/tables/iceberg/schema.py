@@ -34,20 +34,16 @@ class Foreign(spark.DataType):
         return self._name
 
 
-def spark_schema(schema: Schema) -> spark.StructType:
+def spark_schema(schema: Schema | iceberg.StructType) -> spark.StructType:
     """Return the columns that a DataFrame has to have."""
-    return _struct(schema.fields)
-
-
-def _struct(fields: tuple[iceberg.NestedField, ...]) -> spark.StructType:
     return spark.StructType(
-        [spark.StructField(each.name, _spark_type(each.field_type), each.optional) for each in fields]
+        [spark.StructField(each.name, _spark_type(each.field_type), each.optional) for each in schema.fields]
     )
 
 
 def _spark_type(kind: iceberg.IcebergType) -> spark.DataType:
     if isinstance(kind, iceberg.StructType):
-        return _struct(kind.fields)
+        return spark_schema(kind)
     if isinstance(kind, iceberg.ListType):
         return spark.ArrayType(_spark_type(kind.element_type), not kind.element_required)
     if isinstance(kind, iceberg.MapType):
@@ -59,15 +55,11 @@ def _spark_type(kind: iceberg.IcebergType) -> spark.DataType:
     return _SAME.get(type(kind)) or Foreign(str(kind))
 
 
-def widened(schema: spark.StructType) -> spark.StructType:
+def widened(schema: spark.StructType, path: tuple[str, ...] = ()) -> spark.StructType:
     """Return the schema with int instead of the smaller integers, which Iceberg does not have.
 
     UnfitTable is raised for a variant: Iceberg has that type, but pyiceberg 0.12 does not.
     """
-    return _wide_struct(schema, ())
-
-
-def _wide_struct(schema: spark.StructType, path: tuple[str, ...]) -> spark.StructType:
     return spark.StructType(
         [
             spark.StructField(each.name, _wide(each.dataType, (*path, each.name)), each.nullable)
@@ -78,7 +70,7 @@ def _wide_struct(schema: spark.StructType, path: tuple[str, ...]) -> spark.Struc
 
 def _wide(kind: spark.DataType, path: tuple[str, ...]) -> spark.DataType:
     if isinstance(kind, spark.StructType):
-        return _wide_struct(kind, path)
+        return widened(kind, path)
     if isinstance(kind, spark.ArrayType):
         return spark.ArrayType(_wide(kind.elementType, path), kind.containsNull)
     if isinstance(kind, spark.MapType):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, Transform, TruncateTransform, parse_transform
-from pyiceberg.types import DoubleType, FloatType, IcebergType, NestedField, StructType
+from pyiceberg.transforms import BucketTransform, TruncateTransform, parse_transform
+from pyiceberg.types import DoubleType, FloatType, StructType
 
 from headrace.spark.errors import InvalidOption
 from headrace.spark.tables.iceberg import partitions as iceberg_partitions
@@ -16,6 +16,7 @@ from headrace.spark.tables.schema import UnfitTable
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
+_FLOATS: Final = (FloatType, DoubleType)
 _SUFFIXES: Final = {"truncate": "trunc"}  # of the names of partition fields, as in Java's Iceberg
 
 
@@ -24,38 +25,22 @@ def new_spec(partition_by: Sequence[str], schema: Schema) -> PartitionSpec:
     fields = []
     for n, text in enumerate(partition_by):
         transform, column, argument = parse(text)
-        source = _column(schema, column)
+        try:
+            source = schema.find_field(column)
+        except ValueError:
+            expected = f"expected one of {', '.join(schema.column_names)}"
+            raise InvalidOption("partitionBy", f"there is no column {column!r}; {expected}") from None
         kind = parse_transform(f"{transform}[{argument}]" if argument else transform)
-        if _is_float(source.field_type) or not kind.can_transform(source.field_type):
-            raise InvalidOption(
-                "partitionBy",
-                f"{text}: column {column!r} is {source.field_type}, which cannot be partitioned by",
-            )
+        if isinstance(source.field_type, _FLOATS) or not kind.can_transform(source.field_type):
+            why = f"column {column!r} is {source.field_type}, which cannot be partitioned by"
+            raise InvalidOption("partitionBy", f"{text}: {why}")
         name = column if transform == "identity" else f"{column}_{_SUFFIXES.get(transform, transform)}"
         if transform != "identity" and name in schema.column_names:
-            raise InvalidOption(
-                "partitionBy",
-                f"{text}: the partition is called {name}, and so is a column: rename the column",
-            )
-        fields.append(
-            PartitionField(
-                source_id=source.field_id, field_id=PARTITION_FIELD_ID_START + n, transform=kind, name=name
-            )
-        )
+            why = f"the partition is called {name}, and so is a column: rename the column"
+            raise InvalidOption("partitionBy", f"{text}: {why}")
+        field_id = PARTITION_FIELD_ID_START + n
+        fields.append(PartitionField(source.field_id, field_id, kind, name))
     return PartitionSpec(*fields)
-
-
-def _column(schema: Schema, name: str) -> NestedField:
-    try:
-        return schema.find_field(name)
-    except ValueError:
-        raise InvalidOption(
-            "partitionBy", f"there is no column {name!r}; expected one of {', '.join(schema.column_names)}"
-        ) from None
-
-
-def _is_float(kind: IcebergType) -> bool:
-    return isinstance(kind, FloatType | DoubleType)
 
 
 def written(table: "Table") -> tuple[str, ...]:
@@ -70,9 +55,9 @@ def written(table: "Table") -> tuple[str, ...]:
 def check_spec(table: "Table", partition_by: Sequence[str]) -> None:
     """Raise InvalidOption if the table is partitioned differently; () accepts any partitioning."""
     if partition_by and tuple(partition_by) != (found := written(table)):
+        partitioned_by = ", ".join(found) or "nothing"
         raise InvalidOption(
-            "partitionBy",
-            f"the table is partitioned by {', '.join(found) or 'nothing'}: leave the option out",
+            "partitionBy", f"the table is partitioned by {partitioned_by}: leave the option out"
         )
 
 
@@ -90,13 +75,16 @@ def _field(field: PartitionField, schema: Schema) -> iceberg_partitions.Partitio
     if (
         source is None
         or transform not in ("identity", *TRANSFORMS)
-        or _is_float(schema.find_type(field.source_id))
+        or isinstance(schema.find_type(field.source_id), _FLOATS)
     ):
         raise UnfitTable(
             f"the table is partitioned by {field.name!r} ({field.transform} of column id {field.source_id}), "
             "which this sink cannot compute: write to another one"
         )
-    return iceberg_partitions.PartitionField(field.name, source, transform, _argument(field.transform))
+    kind, argument = field.transform, 0
+    if isinstance(kind, BucketTransform | TruncateTransform):
+        argument = kind.num_buckets if isinstance(kind, BucketTransform) else kind.width
+    return iceberg_partitions.PartitionField(field.name, source, transform, argument)
 
 
 def _path(struct: StructType, field_id: int) -> tuple[str, ...] | None:
@@ -109,9 +97,3 @@ def _path(struct: StructType, field_id: int) -> tuple[str, ...] | None:
             if inner is not None:
                 return (field.name, *inner)
     return None
-
-
-def _argument(transform: "Transform[object, object]") -> int:
-    if isinstance(transform, BucketTransform):
-        return transform.num_buckets
-    return transform.width if isinstance(transform, TruncateTransform) else 0

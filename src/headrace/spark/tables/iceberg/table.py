@@ -15,16 +15,15 @@ from headrace.spark.tables.schema import TableUnavailable, UnfitTable, storable
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
-    from pyiceberg.table import Table, Transaction
+    from pyiceberg.table import Table
 
     from headrace.spark.tables.evolution import Change
 
 WHAT: Final = 'format("headrace-iceberg")'
 QUERY_ID: Final = "headrace.query-id"
 BATCH_ID: Final = "headrace.batch-id"
-BATCH_OF: Final = (
-    "headrace.batch-id-of."  # followed by a query's id: the property with the last batch of the query
-)
+# Followed by a query's id: the property with the last batch of the query.
+BATCH_OF: Final = "headrace.batch-id-of."
 LOOK_BACK: Final = 100_000  # snapshots, which the table's metadata has in memory
 _PROPERTIES: Final = {
     # Each commit writes a new metadata file: without this all of them would be kept.
@@ -108,7 +107,14 @@ def add_files(
             )
         try:
             with without_retries(table).transaction() as transaction:
-                _add(transaction, files, overwrite=overwrite, batch=batch)
+                summary = {QUERY_ID: batch.query_id, BATCH_ID: str(batch.batch_id)} if batch else {}
+                if batch:
+                    transaction.set_properties({f"{BATCH_OF}{batch.query_id}": str(batch.batch_id)})
+                if overwrite and table.current_snapshot() is not None:
+                    transaction.delete(needed("pyiceberg.expressions", WHAT).AlwaysTrue())
+                with transaction.update_snapshot(snapshot_properties=summary).fast_append() as snapshot:
+                    for file in files:
+                        snapshot.append_data_file(file)
         except failed:  # another writer was first, perhaps another driver with the same batch
             if attempt == ATTEMPTS:
                 raise
@@ -162,16 +168,3 @@ def without_retries(table: "Table") -> "Table":
     """
     table.metadata.properties["commit.retry.num-retries"] = "0"
     return table
-
-
-def _add(
-    transaction: "Transaction", files: Sequence["DataFile"], *, overwrite: bool, batch: Batch | None
-) -> None:
-    summary = {QUERY_ID: batch.query_id, BATCH_ID: str(batch.batch_id)} if batch else {}
-    if batch:
-        transaction.set_properties({f"{BATCH_OF}{batch.query_id}": str(batch.batch_id)})
-    if overwrite and transaction.table_metadata.current_snapshot() is not None:
-        transaction.delete(needed("pyiceberg.expressions", WHAT).AlwaysTrue())
-    with transaction.update_snapshot(snapshot_properties=summary).fast_append() as snapshot:
-        for file in files:
-            snapshot.append_data_file(file)

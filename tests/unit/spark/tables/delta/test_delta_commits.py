@@ -177,13 +177,13 @@ def test_a_table_that_has_changed_so_that_rows_no_longer_fit_is_left_alone(optio
 def test_files_stay_when_only_the_answer_to_their_commit_was_lost(
     options: DeltaOptions, monkeypatch: pytest.MonkeyPatch, batch: Batch | None, overwrite: bool
 ) -> None:
-    commit = delta_table._commit
+    commit = delta_table.commit_files
 
     def commit_and_fail(*given: Any, **named: Any) -> None:
         commit(*given, **named)
         raise CommitFailedError("Failed to commit transaction: 0")
 
-    monkeypatch.setattr(delta_table, "_commit", commit_and_fail)
+    monkeypatch.setattr(delta_table, "commit_files", commit_and_fail)
     write(options, [4], batch, overwrite=overwrite)
 
     assert ids_of(options) == ([4] if overwrite else [*FOUR, 4])
