@@ -9,9 +9,8 @@ _OURS = re.compile(r"^headrace\.[\w.]+: (.*(?:\n(?!\s|Traceback|\tat |SQLSTATE).
 _TRACE = "Traceback (most recent call last):"
 _PYTHONS = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\w.*)", re.MULTILINE)
 _SPARKS = re.compile(r"^(?:[\w.$]+: )?\[([A-Z_.]+)\] (.*)", re.MULTILINE)
-_CAUSES = re.compile(
-    r"^(?:: |Caused by: )(?:[\w.$]+: )?(.+)", re.MULTILINE
-)  # in Java, the root cause is the last
+# In Java, the root cause is the last.
+_CAUSES = re.compile(r"^(?:: |Caused by: )(?:[\w.$]+: )?(.+)", re.MULTILINE)
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+.*")
 _RAISED = "USER_RAISED_EXCEPTION"  # by raise_error, with a complete message
 

@@ -22,9 +22,9 @@ from headrace.pipeline.builder import FanOut, Query
 from headrace.pipeline.checkpoints import read_query_id
 from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import in_words
-from headrace.pipeline.expectations import METRIC, Broken, counts
+from headrace.pipeline.expectations import METRIC, Broken
 from headrace.pipeline.progress import NEWER_METRIC, WRITTEN
-from headrace.pipeline.steps import Steps
+from headrace.pipeline.steps import Steps, counts
 from headrace.pipeline.storage.files import checkpoint_url, delete_tree, replace_text
 from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.pipeline.streaming_plans import is_repeatable

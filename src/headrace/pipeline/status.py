@@ -30,16 +30,7 @@ def statuses(target: Target, root: StoragePath, name: str | None, now_ms: int) -
         queries = totals(_progress(target, name))
     local = {each.name for each in root.iterdir() if each.is_dir()} if root.is_dir() else set()
     names = (queries.keys() | local) & ({name} if name else queries.keys() | local)
-    found = []
-    for pipeline in sorted(names):
-        state, known = State(root, pipeline), queries.get(pipeline, [])
-        pid, reported = state.pid, state_of(known, now_ms)
-        if pid is not None:
-            reported = "running"
-        elif state.path.is_dir() and reported not in {"failed", "ended"}:
-            reported = "stopped"
-        found.append(PipelineStatus(pipeline=pipeline, state=reported, pid=pid, queries=known))
-    return found
+    return [_status(each, queries.get(each, []), root, now_ms) for each in sorted(names)]
 
 
 def totals(progress: Iterable[Progress]) -> dict[str, list[Figures]]:
@@ -60,6 +51,17 @@ def state_of(queries: Iterable[Figures], now_ms: int) -> str:
         return "ended"
     last_ms = max((each.at_ms for each in known), default=0)
     return "running" if now_ms - last_ms < SILENT_MS else "silent"
+
+
+def _status(name: str, queries: list[Figures], root: StoragePath, now_ms: int) -> PipelineStatus:
+    state = State(root, name)
+    pid = state.pid
+    reported = state_of(queries, now_ms)
+    if pid is not None:
+        reported = "running"
+    elif state.path.is_dir() and reported not in {"failed", "ended"}:
+        reported = "stopped"
+    return PipelineStatus(pipeline=name, state=reported, pid=pid, queries=queries)
 
 
 def _progress(target: Target, name: str | None, last: int | None = None) -> list[Progress]:

@@ -1,6 +1,6 @@
 """The functions of a pipeline, applied to decoded records: those of a stream, or of one batch of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.declaration import Pipeline, Sink, Source, View
 from headrace.pipeline.errors import PipelineError, in_words
-from headrace.pipeline.expectations import METRIC, RECORD, counts, enforced, judged, quarantined
+from headrace.pipeline.expectations import METRIC, RECORD, Expectation, Otherwise
 from headrace.pipeline.progress import NEWER_METRIC
 from headrace.spark.sink_options import HEADERS
 
@@ -19,7 +19,9 @@ Observe = Callable[[str, DataFrame, "Sequence[Column]"], DataFrame]
 """Returns a DataFrame whose metrics will be known under a name when its rows have been processed."""
 
 ROW: Final = "_row"  # the columns of a decoded record
-REASON: Final = "_reason"  # why a record could not be decoded; null if it could
+REASON: Final = "_reason"  # why a record could not be decoded, or is in quarantine; null if neither
+ORIGIN: Final = "_origin"  # the place of the record of a row in quarantine
+_VERDICTS: Final = "__verdicts"
 VALUE: Final = "_value"  # the bytes of such a record
 NEWER: Final = "_newer"  # whether its schema is newer than the columns; only if the records have schema ids
 
@@ -145,3 +147,54 @@ class Steps:
 
 def _header(name: str, value: "Column") -> "Column":
     return F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+
+
+def judged(frame: DataFrame, expectations: Iterable[Expectation]) -> DataFrame:
+    """Return the rows with a column that says for each expectation whether they meet it."""
+    verdicts = []
+    for each in expectations:
+        met = F.coalesce(F.expr(each.condition).cast("boolean"), F.lit(False))
+        try:
+            frame.select(met)
+        except Exception as error:
+            raise PipelineError(f"{each.step}: expectation {each.label}: {in_words(error)}") from error
+        verdicts.append(met)
+    return frame.withColumn(_VERDICTS, F.array(*verdicts))
+
+
+def counts(expectations: Iterable[Expectation]) -> "list[Column]":
+    """Return for each expectation the number of judged rows that break it."""
+    return [F.count_if(~F.col(_VERDICTS)[n]).alias(each.name) for n, each in enumerate(expectations)]
+
+
+def enforced(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
+    """Return the judged rows that are neither dropped nor quarantined; or have Spark fail at a row."""
+    met = [F.col(_VERDICTS)[n] for n in range(len(expectations))]
+    for n, each in enumerate(expectations):
+        if each.otherwise is Otherwise.FAIL:
+            said = F.lit(f"{each.step}: a row does not meet the expectation {each.label}")
+            message = F.concat(said, F.coalesce(F.concat(F.lit(": "), _origin(frame)), F.lit("")))
+            frame = frame.where(F.when(met[n], F.lit(True)).otherwise(F.raise_error(message).cast("boolean")))
+    for n, each in enumerate(expectations):
+        if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}:
+            frame = frame.where(met[n])
+    return frame.drop(_VERDICTS)
+
+
+def quarantined(frame: DataFrame, expectations: Iterable[Expectation]) -> DataFrame:
+    """Return the judged rows for the quarantine, with the reason and the origin."""
+    reasons = [
+        F.when(~F.col(_VERDICTS)[n], F.lit(each.label))
+        for n, each in enumerate(expectations)
+        if each.otherwise is Otherwise.QUARANTINE
+    ]
+    found = frame.select("*", F.concat_ws("; ", *reasons).alias(REASON), _origin(frame).alias(ORIGIN))
+    return found.where(F.col(REASON) != "").drop(RECORD, _VERDICTS)
+
+
+def _origin(frame: DataFrame) -> "Column":
+    """Return the place of a row's record, as in `orders-0 offset 17`; null if the row has no `_record`."""
+    if RECORD not in frame.columns:
+        return F.lit(None).cast("string")
+    record = F.col(RECORD)
+    return F.concat(record["topic"], F.lit("-"), record["partition"], F.lit(" offset "), record["offset"])

@@ -185,14 +185,7 @@ class Delta(_Upsertable, _Files):
         return f"Delta table {self.path}"
 
     def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
-        options = {"path": str(self.directory or self.path), **self.options}
-        if self.compact_every is not None:
-            options.setdefault("compactEvery", str(self.compact_every))
-        if self.partition_by:
-            options["partitionBy"] = ",".join(self.partition_by)
-        if self.evolve:
-            options["evolve"] = _listed(self.evolve)
-        return "headrace-delta", options
+        return "headrace-delta", _table_options(self, {"path": str(self.directory or self.path)})
 
     def maintained(self) -> "Maintained":
         return delta(self.format("")[1])
@@ -229,13 +222,7 @@ class Iceberg(_Upsertable):
 
     def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
         options = {f"catalog.{name}": value for name, value in self.catalog.items()}
-        options |= {"table": self.table, **self.options}
-        if self.compact_every is not None:
-            options.setdefault("compactEvery", str(self.compact_every))
-        if self.partition_by:
-            options["partitionBy"] = ",".join(self.partition_by)
-        if self.evolve:
-            options["evolve"] = _listed(self.evolve)
+        options = _table_options(self, {**options, "table": self.table})
         if self.renames:
             options["renameColumns"] = ",".join(f"{old}:{new}" for old, new in self.renames.items())
         if self.drops:
@@ -278,6 +265,18 @@ def _check_options(options: Mapping[str, str], *reserved: str) -> None:
             raise PipelineError(
                 f"option {by_lower[name.lower()]!r} cannot be set for a sink: {instead[name]}"
             )
+
+
+def _table_options(target: Delta | Iceberg, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that both formats of tables have, besides those of one of them."""
+    options = {**own, **target.options}
+    if target.compact_every is not None:
+        options.setdefault("compactEvery", str(target.compact_every))
+    if target.partition_by:
+        options["partitionBy"] = ",".join(target.partition_by)
+    if target.evolve:
+        options["evolve"] = _listed(target.evolve)
+    return options
 
 
 def _listed(names: Sequence[str]) -> str:

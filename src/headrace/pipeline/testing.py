@@ -24,9 +24,9 @@ from headrace.client.records.one_by_one import Record
 from headrace.pipeline.builder import Builder
 from headrace.pipeline.declaration import Pipeline, Sink, Source, View
 from headrace.pipeline.errors import PipelineError, in_words
-from headrace.pipeline.expectations import METRIC, Broken, counts
+from headrace.pipeline.expectations import METRIC, Broken
 from headrace.pipeline.loader import pickle_by_value
-from headrace.pipeline.steps import REASON, VALUE, Steps
+from headrace.pipeline.steps import REASON, VALUE, Steps, counts
 from headrace.spark.sink_options import HEADERS
 
 if TYPE_CHECKING:

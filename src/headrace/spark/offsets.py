@@ -49,16 +49,14 @@ def parse_assignment(text: str) -> list[TopicPartition]:
     """Return the partitions in an option's JSON: `{"orders": [0, 1]}`."""
     found: list[TopicPartition] = []
     for topic, partitions in _parsed(text).items():
-        if not isinstance(partitions, list) or not all(_is_partition(each) for each in partitions):
+        if not isinstance(partitions, list) or not all(
+            isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in partitions
+        ):
             raise ValueError(f'expected the partitions of {topic}, as in {{"{topic}": [0, 1]}}')
         found += [TopicPartition(topic, each) for each in partitions]
     if not found:
         raise ValueError('no partition is named; expected {"topic": [0, 1]}')
     return found
-
-
-def _is_partition(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -30,7 +30,8 @@ class Submission:
     def properties(self) -> str:
         """Return the content of the file with settings: all users of a machine can read arguments."""
         settings = {"spark.pyspark.python": python_of(self.environment), **self.settings}
-        return "".join(f"{name} {_escaped(value)}\n" for name, value in settings.items())
+        escaped = (value.replace("\\", "\\\\").replace("\n", "\\n") for value in settings.values())
+        return "".join(f"{name} {value}\n" for name, value in zip(settings, escaped, strict=True))
 
     def command(self, properties: Path) -> list[str]:
         """Return the arguments of spark-submit; SparkError if this master cannot do that."""
@@ -61,8 +62,3 @@ class Submission:
         if is_archive(self.environment):
             return ["--archives", f"{self.environment}#{DIRECTORY}", self.program]
         return [f"local://{location(self.environment)}/{DRIVER}"]
-
-
-def _escaped(value: str) -> str:
-    """Return a value as a properties file of Java has it."""
-    return value.replace("\\", "\\\\").replace("\n", "\\n")

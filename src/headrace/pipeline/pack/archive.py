@@ -34,18 +34,14 @@ def write_archive(path: Path, entries: Iterable[Entry], advance: Callable[[int],
             gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as compressed,
             tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
-            for entry in sorted(entries, key=lambda each: each.name):
-                advance(_add(archive, entry))
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                content = entry.content if isinstance(entry.content, bytes) else entry.content.read_bytes()
+                header = tarfile.TarInfo(entry.name)
+                header.size = len(content)
+                header.mtime = _EPOCH_S
+                header.mode = 0o755 if entry.executable else 0o644
+                archive.addfile(header, BytesIO(content))
+                advance(len(content))
         beside.rename(path)
     finally:
         beside.unlink(missing_ok=True)
-
-
-def _add(archive: tarfile.TarFile, entry: Entry) -> int:
-    content = entry.content if isinstance(entry.content, bytes) else entry.content.read_bytes()
-    header = tarfile.TarInfo(entry.name)
-    header.size = len(content)
-    header.mtime = _EPOCH_S
-    header.mode = 0o755 if entry.executable else 0o644
-    archive.addfile(header, BytesIO(content))
-    return len(content)

@@ -70,12 +70,13 @@ def contents(
     for name in sorted(set(modules) - set(_OUR_PACKAGES) - sys.stdlib_module_names):
         if name in by_module:
             requirements += by_module[name]
-        elif (origin := _origin(name)) is not None and origin.is_relative_to(root):
-            own |= {str(root_path): file for root_path, file in _beside(name, origin, root)}
-        elif origin is not None:
-            loose.append(name)
-    for each in add:
-        own |= dict(_added(each, root))
+        elif (origin := getattr(sys.modules.get(name), "__file__", None)) is not None:
+            if Path(origin).is_relative_to(root):
+                own |= {str(root_path): file for root_path, file in _beside(name, Path(origin), root)}
+            else:
+                loose.append(name)
+    for path in add:
+        own |= dict(_added(path, root))
     distributions = closure(requirements) if packages else []
     files = dict(_packages(distributions, loose)) if packages else {}
     entries = [
@@ -113,11 +114,6 @@ def _packages(distributions: Iterable[str], loose: Iterable[str]) -> Iterator[tu
     for each in metadata.distribution(_OURS).files or ():
         if each.name == "METADATA":
             yield each.as_posix(), Path(str(each.locate()))
-
-
-def _origin(module: str) -> Path | None:
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return None if file is None else Path(file)
 
 
 def _beside(module: str, origin: Path, root: Path) -> Iterator[tuple[Path, Path]]:

@@ -122,7 +122,11 @@ def look_up(registry: Registry, topic: str, part: str) -> RegistryDecoder:
     """Return the decoder of a topic's values or keys; PipelineError says what to do if there is none."""
     version: tuple[str, int] | None = None
     if registry.schema:
-        name, schema = _of_file(registry.schema)
+        type_ = _TYPES.get(Path(registry.schema).suffix)
+        if type_ is None:
+            expected = f"expected a file with a schema that ends in {', '.join(_TYPES)}"
+            raise PipelineError(f"{registry.schema}: {expected}")
+        name, schema = f"{type_} of {registry.schema}", _read(registry.schema, type_)
     else:
         found, schema = _of_subject(registry, topic, part)
         name = f"{found.type} of {found.subject} version {found.version}"
@@ -160,13 +164,6 @@ def decode_bare_avro(path: str, value: "Column") -> Decoded:
     return Decoded({name: found["row"][name] for name in columns.fieldNames()}, found["reason"])
 
 
-def _of_file(path: str) -> tuple[str, ResolvedSchema]:
-    type_ = _TYPES.get(Path(path).suffix)
-    if type_ is None:
-        raise PipelineError(f"{path}: expected a file with a schema that ends in {', '.join(_TYPES)}")
-    return f"{type_} of {path}", _read(path, type_)
-
-
 def _read(path: str, type_: SchemaType) -> ResolvedSchema:
     try:
         return ResolvedSchema(Schema(type_, Path(path).read_text(encoding="utf-8")))
@@ -175,7 +172,12 @@ def _read(path: str, type_: SchemaType) -> ResolvedSchema:
 
 
 def _of_subject(registry: Registry, topic: str, part: str) -> tuple[Registered, ResolvedSchema]:
-    subject = registry.subject or _subject(topic, part)
+    if registry.subject is None and "," in topic:
+        raise PipelineError(
+            f"{topic} are several topics, and the columns are those of one schema: "
+            'name its subject, Registry(..., subject="...")'
+        )
+    subject = registry.subject or f"{topic.strip()}-{part}"
     try:
         return Schemas(registry.url).version(subject, registry.version)
     except RegistryError as error:
@@ -189,15 +191,6 @@ def _of_subject(registry: Registry, topic: str, part: str) -> tuple[Registered, 
         ) from error
     except ClientError as error:
         raise PipelineError(str(error)) from error
-
-
-def _subject(topic: str, part: str) -> str:
-    if "," in topic:
-        raise PipelineError(
-            f"{topic} are several topics, and the columns are those of one schema: "
-            'name its subject, Registry(..., subject="...")'
-        )
-    return f"{topic.strip()}-{part}"
 
 
 def _refusal(registry: Registry, subject: str, error: RegistryError) -> str:

@@ -45,16 +45,10 @@ def order(table: pa.Table, columns: Sequence[str]) -> pa.Array:
         raise NotClustered(f"these columns have no order: {error}") from error
     if len(ranks) == 1:
         return pa.array(np.argsort(ranks[0], kind="stable"))
-    return pa.array(np.argsort(_interleaved(ranks), kind="stable"))
-
-
-def _interleaved(
-    ranks: Sequence["np.ndarray[tuple[int], np.dtype[np.uint64]]"],
-) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
-    found = np.zeros(len(ranks[0]), np.uint64)
-    for n, each in enumerate(ranks):
-        most = int(each.max(initial=1)) - 1
-        scaled = (each.astype(np.uint64) - 1) * (2**_BITS - 1) // max(1, most)
+    interleaved = np.zeros(len(ranks[0]), np.uint64)
+    for n, rank in enumerate(ranks):
+        most = int(rank.max(initial=1)) - 1
+        scaled = (rank.astype(np.uint64) - 1) * (2**_BITS - 1) // max(1, most)
         for bit in range(_BITS):
-            found |= ((scaled >> np.uint64(bit)) & np.uint64(1)) << np.uint64(bit * len(ranks) + n)
-    return found
+            interleaved |= ((scaled >> np.uint64(bit)) & np.uint64(1)) << np.uint64(bit * len(ranks) + n)
+    return pa.array(np.argsort(interleaved, kind="stable"))

@@ -12,9 +12,7 @@ from typing import Final, Protocol
 
 from headrace.spark.errors import SparkError
 
-VACUUM_AFTER: Final = dt.timedelta(days=7)
 LEAST_RETENTION: Final = dt.timedelta(days=1)  # longer than any batch takes
-EXPIRE_AFTER: Final = dt.timedelta(days=5)  # Iceberg's default
 KEPT_SNAPSHOTS: Final = 10
 
 
