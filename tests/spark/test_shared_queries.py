@@ -18,10 +18,10 @@ from headrace.pipeline import Delta, Pipeline, PipelineError, Restart, Topic
 from headrace.pipeline.observers import Groups
 from headrace.pipeline.plan import plan
 from headrace.pipeline.progress import Figures, Progress
+from headrace.pipeline.restarts import Watchdog
 from headrace.pipeline.runner import Runner
 from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.pipeline.topics import create, missing_topics
-from headrace.pipeline.watchdog import Watchdog
 from headrace.testing.process import ClusterProcess
 from spark.plant import ORDERS, Plant, failing_while, order, orders
 from wire.confluent import make_topic, read

@@ -136,8 +136,8 @@ def _finding(what: str, check: Callable[[], str]) -> Finding:
 
 
 def _columns(frame: Any) -> str:
-    found = [each for each in frame.schema.fields if each.name != RECORD]
-    return ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in found)
+    fields = [field for field in frame.schema.fields if field.name != RECORD]
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
 
 
 def _check_writable(path: Path) -> str:

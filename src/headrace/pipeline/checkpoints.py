@@ -34,7 +34,9 @@ def read_checkpoint(path: StoragePath) -> Checkpoint | None:
     last = max(done)
     positions = _positions(path / "offsets" / str(last))
     return Checkpoint(
-        batch=last, offsets=_together(each.offsets for each in positions), unfinished=max(begun) > last
+        batch=last,
+        offsets=_together(position.offsets for position in positions),
+        unfinished=max(begun) > last,
     )
 
 
@@ -48,7 +50,7 @@ def batch_numbers(directory: StoragePath) -> list[int]:
     """Return the batches that have a file in a log directory of Spark, which may be compacted."""
     if not directory.is_dir():
         return []
-    names = (each.name.removesuffix(".compact") for each in directory.iterdir())
+    names = (path.name.removesuffix(".compact") for path in directory.iterdir())
     return [int(name) for name in names if name.isdecimal()]
 
 

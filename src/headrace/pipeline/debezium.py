@@ -98,7 +98,7 @@ class RegistryEnvelope:
 
     @property
     def label(self) -> str:
-        columns = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in self._row.fields)
+        columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self._row.fields)
         return f"Debezium, {self.inner.name} ({columns})"
 
     @property

@@ -205,7 +205,7 @@ class Pipeline:
         )
 
     def expectations_of(self, step: str) -> list[Expectation]:
-        return [each for each in self.expectations if each.step == step]
+        return [expectation for expectation in self.expectations if expectation.step == step]
 
     @property
     def client_options(self) -> dict[str, str]:
@@ -237,7 +237,11 @@ class Pipeline:
                     follows=True,
                 )
 
-        quarantines = {each.step: each.target for each in self.expectations if each.target is not None}
+        quarantines = {
+            expectation.step: expectation.target
+            for expectation in self.expectations
+            if expectation.target is not None
+        }
         for step, target in quarantines.items():
             declared = self.views.get(step) or self.sinks.get(step)
             yield Sink(
@@ -261,10 +265,10 @@ class Pipeline:
         for step in self.sinks.values():
             for _ in self.needed(step):
                 pass
-        for each in self.expectations:
-            if each.step not in {*self.sources, *self.views, *self.sinks}:
+        for expectation in self.expectations:
+            if expectation.step not in {*self.sources, *self.views, *self.sinks}:
                 raise PipelineError(
-                    f"expectation {each.name!r}: there is no source, view or sink {each.step!r}"
+                    f"expectation {expectation.name!r}: there is no source, view or sink {expectation.step!r}"
                 )
         owners: dict[str, str] = {}
         for sink in self.sinks.values():

@@ -147,7 +147,7 @@ class JudgedRows:
             self._cached.callback(frame.unpersist)
         else:
             # A function or a condition that was changed since then has to be applied again.
-            conditions = "".join(each.condition for each in expectations)
+            conditions = "".join(expectation.condition for expectation in expectations)
             version = hashlib.sha256(f"{frame.schema.json()}{conditions}".encode()).hexdigest()[:16]
             path = self._directory / str(self._batch_id) / f"{step}-{version}"
             if not path.is_dir() or _COMPLETE not in {each.name for each in path.iterdir()}:

@@ -25,13 +25,12 @@ from headrace.pipeline.loader import pickle_by_value
 from headrace.pipeline.maintenance import Caretaker
 from headrace.pipeline.parquet_files import claim_directory
 from headrace.pipeline.progress import WRITTEN, Observer
-from headrace.pipeline.restarts import Restart, Restarts
+from headrace.pipeline.restarts import Activity, Restart, Restarts, Watchdog
 from headrace.pipeline.sink_writes import SinkWriter
 from headrace.pipeline.state import State
 from headrace.pipeline.storage.files import checkpoint_url
 from headrace.pipeline.storage.remote_path import StoragePath
 from headrace.pipeline.targets import Delta, Iceberg, Parquet
-from headrace.pipeline.watchdog import Activity, Watchdog
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.batch import Batch
 from headrace.spark.errors import DataLoss, InvalidOption
@@ -291,7 +290,7 @@ def start_shared(
 ) -> "StreamingQuery":
     """Start the query of several sinks, with the shortest of their intervals."""
     batches.failures.clear()
-    every = [each.sink.every for each in query.sinks if not each.sink.follows] or [query.sinks[0].sink.every]
+    every = [sink.sink.every for sink in query.sinks if not sink.sink.follows] or [query.sinks[0].sink.every]
     jvm: Any = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]  # noqa: SLF001
     trigger = jvm.org.apache.spark.sql.streaming.Trigger
     shortest = min(every, key=lambda interval: int(trigger.ProcessingTime(interval).intervalMs()))

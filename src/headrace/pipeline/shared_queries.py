@@ -109,7 +109,7 @@ def _grouped(
 
 
 def to_json(queries: Iterable[SharedQuery]) -> dict[str, Any]:
-    return {each.name: {"source": each.source, "sinks": list(each.sinks)} for each in queries}
+    return {query.name: {"source": query.source, "sinks": list(query.sinks)} for query in queries}
 
 
 def from_json(value: Mapping[str, Any]) -> list[SharedQuery]:

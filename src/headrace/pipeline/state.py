@@ -45,7 +45,12 @@ class State:
     def __init__(self, root: StoragePath | str, pipeline: str) -> None:
         base = root if isinstance(root, RemotePath) else state_root(str(root))
         self.path: StoragePath = base / pipeline
-        self._lock = _lock(self.path)
+        what = f"pipeline {self.path.name}"
+        self._lock: FileLock | Lease
+        if isinstance(self.path, RemotePath):
+            self._lock = Lease(self.path.store, (self.path / "running").key, what)
+        else:
+            self._lock = FileLock(self.path / "running", what)
         self._stop = self.path / "stop.json"
         self._next_look = 0.0
         self._replay = self.path / "replay.json"
@@ -119,7 +124,7 @@ class State:
 
     def _delete_checkpoints(self) -> list[str]:
         directory = self.path / "checkpoints"
-        found = sorted(each.name for each in directory.iterdir()) if directory.is_dir() else []
+        found = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
         delete_tree(directory)
         self._initial.unlink(missing_ok=True)
         self._sharing.unlink(missing_ok=True)
@@ -173,13 +178,6 @@ class State:
         self._replay.unlink(missing_ok=True)
         self._initial.unlink(missing_ok=True)
         return True
-
-
-def _lock(path: StoragePath) -> FileLock | Lease:
-    what = f"pipeline {path.name}"
-    if isinstance(path, RemotePath):
-        return Lease(path.store, (path / "running").key, what)
-    return FileLock(path / "running", what)
 
 
 def _read(path: StoragePath) -> Any:

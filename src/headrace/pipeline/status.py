@@ -28,7 +28,7 @@ def statuses(target: Target, root: StoragePath, name: str | None, now_ms: int) -
     queries = totals(_progress(target, name, last=TAIL))
     if name is not None and not queries:
         queries = totals(_progress(target, name))
-    local = {each.name for each in root.iterdir() if each.is_dir()} if root.is_dir() else set()
+    local = {path.name for path in root.iterdir() if path.is_dir()} if root.is_dir() else set()
     names = (queries.keys() | local) & ({name} if name else queries.keys() | local)
     return [_status(each, queries.get(each, []), root, now_ms) for each in sorted(names)]
 
@@ -39,17 +39,17 @@ def totals(progress: Iterable[Progress]) -> dict[str, list[Figures]]:
     for each in progress:
         queries = found.setdefault(each.pipeline, {})
         queries.setdefault(each.query, Figures(each.query)).add(each)
-    return {name: [queries[each] for each in sorted(queries)] for name, queries in found.items()}
+    return {name: [queries[query] for query in sorted(queries)] for name, queries in found.items()}
 
 
 def state_of(queries: Iterable[Figures], now_ms: int) -> str:
     """Return the state of a pipeline by the last events of its queries."""
     known = list(queries)
-    if any(each.event == "failed" for each in known):
+    if any(figures.event == "failed" for figures in known):
         return "failed"
-    if known and all(each.event == "ended" for each in known):
+    if known and all(figures.event == "ended" for figures in known):
         return "ended"
-    last_ms = max((each.at_ms for each in known), default=0)
+    last_ms = max((figures.at_ms for figures in known), default=0)
     return "running" if now_ms - last_ms < SILENT_MS else "silent"
 
 

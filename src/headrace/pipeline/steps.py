@@ -83,7 +83,7 @@ class Steps:
             return self._kept[step]
         expectations = self._pipeline.expectations_of(step)
         frame = judged(self._all(step), expectations)
-        if self._keep is not None and any(each.target is not None for each in expectations):
+        if self._keep is not None and any(expectation.target is not None for expectation in expectations):
             frame = self._kept[step] = self._keep(step, frame)
         return frame
 
@@ -152,12 +152,14 @@ def _header(name: str, value: "Column") -> "Column":
 def judged(frame: DataFrame, expectations: Iterable[Expectation]) -> DataFrame:
     """Return the rows with a column that says for each expectation whether they meet it."""
     verdicts = []
-    for each in expectations:
-        met = F.coalesce(F.expr(each.condition).cast("boolean"), F.lit(False))
+    for expectation in expectations:
+        met = F.coalesce(F.expr(expectation.condition).cast("boolean"), F.lit(False))
         try:
             frame.select(met)
         except Exception as error:
-            raise PipelineError(f"{each.step}: expectation {each.label}: {in_words(error)}") from error
+            raise PipelineError(
+                f"{expectation.step}: expectation {expectation.label}: {in_words(error)}"
+            ) from error
         verdicts.append(met)
     return frame.withColumn(_VERDICTS, F.array(*verdicts))
 

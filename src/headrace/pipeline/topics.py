@@ -56,6 +56,6 @@ def partitions_of(source: Source, bootstrap: str) -> int:
 
 def create(pipeline: Pipeline, bootstrap: str, topics: Iterable[NewTopic]) -> None:
     admin = Admin(bootstrap, pipeline.client)
-    for each in topics:
+    for topic in topics:
         with contextlib.suppress(TopicExists):  # created by another process meanwhile
-            admin.create_topic(each.name, partitions=each.partitions, replicas=each.replicas)
+            admin.create_topic(topic.name, partitions=topic.partitions, replicas=topic.replicas)

@@ -53,7 +53,7 @@ def parse_assignment(text: str) -> list[TopicPartition]:
             isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in partitions
         ):
             raise ValueError(f'expected the partitions of {topic}, as in {{"{topic}": [0, 1]}}')
-        found += [TopicPartition(topic, each) for each in partitions]
+        found += [TopicPartition(topic, partition) for partition in partitions]
     if not found:
         raise ValueError('no partition is named; expected {"topic": [0, 1]}')
     return found

@@ -91,9 +91,23 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
+class ClientOptions:
+    """The options of sources and sinks alike: which cluster, and how to connect to it."""
+
     bootstrap: str
     client: Mapping[str, str] = field(repr=False)  # the kafka.* settings without that prefix
+
+    @property
+    def security(self) -> Security:
+        return security_of(self.client)
+
+    @property
+    def client_id(self) -> str:
+        return self.client.get("client.id", CLIENT_ID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions(ClientOptions):
     selection: Selection
     starting: Bound
     ending: Bound
@@ -112,10 +126,6 @@ class SourceOptions:
     fetch_bytes: int = FETCH_BYTES
 
     @property
-    def security(self) -> Security:
-        return security_of(self.client)
-
-    @property
     def rack(self) -> str:
         """Return where the tasks run: they read from the replica that is nearest."""
         return self.client.get("client.rack", "")
@@ -131,10 +141,6 @@ class SourceOptions:
             rack=self.rack,
             on_loss=on_loss(fails=self.fail_on_data_loss),
         )
-
-    @property
-    def client_id(self) -> str:
-        return self.client.get("client.id", CLIENT_ID)
 
     @property
     def group(self) -> str | None:

@@ -1,18 +1,17 @@
 """The options of the sink `df.write.format("headrace")`, and the columns that become records."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql.types import StructType
 
 from headrace.client.errors import why_no_topic
-from headrace.client.wire.security import Security
 from headrace.protocol.compression import Compression
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.kafka_settings import OF_SINKS
 from headrace.spark.option_values import FLAG
-from headrace.spark.options import CLIENT_ID, OF_SESSIONS, client_options, security_of
+from headrace.spark.options import OF_SESSIONS, ClientOptions, client_options
 from headrace.spark.producer import ACKS_ALL
 
 BATCH_BYTES: Final = 256 * 1024
@@ -44,9 +43,7 @@ class UnfitSchema(SparkError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkOptions:
-    bootstrap: str
-    client: Mapping[str, str] = field(repr=False)  # the kafka.* settings without that prefix
+class SinkOptions(ClientOptions):
     topic: str | None
     acks: int
     idempotent: bool
@@ -58,14 +55,6 @@ class SinkOptions:
     transaction_timeout_ms: int | None = None  # None: by the size of the batch
     application: str | None = None  # with `version`, identifies a batch write that may be repeated
     version: int = 0
-
-    @property
-    def security(self) -> Security:
-        return security_of(self.client)
-
-    @property
-    def client_id(self) -> str:
-        return self.client.get("client.id", CLIENT_ID)
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SinkOptions":

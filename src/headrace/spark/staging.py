@@ -139,10 +139,10 @@ def read_staged(cluster: Cluster, staged: StagedRecords) -> Iterator[EncodedBatc
 def discard(cluster: Cluster, topic: str, staged: Iterable[StagedRecords], *, for_good: bool) -> None:
     """Delete staged records from the topic, or the topic itself `for_good`."""
     ends: dict[int, int] = {}
-    for each in staged:
-        if each.spilled is not None:
-            index = each.spilled.range.partition.partition
-            ends[index] = max(ends.get(index, 0), each.spilled.range.last)
+    for task in staged:
+        if task.spilled is not None:
+            index = task.spilled.range.partition.partition
+            ends[index] = max(ends.get(index, 0), task.spilled.range.last)
     if ends and for_good:
         cluster.admin.delete(topic)
     elif ends:

@@ -146,10 +146,10 @@ def last_batch(cluster: Cluster, transactional_id: str, query_id: str) -> int:
     def ask() -> int:
         (group,) = cluster.at_coordinator(CoordinatorType.GROUP, transactional_id, request).groups
         raise_for(group.error_code, None, f"group {transactional_id}")
-        partitions = [each for topic in group.topics for each in topic.partitions]
-        for each in partitions:
-            raise_for(each.error_code, None, f"group {transactional_id}")
-        return max((_batch_in(each.metadata, query_id) for each in partitions), default=NO_BATCH)
+        partitions = [partition for topic in group.topics for partition in topic.partitions]
+        for partition in partitions:
+            raise_for(partition.error_code, None, f"group {transactional_id}")
+        return max((_batch_in(partition.metadata, query_id) for partition in partitions), default=NO_BATCH)
 
     return cluster.retry(ask)
 

@@ -96,8 +96,8 @@ def stage_rows(options: SinkOptions, name: str, batches: "Iterator[pa.RecordBatc
     task = context.partitionId() if context else 0
     cluster = shared_cluster(options.bootstrap, options.security, options.client_id, creates_topics=True)
     with closing(Stage(cluster, _staging_topic(name), task=task, compression=options.compression)) as stage:
-        for each in encoded_batches(cluster, options, batches):
-            stage.add(each)
+        for batch in encoded_batches(cluster, options, batches):
+            stage.add(batch)
         return stage.finish()
 
 
@@ -158,12 +158,12 @@ def _staging_topic(name: str) -> str:
 
 
 def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagedRecords]:
-    return [each for each in messages if isinstance(each, StagedRecords)]
+    return [message for message in messages if isinstance(message, StagedRecords)]
 
 
 def _discard(options: SinkOptions, name: str, staged: Sequence[StagedRecords], *, for_good: bool) -> None:
     """Delete staged records, which nobody needs any more; retention deletes them if this fails."""
-    if not any(each.spilled for each in staged):
+    if not any(task.spilled for task in staged):
         return
     with closing(Cluster(options.bootstrap, options.security, client_id=options.client_id)) as cluster:
         try:

@@ -14,8 +14,7 @@ from headrace.pipeline.status import _status
 from headrace.pipeline.storage.files import checkpoint_url, is_remote, state_root
 from headrace.pipeline.storage.lease import Lease
 from headrace.pipeline.storage.object_store import ObjectStore
-from headrace.pipeline.storage.remote_path import RemotePath
-from headrace.pipeline.storage.store import Store
+from headrace.pipeline.storage.remote_path import RemotePath, Store
 from headrace.pipeline.storage.versions import VersionedStore
 from unit.pipeline.interleaved_files import InterleavedFiles
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headrace.pipeline.watchdog import Activity, Watchdog
+from headrace.pipeline.restarts import Activity, Watchdog
 
 HANGING = Activity(in_batch=True, batch=3, last_job=7, has_running_job=False)
 

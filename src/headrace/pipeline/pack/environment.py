@@ -43,7 +43,7 @@ class Contents:
 
     @property
     def size(self) -> int:
-        return sum(each.size for each in self.entries)
+        return sum(entry.size for entry in self.entries)
 
 
 def contents(
@@ -111,9 +111,9 @@ def _packages(distributions: Iterable[str], loose: Iterable[str]) -> Iterator[tu
     for package in (*_OUR_PACKAGES, *loose):
         yield from package_files(package)
     # `pip list` and importlib.metadata find the version of headrace by it.
-    for each in metadata.distribution(_OURS).files or ():
-        if each.name == "METADATA":
-            yield each.as_posix(), Path(str(each.locate()))
+    for file in metadata.distribution(_OURS).files or ():
+        if file.name == "METADATA":
+            yield file.as_posix(), Path(str(file.locate()))
 
 
 def _beside(module: str, origin: Path, root: Path) -> Iterator[tuple[Path, Path]]:

@@ -42,7 +42,7 @@ class RegistryDecoder:
 
     @property
     def label(self) -> str:
-        columns = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in self.columns.fields)
+        columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.columns.fields)
         return f"{self.name} ({columns})"
 
     def is_outdated(self) -> bool:

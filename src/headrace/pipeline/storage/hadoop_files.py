@@ -43,7 +43,7 @@ class HadoopFiles:
     def names(self, path: str) -> Iterable[str]:
         with _in_words(self._url):
             found = _unless_missing(lambda: self._files.listStatus(self._path(path)))
-            return [each.getPath().getName() for each in found or ()]
+            return [status.getPath().getName() for status in found or ()]
 
     def read(self, path: str) -> File | None:
         with _in_words(self._url):

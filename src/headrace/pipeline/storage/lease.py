@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.storage.store import Store
+from headrace.pipeline.storage.remote_path import Store
 from headrace.system.background import BackgroundThread
 
 LEASE_S: Final = 30.0

@@ -4,10 +4,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.storage.store import Stored
+from headrace.pipeline.storage.remote_path import Stored
 
 if TYPE_CHECKING:
     import obstore.store
@@ -22,6 +24,8 @@ class ObjectStore:
     def __init__(self, url: str, store: "obstore.store.ObjectStore") -> None:
         self._url = url
         self._store = store
+        self._obstore: Any = import_module("obstore")  # an optional package
+        self._errors: Any = import_module("obstore.exceptions")
 
     @classmethod
     def at(cls, url: str) -> "ObjectStore":
@@ -34,57 +38,43 @@ class ObjectStore:
             return cls(url, from_url(url, retry_config={"max_retries": 5, "retry_timeout": _RETRIES}))
 
     def read(self, key: str) -> Stored | None:
-        import obstore  # noqa: PLC0415
-
         with _in_words(self._url):
             try:
-                found = obstore.get(self._store, key)
+                found = self._obstore.get(self._store, key)
             except FileNotFoundError:
                 return None
             return Stored(bytes(found.bytes()), _version(found.meta), found.meta["last_modified"])
 
     def write(self, key: str, content: bytes) -> None:
-        import obstore  # noqa: PLC0415
-
         with _in_words(self._url):
-            obstore.put(self._store, key, content)
+            self._obstore.put(self._store, key, content)
 
     def create(self, key: str, content: bytes) -> str | None:
-        import obstore  # noqa: PLC0415
-        from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415
-
         with _in_words(self._url):
             try:
-                return _version(obstore.put(self._store, key, content, mode="create"))
-            except (AlreadyExistsError, PreconditionError):
+                return _version(self._obstore.put(self._store, key, content, mode="create"))
+            except (self._errors.AlreadyExistsError, self._errors.PreconditionError):
                 return None
 
     def replace(self, key: str, content: bytes, version: str) -> str | None:
-        import obstore  # noqa: PLC0415
-        from obstore.exceptions import PreconditionError  # noqa: PLC0415
-
         with _in_words(self._url):
             try:
-                return _version(obstore.put(self._store, key, content, mode=json.loads(version)))
-            except (FileNotFoundError, PreconditionError):
+                return _version(self._obstore.put(self._store, key, content, mode=json.loads(version)))
+            except (FileNotFoundError, self._errors.PreconditionError):
                 return None
 
     def delete(self, key: str) -> None:
-        import obstore  # noqa: PLC0415
-
         with _in_words(self._url), suppress(FileNotFoundError):
-            obstore.delete(self._store, key)
+            self._obstore.delete(self._store, key)
 
     def children(self, key: str) -> Iterable[str]:
         prefix = f"{key}/" if key else ""
         return sorted({path.removeprefix(prefix).partition("/")[0] for path in self._files(key)})
 
     def delete_tree(self, key: str) -> None:
-        import obstore  # noqa: PLC0415
-
         with _in_words(self._url):
             if files := self._files(key):
-                obstore.delete(self._store, files)
+                self._obstore.delete(self._store, files)
 
     def _files(self, key: str) -> list[str]:
         """Return the files in a directory and below it.
@@ -92,13 +82,9 @@ class ObjectStore:
         Hadoop marks directories with empty objects whose names end in a slash. obstore lists them without the
         slash, and cannot delete them; a directory that has only these does not exist for us.
         """
-        import obstore  # noqa: PLC0415
-
         with _in_words(self._url):
-            listed = [
-                each for batch in obstore.list(self._store, f"{key}/" if key else None) for each in batch
-            ]
-        return [each["path"] for each in listed if each["size"]]
+            listed = chain.from_iterable(self._obstore.list(self._store, f"{key}/" if key else None))
+            return [item["path"] for item in listed if item["size"]]
 
 
 def _version(meta: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple, Protocol
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.storage.store import Stored
+from headrace.pipeline.storage.remote_path import Stored
 
 SUFFIX: Final = ".versions"  # of a file's directory
 KEPT: Final = 16  # versions, so that a process that was stopped meanwhile does not create an old one again

@@ -96,7 +96,7 @@ def sequence_of(upsert: Upsert) -> "Column":
 def checked(frame: "DataFrame", upsert: Upsert) -> "DataFrame":
     """Return the events with SEQUENCE and DELETED. A null in a key or in a sequence makes the query fail."""
     rows = frame.select(
-        *(_never_null(frame, each.name, upsert) for each in frame.schema.fields),
+        *(_never_null(frame, field.name, upsert) for field in frame.schema.fields),
         _condition(frame, upsert).alias(DELETED),
     )
     return rows.withColumn(SEQUENCE, sequence_of(upsert))
@@ -156,9 +156,9 @@ def is_unavailable(value: "Column", kind: DataType, placeholder: str) -> "Column
 def unavailable_columns(schema: StructType, upsert: Upsert) -> "dict[str, Column]":
     """Return for each column that may have a placeholder whether it has."""
     found = {
-        each.name: is_unavailable(column(each.name), each.dataType, upsert.unavailable)
-        for each in schema.fields
-        if each.name not in (*upsert.keys, *upsert.sequence_by, SEQUENCE, DELETED)
+        field.name: is_unavailable(column(field.name), field.dataType, upsert.unavailable)
+        for field in schema.fields
+        if field.name not in (*upsert.keys, *upsert.sequence_by, SEQUENCE, DELETED)
     }
     return {name: F.coalesce(is_so, F.lit(False)) for name, is_so in found.items() if is_so is not None}
 
@@ -197,9 +197,9 @@ def newest(events: "DataFrame", upsert: Upsert, *, fill: bool = False) -> "DataF
 def as_rows(events: "DataFrame", table: StructType, upsert: Upsert) -> "DataFrame":
     """Return events with the table's columns, of its types; columns that they lack are null."""
     rows = [
-        converted_field(column(each.name), events.schema, each).alias(each.name)
-        for each in table.fields
-        if each.name not in (START_AT, END_AT) or not upsert.history
+        converted_field(column(field.name), events.schema, field).alias(field.name)
+        for field in table.fields
+        if field.name not in (START_AT, END_AT) or not upsert.history
     ]
     kind = table[START_AT].dataType if upsert.history else sequence_type(table, upsert)
     return events.select(*rows, column(SEQUENCE).cast(kind).alias(SEQUENCE), DELETED)

@@ -67,7 +67,7 @@ class IcebergVersion(TableVersion):
         self.schema = spark_schema(table.schema())
         storable(self.schema)  # raises UnfitTable for types that Spark does not have
         self.sink = IcebergSink(options, self.schema, overwrite=False)
-        self.ids = {each.name: each.field_id for each in table.schema().fields}
+        self.ids = {field.name: field.field_id for field in table.schema().fields}
         self._entries = _entries(table)
         self.files = _files(table, self._entries)
         io = _io(table)
@@ -75,7 +75,7 @@ class IcebergVersion(TableVersion):
         self.filesystem = partial(_itself, io.fs_by_scheme(scheme, host))
 
     def partition_order(self) -> "list[Column]":
-        return [order for each in fields_of(self._table) if (order := _order(each)) is not None]
+        return [order for field in fields_of(self._table) if (order := _order(field)) is not None]
 
     def has(self, batch: Batch) -> bool:
         return is_in(self._table, batch)
@@ -101,7 +101,7 @@ class IcebergVersion(TableVersion):
         return True
 
     def contains(self, added: Sequence[Any]) -> bool:
-        return any(each.file_path in self.files for each in described(self._table, added))
+        return any(entry.file_path in self.files for entry in described(self._table, added))
 
 
 def check_rewritable(table: "PyIcebergTable") -> None:
@@ -137,7 +137,7 @@ def _io(table: "PyIcebergTable") -> "PyArrowFileIO":
 def _constants(table: "PyIcebergTable", entry: "ManifestEntry") -> dict[str, Any]:
     """Return the values of identity partitions, whose columns files of migrated tables do not have."""
     fields = table.specs()[entry.spec_id].fields
-    names = {each.field_id: each.name for each in table.schema().fields}
+    names = {field.field_id: field.name for field in table.schema().fields}
     return {
         names[each.source_id]: value
         for each, value in zip(fields, _partition(entry), strict=True)

@@ -136,7 +136,7 @@ class Merge:
 
         Narrow ranges let later batches ignore files by their statistics.
         """
-        by_size = sum(each.size for each in removed) / self.target_file_bytes
+        by_size = sum(file.size for file in removed) / self.target_file_bytes
         files = max(1, math.ceil(by_size), math.ceil(facts.count / EVENTS_PER_FILE))
         order = [*version.partition_order(), *map(column, self.upsert.keys)]
         spread = rows.repartition(1) if files == 1 else rows.repartitionByRange(files, *order)
@@ -201,7 +201,7 @@ class _Attempt:
         """Return whether the merge might have another result in the newer version."""
         return (
             self.version.definition != newer.definition
-            or any(each.name not in newer.files for each in removed)
+            or any(file.name not in newer.files for file in removed)
             or self._has_new_keys(self.version, newer)
             or (
                 self.tombstones is not None
@@ -215,7 +215,7 @@ class _Attempt:
 
 
 def _candidates(version: TableVersion, facts: Facts) -> list[TableFile]:
-    return [each for each in version.files.values() if may_contain(each.bounds, facts.bounds)]
+    return [file for file in version.files.values() if may_contain(file.bounds, facts.bounds)]
 
 
 def small_files(files: Iterable[TableFile], target_file_bytes: int) -> list[str]:

@@ -73,7 +73,7 @@ class TableVersion(ABC):
         Executors read the files with the code that writes them, so a URL needs no jar. Each task gets about
         the same number of bytes.
         """
-        wanted = StructType([self.schema[each] for each in columns])
+        wanted = StructType([self.schema[column] for column in columns])
         read = _Read(self.filesystem, wanted, self.ids, name=name)
         by_size = sorted(files, key=lambda each: each.size, reverse=True)
         tasks = min(len(by_size), spark.sparkContext.defaultParallelism) or 1
@@ -87,7 +87,7 @@ class TableVersion(ABC):
     def write(self, rows: "DataFrame") -> list[Any]:
         """Write the rows to files, which are not part of the table yet; return their descriptions."""
         messages = rows.mapInArrow(_Write(self.sink), "files binary").collect()
-        return [file for each in messages for file in pickle.loads(each["files"])]  # noqa: S301  our own
+        return [file for message in messages for file in pickle.loads(message["files"])]  # noqa: S301  our own
 
 
 class Table(ABC):
@@ -148,9 +148,9 @@ def column_names(found: pa.Schema, wanted: Iterable[str], ids: Mapping[str, int]
     With `ids` a column is found by its id, as it may have been renamed, unless the file has no ids.
     """
     by_id = {
-        int(each.metadata[b"PARQUET:field_id"]): each.name
-        for each in found
-        if each.metadata and b"PARQUET:field_id" in each.metadata
+        int(column.metadata[b"PARQUET:field_id"]): column.name
+        for column in found
+        if column.metadata and b"PARQUET:field_id" in column.metadata
     }
     if ids is None or not by_id:
         return {name: name for name in wanted if name in found.names}

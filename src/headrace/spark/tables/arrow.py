@@ -41,7 +41,9 @@ def _filled(column: pa.Array) -> pa.Array:
     if not pa.types.is_struct(kind):
         return pa.array(column.to_pylist(), kind)  # of lists and maps; Arrow builds it as it should be
     fields = [column.field(n) for n in range(kind.num_fields)]
-    filled = [pc.fill_null(each, b"") for each in fields] if is_variant(kind) else list(map(_filled, fields))
+    filled = (
+        [pc.fill_null(field, b"") for field in fields] if is_variant(kind) else list(map(_filled, fields))
+    )
     return pa.StructArray.from_arrays(filled, fields=list(kind), mask=column.is_null())
 
 

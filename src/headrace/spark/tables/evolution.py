@@ -178,8 +178,8 @@ def _unfit(given: DataType, table: DataType, path: Sequence[str], hint: str = ""
 
 def applied(table: StructType, found: Sequence[Change]) -> StructType:
     """Return the schema after these changes."""
-    for each in found:
-        table = _applied_to_struct(table, each, each.path)
+    for change in found:
+        table = _applied_to_struct(table, change, change.path)
     return table
 
 

@@ -165,8 +165,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _rules(options: Options) -> Rules:
-    none: tuple[str, ...] = ()
-    words = options.parsed("evolve", _evolve, none)
+    words: tuple[str, ...] = options.parsed("evolve", lambda text: _names(text.lower()), ())
+    if unknown := [word for word in words if word not in RULES]:
+        raise options.wrong("evolve", f"{unknown[0]!r} is not one of {', '.join(RULES)}")
     return Rules(
         add="add" in words,
         widen="widen" in words,
@@ -175,19 +176,12 @@ def _rules(options: Options) -> Rules:
     )
 
 
-def _evolve(text: str) -> tuple[str, ...]:
-    found = tuple(word.lower() for word in _names(text))
-    if unknown := [word for word in found if word not in RULES]:
-        raise ValueError(f"{unknown[0]!r} is not one of {', '.join(RULES)}")
-    return found
-
-
 def _renames(text: str) -> dict[str, str]:
-    pairs = [each.partition(":") for each in _names(text)]
-    found = {old.strip(): new.strip() for old, _, new in pairs}
-    if not all(found) or not all(found.values()) or len(set(found.values())) < len(pairs):
+    pairs = [pair.partition(":") for pair in _names(text)]
+    renames = {old.strip(): new.strip() for old, _, new in pairs}
+    if not all(renames) or not all(renames.values()) or len(set(renames.values())) < len(pairs):
         raise ValueError(f"{text!r} is not a list of old and new names; expected old:new,another:name")
-    return found
+    return renames
 
 
 def _absolute(path: str) -> str:

@@ -21,8 +21,8 @@ def split(text: str) -> tuple[str, ...]:
 
 def normalized(parts: Iterable[str]) -> tuple[str, ...]:
     """Return transforms in their usual form: `days( at )` is day(at). ValueError for an invalid part."""
-    found = tuple(write(*parse(each)) for each in parts)
-    if repeated := sorted({each for each in found if found.count(each) > 1}):
+    found = tuple(write(*parse(part)) for part in parts)
+    if repeated := sorted({part for part in found if found.count(part) > 1}):
         raise ValueError(f"{repeated[0]!r} is there twice")
     return found
 

@@ -30,7 +30,7 @@ def grouped(batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> Iterator[tuple[V
     values = [groups.column(name).to_pylist() for name in table.column_names]
     for n in range(groups.num_rows):
         chosen = batch if groups.num_rows == 1 else batch.take(rows[n].values)
-        yield tuple(each[n] for each in values), chosen
+        yield tuple(value[n] for value in values), chosen
 
 
 def as_text(value: Any) -> str | None:

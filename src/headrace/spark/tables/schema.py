@@ -40,7 +40,9 @@ def storable(schema: StructType) -> StructType:
                 f"columns {seen[name.lower()]!r} and {name!r} are the same column in a table: rename one"
             )
         seen[name.lower()] = name
-    return StructType([StructField(each.name, _storable(each.dataType, each.name)) for each in schema.fields])
+    return StructType(
+        [StructField(field.name, _storable(field.dataType, field.name)) for field in schema.fields]
+    )
 
 
 def _storable(kind: DataType, column: str) -> DataType:
@@ -92,9 +94,9 @@ def _fits(given: DataType, wanted: DataType) -> bool:
     """Return whether it is the same type, without nulls that the table does not allow."""
     if isinstance(given, StructType) and isinstance(wanted, StructType):
         return given.fieldNames() == wanted.fieldNames() and all(
-            _fits(each.dataType, wanted[each.name].dataType)
-            and (wanted[each.name].nullable or not each.nullable)
-            for each in given.fields
+            _fits(field.dataType, wanted[field.name].dataType)
+            and (wanted[field.name].nullable or not field.nullable)
+            for field in given.fields
         )
     if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
         allowed = wanted.containsNull or not given.containsNull
@@ -107,7 +109,7 @@ def _fits(given: DataType, wanted: DataType) -> bool:
 
 def check_partitioning(columns: Iterable[str], schema: StructType) -> None:
     """Raise InvalidOption if a table of this schema cannot be partitioned by these columns."""
-    known = {each.name: each.dataType for each in schema.fields}
+    known = {field.name: field.dataType for field in schema.fields}
     for name in columns:
         if name not in known:
             raise InvalidOption(

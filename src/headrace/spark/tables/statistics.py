@@ -56,15 +56,15 @@ def _hidden(fields: Iterable[pa.Field]) -> Iterator[tuple[str, ...]]:
 
 
 def _describe(found: dict[str, Any], path: Sequence[str], groups: Sequence[pq.Statistics | None]) -> None:
-    if any(each is None or not each.has_null_count for each in groups):
+    if any(group is None or not group.has_null_count for group in groups):
         return
-    known = [each for each in groups if each is not None]
+    known = [group for group in groups if group is not None]
     _put(found["nullCount"], path, sum(each.null_count for each in known))
     filled = [each for each in known if each.num_values]
-    if not filled or not all(each.has_min_max for each in filled):
+    if not filled or not all(group.has_min_max for group in filled):
         return
     try:
-        least, most = min(each.min for each in filled), max(each.max for each in filled)
+        least, most = min(group.min for group in filled), max(group.max for group in filled)
         low, high = lower_bound(least), upper_bound(most)
     except (OverflowError, ValueError):  # a date outside of the range of Python
         return

@@ -86,4 +86,4 @@ def _abort(sink: Sink, messages: Sequence[WriterCommitMessage | None]) -> None:
 
 
 def files_of(messages: Iterable[WriterCommitMessage | None]) -> list[Any]:
-    return [file for each in messages if isinstance(each, WrittenFiles) for file in each.files]
+    return [file for message in messages if isinstance(message, WrittenFiles) for file in message.files]

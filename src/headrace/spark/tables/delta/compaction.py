@@ -164,7 +164,7 @@ def _merge_schema(table: "DeltaTable") -> pa.Schema:
     """Return the columns of a file, all nullable: older files may lack some of them."""
     columns = arrow_schema(storable(stored_schema(table)))
     partitioned_by = table.metadata().partition_columns
-    return pa.schema([each for each in columns if each.name not in partitioned_by])
+    return pa.schema([column for column in columns if column.name not in partitioned_by])
 
 
 def _same(one: pa.DataType, other: pa.DataType) -> bool:
@@ -204,8 +204,8 @@ def _merged(
 
     def rows() -> Iterator[pa.RecordBatch]:
         nonlocal count
-        for each in old:
-            with pq.ParquetFile(unquote(each["path"]), filesystem=filesystem_) as opened:
+        for file in old:
+            with pq.ParquetFile(unquote(file["path"]), filesystem=filesystem_) as opened:
                 for batch in opened.iter_batches():
                     count += batch.num_rows
                     names = batch.schema.names
@@ -219,7 +219,7 @@ def _merged(
         DeltaFile(each.path, each.size, partition, statistics(each.footer, files.inner))
         for each in files.write(arranged(rows(), cluster_by))
     ]
-    written = sum(json.loads(each.statistics)["numRecords"] for each in new)
+    written = sum(json.loads(file.statistics)["numRecords"] for file in new)
     assert count == written, (count, written)
     return new
 
@@ -237,7 +237,7 @@ def _commit(
         _check(table, options)
         if identity(table) != read:
             raise NotCompacted("its metadata has been changed")
-        if not {each["path"] for each in old} <= {each["path"] for each in files_of(table)}:
+        if not {file["path"] for file in old} <= {file["path"] for file in files_of(table)}:
             raise NotCompacted("files of the compaction have been removed")
     raise NotCompacted("too many concurrent commits")
 

@@ -36,15 +36,15 @@ class DeltaMaintenance:
     def status(self) -> Status:
         table = self._table()
         files = files_of(table)
-        rows = [each.get("num_records") for each in files]
+        rows = [file.get("num_records") for file in files]
         return Status(
             name=self._options.path,
             format="Delta",
             version=table.version(),
             versions=len(table.history()),
             files=len(files),
-            small_files=sum(each["size_bytes"] <= self._options.target_file_bytes * SMALL for each in files),
-            bytes=sum(each["size_bytes"] for each in files),
+            small_files=sum(file["size_bytes"] <= self._options.target_file_bytes * SMALL for file in files),
+            bytes=sum(file["size_bytes"] for file in files),
             rows=None if None in rows else sum(rows),  # type: ignore[arg-type]
             partitioned_by=list(table.metadata().partition_columns),
             columns={field.name: field.dataType.simpleString() for field in stored_schema(table).fields},
@@ -79,7 +79,7 @@ class DeltaMaintenance:
         if not dry_run and found:
             properties = deltalake.CommitProperties(custom_metadata=MARK)
             found = table.vacuum(hours, dry_run=False, commit_properties=properties, **arguments)
-        return Removed(files=sorted(found), bytes=sum(sizes.get(each, 0) for each in found), done=not dry_run)
+        return Removed(files=sorted(found), bytes=sum(sizes.get(path, 0) for path in found), done=not dry_run)
 
     def expire(self, older_than: dt.timedelta, keep: int, *, dry_run: bool) -> Expired:  # noqa: ARG002
         raise NotMaintained(

@@ -33,7 +33,7 @@ class DeltaSink(Sink):
         self._schema = schema
         self._partition_by = tuple(table.metadata().partition_columns)
         self._written = written(schema, stored_schema(table)) if options.evolve else schema
-        self._never_null = {each.name for each in table.schema().fields if not each.nullable}
+        self._never_null = {field.name for field in table.schema().fields if not field.nullable}
 
     def write(self, batches: "Iterator[pa.RecordBatch]") -> list[DeltaFile]:
         files = Files(
@@ -62,4 +62,4 @@ class DeltaSink(Sink):
         return open_table(self._options, self._schema)
 
     def remove(self, files: Sequence[DeltaFile]) -> None:
-        remove(filesystem(self._options), [each.path for each in files])
+        remove(filesystem(self._options), [file.path for file in files])

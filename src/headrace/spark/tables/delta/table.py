@@ -95,10 +95,10 @@ def identity(table: "DeltaTable") -> tuple[object, ...]:
 def _change(table: "DeltaTable", found: Sequence[Change]) -> None:
     """Add columns, also to structs; deltalake merges the given columns into those of the table."""
     schema = applied(stored_schema(table), found)
-    names = dict.fromkeys(each.path[0] for each in found)
-    for each in found:
-        if _UNSAFE.intersection(each.path[-1]):
-            raise UnfitTable(f"column {each.path[-1]!r} has a character that Delta does not allow in names")
+    names = dict.fromkeys(change.path[0] for change in found)
+    for change in found:
+        if _UNSAFE.intersection(change.path[-1]):
+            raise UnfitTable(f"column {change.path[-1]!r} has a character that Delta does not allow in names")
     table.alter.add_columns(
         [deltalake.Field.from_json(json.dumps(schema[name].jsonValue())) for name in names],
         commit_properties=deltalake.CommitProperties(custom_metadata=MARK),

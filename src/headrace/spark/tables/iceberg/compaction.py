@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Final
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.clustering import NotClustered, arranged
 from headrace.spark.tables.files import remove
-from headrace.spark.tables.iceberg.files import data_filesystem, data_location, described, file_schema
+from headrace.spark.tables.iceberg.files import (
+    data_filesystem,
+    data_location,
+    described,
+    file_schema,
+    is_readable,
+    rows,
+)
 from headrace.spark.tables.iceberg.partitions import PartitionedFiles
-from headrace.spark.tables.iceberg.rows import is_readable, rows
 from headrace.spark.tables.iceberg.sink import IcebergFile
 from headrace.spark.tables.iceberg.spec import fields_of
 from headrace.spark.tables.iceberg.table import (
@@ -92,7 +98,7 @@ def _commit(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[Manif
                         snapshot.append_data_file(entry)
         except failed:  # another writer has committed first
             table.refresh()
-            gone = {each.file_path for each in old} - set(_whole_files(table))
+            gone = {file.file_path for file in old} - set(_whole_files(table))
             if gone or (table.schema(), table.spec()) != read or attempt == ATTEMPTS:
                 raise
         else:

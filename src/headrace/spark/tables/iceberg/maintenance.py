@@ -48,7 +48,7 @@ class IcebergMaintenance:
     def status(self) -> Status:
         table = self._table()
         files = [task.file for task in table.scan().plan_files()]
-        sizes = [each.file_size_in_bytes for each in files]
+        sizes = [file.file_size_in_bytes for file in files]
         snapshot = table.current_snapshot()
         return Status(
             name=self._options.table,
@@ -56,9 +56,9 @@ class IcebergMaintenance:
             version=snapshot.snapshot_id if snapshot else None,
             versions=len(table.snapshots()),
             files=len(files),
-            small_files=sum(each <= self._options.target_file_bytes * SMALL for each in sizes),
+            small_files=sum(size <= self._options.target_file_bytes * SMALL for size in sizes),
             bytes=sum(sizes),
-            rows=sum(each.record_count for each in files),
+            rows=sum(file.record_count for file in files),
             partitioned_by=list(written(table)),
             columns={
                 field.name: field.dataType.simpleString() for field in spark_schema(table.schema()).fields

@@ -80,7 +80,7 @@ class PartitionedFiles(Files):
         self._has_directories = isinstance(base, pa.fs.LocalFileSystem)
 
     def divided(self, batch: pa.RecordBatch) -> Iterator[tuple[Values, pa.RecordBatch]]:
-        return grouped(batch, [each.values(batch) for each in self._fields])
+        return grouped(batch, [field.values(batch) for field in self._fields])
 
     def directory(self, values: Values) -> str:
         names = [each.name for each in self._fields]

@@ -1,14 +1,29 @@
-"""The types of Iceberg and Spark, and the schema of a new table."""
+"""The types of Iceberg and Spark, the schema of a new table, and changes to that of an existing one.
+
+A change needs no rewriting, because columns have ids.
+"""
 
 import itertools
+import logging
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyiceberg import types as iceberg
 from pyiceberg.schema import Schema
 from pyspark.sql import types as spark
 
+from headrace.spark.tables.attempts import ATTEMPTS, attempts
+from headrace.spark.tables.evolution import Rules, changes
+from headrace.spark.tables.iceberg.table import WHAT, without_retries
+from headrace.spark.tables.packages import needed
 from headrace.spark.tables.schema import UnfitTable
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+    from headrace.spark.tables.evolution import Change
+
+_ADD_COLUMN: Final = "with pyiceberg: table.update_schema().add_column(...)"
 
 _SAME: Final[dict[type[iceberg.IcebergType], spark.DataType]] = {
     iceberg.BinaryType: spark.BinaryType(),
@@ -22,6 +37,8 @@ _SAME: Final[dict[type[iceberg.IcebergType], spark.DataType]] = {
     iceberg.TimestampType: spark.TimestampNTZType(),
     iceberg.TimestamptzType: spark.TimestampType(),
 }
+
+logger = logging.getLogger(__name__)
 
 
 class Foreign(spark.DataType):
@@ -37,7 +54,10 @@ class Foreign(spark.DataType):
 def spark_schema(schema: Schema | iceberg.StructType) -> spark.StructType:
     """Return the columns that a DataFrame has to have."""
     return spark.StructType(
-        [spark.StructField(each.name, _spark_type(each.field_type), each.optional) for each in schema.fields]
+        [
+            spark.StructField(field.name, _spark_type(field.field_type), field.optional)
+            for field in schema.fields
+        ]
     )
 
 
@@ -62,8 +82,8 @@ def widened(schema: spark.StructType, path: tuple[str, ...] = ()) -> spark.Struc
     """
     return spark.StructType(
         [
-            spark.StructField(each.name, _wide(each.dataType, (*path, each.name)), each.nullable)
-            for each in schema.fields
+            spark.StructField(field.name, _wide(field.dataType, (*path, field.name)), field.nullable)
+            for field in schema.fields
         ]
     )
 
@@ -95,8 +115,8 @@ def iceberg_type(kind: spark.DataType) -> iceberg.IcebergType:
 
 def _fields(schema: spark.StructType, ids: Iterator[int]) -> list[iceberg.NestedField]:
     return [
-        iceberg.NestedField(next(ids), each.name, _iceberg_type(each.dataType, ids), required=False)
-        for each in schema.fields
+        iceberg.NestedField(next(ids), field.name, _iceberg_type(field.dataType, ids), required=False)
+        for field in schema.fields
     ]
 
 
@@ -113,3 +133,42 @@ def _iceberg_type(kind: spark.DataType, ids: Iterator[int]) -> iceberg.IcebergTy
         return iceberg.DecimalType(kind.precision, kind.scale)
     (found,) = (mine for mine, other in _SAME.items() if other == kind)
     return found()
+
+
+def needed_changes(table: "Table", schema: spark.StructType, rules: Rules) -> "list[Change]":
+    """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
+    found = changes(widened(schema), spark_schema(table.schema()), rules, add_column=_ADD_COLUMN)
+    sources = {field.source_id for field in table.spec().fields}
+    for change in found:
+        if change.kind == "drop" and table.schema().find_field(change.path[0]).field_id in sources:
+            raise UnfitTable(f"column {change.path[0]!r} cannot be dropped: the table is partitioned by it")
+    return found
+
+
+def evolve(table: "Table", schema: spark.StructType, rules: Rules) -> None:
+    """Change the table until rows of this schema fit. Another writer may change it at the same time."""
+    failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
+    for attempt in attempts():
+        found = needed_changes(table, schema, rules)
+        if not found:
+            return
+        # pyiceberg finds columns by their names before the update: other changes need another update.
+        names = [each for each in found if each.kind in ("rename", "drop")]
+        try:
+            with without_retries(table).update_schema() as update:
+                for change in names or found:
+                    if change.kind == "rename":
+                        assert change.name is not None, change
+                        update.rename_column(change.path, change.name)
+                    elif change.kind == "drop":
+                        update.delete_column(change.path)
+                    elif change.type is not None:
+                        act = update.add_column if change.kind == "add" else update.update_column
+                        act(change.path, iceberg_type(change.type))
+        except failed:
+            if attempt == ATTEMPTS:
+                raise
+            table.refresh()
+        else:
+            logger.info("%s: %s", ".".join(table.name()), ", ".join(map(str, names or found)))
+    raise UnfitTable("other writers change the table's schema again and again, and the batch does not fit")

@@ -73,4 +73,4 @@ class IcebergSink(Sink):
             compact(table, self._options.target_file_bytes)
 
     def remove(self, files: Sequence[IcebergFile]) -> None:
-        remove(self._filesystem, [each.file.path for each in files])
+        remove(self._filesystem, [file.file.path for file in files])

@@ -46,9 +46,9 @@ def new_spec(partition_by: Sequence[str], schema: Schema) -> PartitionSpec:
 def written(table: "Table") -> tuple[str, ...]:
     """Return the partitioning of a table as text."""
     return tuple(
-        write(each.transform, ".".join(each.source), each.argument)
-        for each in fields_of(table)
-        if each.transform != "void"
+        write(field.transform, ".".join(field.source), field.argument)
+        for field in fields_of(table)
+        if field.transform != "void"
     )
 
 
@@ -64,7 +64,7 @@ def check_spec(table: "Table", partition_by: Sequence[str]) -> None:
 def fields_of(table: "Table") -> list[iceberg_partitions.PartitionField]:
     """Return the current spec for tasks; UnfitTable if it has a transform that is not known."""
     schema = table.schema()
-    return [_field(each, schema) for each in table.spec().fields]
+    return [_field(field, schema) for field in table.spec().fields]
 
 
 def _field(field: PartitionField, schema: Schema) -> iceberg_partitions.PartitionField:

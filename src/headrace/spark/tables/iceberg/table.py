@@ -35,8 +35,7 @@ _PROPERTIES: Final = {
 def open_table(options: IcebergOptions, schema: StructType) -> "Table":
     """Return the table, created or changed if necessary; UnfitTable if it cannot have rows of this schema."""
     needed("pyiceberg.io.pyarrow", WHAT)
-    from headrace.spark.tables.iceberg.evolution import evolve  # noqa: PLC0415
-    from headrace.spark.tables.iceberg.schema import iceberg_schema, widened  # noqa: PLC0415
+    from headrace.spark.tables.iceberg.schema import evolve, iceberg_schema, widened  # noqa: PLC0415
     from headrace.spark.tables.iceberg.spec import check_spec, fields_of, new_spec  # noqa: PLC0415
 
     stored = iceberg_schema(widened(storable(schema)))
@@ -69,7 +68,7 @@ def load_table(options: IcebergOptions) -> "Table":
 
 def check_table(table: "Table", schema: StructType, options: IcebergOptions) -> "list[Change]":
     """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
-    from headrace.spark.tables.iceberg.evolution import needed_changes  # noqa: PLC0415
+    from headrace.spark.tables.iceberg.schema import needed_changes  # noqa: PLC0415
     from headrace.spark.tables.iceberg.spec import check_spec, fields_of  # noqa: PLC0415
 
     storable(schema)
