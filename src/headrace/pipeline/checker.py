@@ -120,7 +120,7 @@ class Checker:
 
     def _check_topic(self, sink: Sink, topic: Topic, query: Query) -> str:
         check_schema(query.frame.schema, SinkOptions.of(query.writer.options))
-        read = ",".join(self._pipeline.sources[each].topic for each in self._pipeline.needed(sink))
+        read = ",".join(self._pipeline.sources[source].topic for source in self._pipeline.needed(sink))
         if topic.name in [name.strip() for name in read.split(",")]:
             raise PipelineError(f"it reads topic {topic.name} and writes to it: that would never end")
         if self._topics is None:

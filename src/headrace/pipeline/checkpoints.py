@@ -30,7 +30,9 @@ def read_checkpoint(path: StoragePath) -> Checkpoint | None:
         return None
     if not done:
         first = _positions(path / "offsets" / str(min(begun)))
-        return Checkpoint(offsets=_together(each.initial_offsets or {} for each in first), unfinished=True)
+        return Checkpoint(
+            offsets=_together(position.initial_offsets or {} for position in first), unfinished=True
+        )
     last = max(done)
     positions = _positions(path / "offsets" / str(last))
     return Checkpoint(
@@ -64,9 +66,9 @@ def _positions(path: StoragePath) -> list[Position]:
     return [
         Position.from_json(value)
         for value in values
-        if isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+        if isinstance(value, dict) and all(isinstance(offsets, dict) for offsets in value.values())
     ]
 
 
 def _together(offsets: Iterable[Offsets]) -> dict[TopicPartition, int]:
-    return {partition: offset for each in offsets for partition, offset in each.items()}
+    return {partition: offset for of_source in offsets for partition, offset in of_source.items()}

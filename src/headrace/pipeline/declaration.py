@@ -198,7 +198,7 @@ class Pipeline:
     ) -> None:
         if not name.strip() or not condition.strip():
             raise PipelineError(f"{step}: an expectation has a name and a condition")
-        if name in [each.name for each in self.expectations_of(step)]:
+        if name in [expectation.name for expectation in self.expectations_of(step)]:
             raise PipelineError(f"{step}: expectation {name!r} is declared twice")
         self.expectations.append(
             Expectation(step=step, name=name, condition=condition, otherwise=otherwise, target=target)

@@ -47,8 +47,8 @@ def check_target(step: str, target: Target, others: Iterable[Expectation]) -> No
         raise PipelineError(f"{step}: rows are quarantined in a topic or a table, not in {target.label}")
     if isinstance(target, Topic) and target.raw:
         raise PipelineError(f"{step}: quarantined rows become JSON objects: leave out raw=True")
-    for each in others:
-        if each.target is not None and each.target != target:
+    for other in others:
+        if other.target is not None and other.target != target:
             raise PipelineError(
-                f"{step}: rows are quarantined in {each.target.label} already: a step has one quarantine"
+                f"{step}: rows are quarantined in {other.target.label} already: a step has one quarantine"
             )

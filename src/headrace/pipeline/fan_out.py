@@ -150,7 +150,7 @@ class JudgedRows:
             conditions = "".join(expectation.condition for expectation in expectations)
             version = hashlib.sha256(f"{frame.schema.json()}{conditions}".encode()).hexdigest()[:16]
             path = self._directory / str(self._batch_id) / f"{step}-{version}"
-            if not path.is_dir() or _COMPLETE not in {each.name for each in path.iterdir()}:
+            if not path.is_dir() or _COMPLETE not in {file.name for file in path.iterdir()}:
                 frame.write.mode("overwrite").parquet(checkpoint_url(path))
                 replace_text(path / _COMPLETE, "")
             frame = frame.sparkSession.read.schema(frame.schema).parquet(checkpoint_url(path))

@@ -150,7 +150,7 @@ def _object(value: Any) -> dict[str, Any]:
             value = json.loads(value)
         except json.JSONDecodeError:
             return {}
-    is_offsets = isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+    is_offsets = isinstance(value, dict) and all(isinstance(offsets, dict) for offsets in value.values())
     return value if is_offsets else {}
 
 
@@ -220,5 +220,5 @@ class Figures:
     def worst(self, most: int) -> list[tuple[str, int]]:
         """Return the partitions with the largest lags, and these lags."""
         lags = self.last.lags if self.last is not None else {}
-        behind = sorted(lags.items(), key=lambda each: (-each[1], each[0]))
-        return [each for each in behind if each[1] > 0][:most]
+        behind = sorted(lags.items(), key=lambda lag: (-lag[1], lag[0]))
+        return [lag for lag in behind if lag[1] > 0][:most]

@@ -36,7 +36,7 @@ class Division:
     left: Mapping[str, str] = field(default_factory=dict)  # sinks, and the query that they were part of
 
     def query_of(self, sink: str) -> SharedQuery | None:
-        return next((each for each in self.shared if sink in each.sinks), None)
+        return next((query for query in self.shared if sink in query.sinks), None)
 
 
 def may_share(pipeline: Pipeline, sink: Sink) -> bool:
@@ -58,7 +58,7 @@ def divide(
     `left` has the full names of sinks that have left a shared query, and continue in their own. `has_run`
     says whether the query of a name has a position. Without one, a stored query is divided anew.
     """
-    begun = [each for each in stored if has_run(each.name)]
+    begun = [query for query in stored if has_run(query.name)]
     before = {sink: query for query in begun for sink in query.sinks}
     members: dict[str, list[str]] = {query.name: [] for query in begun}
     own: list[str] = []
@@ -80,7 +80,7 @@ def divide(
     together = {sink for query in (*kept, *made) for sink in query.sinks}
     return Division(
         shared=(*kept, *made),
-        own=tuple(each.name for each in pipeline.queries() if each.name in {*own, *alone}),
+        own=tuple(sink.name for sink in pipeline.queries() if sink.name in {*own, *alone}),
         left={sink: query.name for sink, query in before.items() if sink not in together},
     )
 
@@ -90,7 +90,7 @@ def _grouped(
 ) -> tuple[list[SharedQuery], list[str]]:
     """Return new shared queries, and the sinks that have nobody to share with."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for sink in sorted(sinks, key=lambda each: each.follows):  # these join a group of their source
+    for sink in sorted(sinks, key=lambda sink: sink.follows):  # these join a group of their source
         (source,) = set(pipeline.needed(sink))
         joined = next((key for key in groups if key[0] == source), None) if sink.follows else None
         groups.setdefault(joined or (source, sink.every), []).append(sink.name)
@@ -105,7 +105,7 @@ def _grouped(
             names.add(name)
             made.append(SharedQuery(name=name, source=source, sinks=tuple(members)))
     together = {sink for query in made for sink in query.sinks}
-    return made, [each.name for each in sinks if each.name not in together]
+    return made, [sink.name for sink in sinks if sink.name not in together]
 
 
 def to_json(queries: Iterable[SharedQuery]) -> dict[str, Any]:

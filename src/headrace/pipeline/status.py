@@ -30,15 +30,15 @@ def statuses(target: Target, root: StoragePath, name: str | None, now_ms: int) -
         queries = totals(_progress(target, name))
     local = {path.name for path in root.iterdir() if path.is_dir()} if root.is_dir() else set()
     names = (queries.keys() | local) & ({name} if name else queries.keys() | local)
-    return [_status(each, queries.get(each, []), root, now_ms) for each in sorted(names)]
+    return [_status(pipeline, queries.get(pipeline, []), root, now_ms) for pipeline in sorted(names)]
 
 
 def totals(progress: Iterable[Progress]) -> dict[str, list[Figures]]:
     """Return the totals of the queries of each pipeline, since each query was started last."""
     found: dict[str, dict[str, Figures]] = {}
-    for each in progress:
-        queries = found.setdefault(each.pipeline, {})
-        queries.setdefault(each.query, Figures(each.query)).add(each)
+    for event in progress:
+        queries = found.setdefault(event.pipeline, {})
+        queries.setdefault(event.query, Figures(event.query)).add(event)
     return {name: [queries[query] for query in sorted(queries)] for name, queries in found.items()}
 
 

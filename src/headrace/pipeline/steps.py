@@ -98,7 +98,7 @@ class Steps:
                 decoded = self._observe(metric, decoded, [F.count_if(NEWER).alias("rows")])
             return decoded.where(F.col(REASON).isNull()).select(f"{ROW}.*", RECORD)
         step = pipeline.views.get(name) or pipeline.sinks[name]
-        arguments = [self._expected(each) for each in step.inputs]
+        arguments = [self._expected(name) for name in step.inputs]
         assert step.function is not None, step
         try:
             frame = step.function(*arguments)

@@ -141,7 +141,7 @@ def _plain(value: Any) -> Any:
         return bytes(value)
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _records(spark: "SparkSession", source: Source, given: Iterable[Given]) -> DataFrame:

@@ -35,8 +35,10 @@ def without_archive(path: Sequence[str]) -> list[str]:
 
     Spark puts the archive first. It has no byte code, so that imports take three times as long.
     """
-    installed = {Path(each, *_ARCHIVE).resolve() for each in path}
-    return [each for each in path if not (each.endswith(_ARCHIVE[-1]) and Path(each).resolve() in installed)]
+    installed = {Path(entry, *_ARCHIVE).resolve() for entry in path}
+    return [
+        entry for entry in path if not (entry.endswith(_ARCHIVE[-1]) and Path(entry).resolve() in installed)
+    ]
 
 
 def _load(workers: Sequence[str]) -> None:

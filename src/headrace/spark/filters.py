@@ -39,7 +39,7 @@ class Narrowing:
     """The filters of a query that can shorten ranges."""
 
     def __init__(self, filters: Sequence[Filter]) -> None:
-        self._filters = [each for each in filters if _column(each) in _COLUMNS]
+        self._filters = [filter_ for filter_ in filters if _column(filter_) in _COLUMNS]
 
     def __bool__(self) -> bool:
         return bool(self._filters)
@@ -63,10 +63,10 @@ class Narrowing:
 
     def _by_offset(self, whole: Range) -> Range:
         first, last = whole.first, whole.last
-        for each in self._filters:
-            if _column(each) != "offset":
+        for filter_ in self._filters:
+            if _column(filter_) != "offset":
                 continue
-            match each:
+            match filter_:
                 case EqualTo(_, value) | EqualNullSafe(_, value) if value is not None:
                     first, last = max(first, value), min(last, value + 1)
                 case GreaterThan(_, value):

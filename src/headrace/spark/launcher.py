@@ -62,8 +62,8 @@ def session(
         from pyspark.sql import SparkSession  # noqa: PLC0415  it takes a second, which few commands need
     except ImportError as error:
         raise SparkError("Spark is not installed: pip install 'headrace[spark]'") from error
-    for each in _LOUD:
-        PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
+    for loud in _LOUD:
+        PySparkLogger.getLogger(loud).setLevel(logging.CRITICAL)
     builder = SparkSession.builder.appName(name)
     if is_connect(master):
         builder = builder.remote(master)

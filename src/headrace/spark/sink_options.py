@@ -77,7 +77,7 @@ class SinkOptions(ClientOptions):
         topic = options.get("topic")
         if topic is not None and not topic.strip():
             raise InvalidOption("topic", "empty; name a topic, or leave it out for a column 'topic'")
-        codecs = {each.name.lower(): each for each in Compression}
+        codecs = {codec.name.lower(): codec for codec in Compression}
         return cls(
             bootstrap=bootstrap,
             client=client,
@@ -106,7 +106,7 @@ def _name(text: str) -> str:
 
 def check_schema(schema: StructType, options: SinkOptions) -> None:
     """Raise UnfitSchema if rows of this schema cannot become records."""
-    found = {each.name: each.dataType.simpleString() for each in schema.fields}
+    found = {field.name: field.dataType.simpleString() for field in schema.fields}
     if "value" not in found:
         raise UnfitSchema("there is no column 'value'; a record has key, value, topic, partition, headers")
     if options.topic is None and "topic" not in found:

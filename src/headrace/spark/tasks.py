@@ -17,6 +17,6 @@ class Task(InputPartition):
         super().__init__(tuple(map(tuple, ranges)))
         self.ranges = tuple(ranges)
         self.topic_ids = {
-            topic: topic_ids[topic] for topic, *_ in (each.partition for each in ranges) if topic in topic_ids
+            topic: topic_ids[topic] for topic, *_ in (part.partition for part in ranges) if topic in topic_ids
         }
         self.leader = leader  # None: it is not known

@@ -74,7 +74,9 @@ class Transaction:
         def error_of(answer: Any) -> int:
             """Return why the partitions were not added; they are added together or not at all."""
             topics = answer.results_by_topic_v3_and_below
-            codes = [each.partition_error_code for topic in topics for each in topic.results_by_partition]
+            codes = [
+                partition.partition_error_code for topic in topics for partition in topic.results_by_partition
+            ]
             return _first_error(code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED)
 
         self._ask(request, error_of, max_version=ADD_PARTITIONS_VERSION)
@@ -94,7 +96,7 @@ class Transaction:
         self._ask(
             TxnOffsetCommitRequest(**own, topics=topics),
             lambda answer: _first_error(
-                each.error_code for topic in answer.topics for each in topic.partitions
+                partition.error_code for topic in answer.topics for partition in topic.partitions
             ),
             coordinator=CoordinatorType.GROUP,
             max_version=OFFSET_COMMIT_VERSION,

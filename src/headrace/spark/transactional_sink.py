@@ -14,7 +14,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from headrace.client.errors import ClientError
-from headrace.protocol.ids import TopicPartition
 from headrace.spark.batch import Batch, batch_of, current_batch
 from headrace.spark.errors import SparkError, spark_errors
 from headrace.spark.producer import BatchProducer
@@ -110,7 +109,7 @@ def write_transaction(
     The order matters: InitProducerId ends the transaction of a driver that died, or fences one that is
     still alive, and only then is the number of the last batch final.
     """
-    partitions = {partition for each in staged for partition in each.partitions}
+    partitions = {partition for task in staged for partition in task.partitions}
     if not partitions:
         return False  # an empty batch can be repeated without effect
     with closing(Cluster(options.bootstrap, options.security, client_id=options.client_id)) as cluster:
@@ -123,7 +122,14 @@ def write_transaction(
             return False
         try:
             transaction.add_partitions(partitions)
-            ends = _write(cluster, options, transaction, staged)
+            own, codec = transaction.producer, options.compression
+            with closing(
+                BatchProducer(cluster, producer=own, compression=codec, timeout_s=options.timeout_s)
+            ) as producer:
+                for task in staged:
+                    for partition, body, records, timestamp_ms in read_staged(cluster, task):
+                        producer.add_compressed(partition, body, records, timestamp_ms)
+                ends = {partition: last + 1 for partition, (_, last) in producer.flush().items()}
             if batch is not None:
                 # The first partition of every topic: a batch is recorded as long as one of its topics exists.
                 first = {partition.topic: partition for partition in sorted(ends, reverse=True)}
@@ -137,20 +143,6 @@ def write_transaction(
         # If this fails, the outcome is unknown, and must not be changed: a repeated batch finds it out.
         transaction.end(committed=True)
     return True
-
-
-def _write(
-    cluster: Cluster, options: SinkOptions, transaction: Transaction, staged: Sequence[StagedRecords]
-) -> dict[TopicPartition, int]:
-    """Write all records, and return the offset after the last one in each partition."""
-    own, codec = transaction.producer, options.compression
-    with closing(
-        BatchProducer(cluster, producer=own, compression=codec, timeout_s=options.timeout_s)
-    ) as producer:
-        for task in staged:
-            for partition, body, records, timestamp_ms in read_staged(cluster, task):
-                producer.add_compressed(partition, body, records, timestamp_ms)
-        return {partition: last + 1 for partition, (_, last) in producer.flush().items()}
 
 
 def _staging_topic(name: str) -> str:

@@ -24,7 +24,7 @@ _COMPILED: Final = (".pyc", ".nbc", ".nbi")  # by Python and by numba: for one p
 
 def closure(requirements: Iterable[str]) -> list[str]:
     """Return the distributions that the requirements name or need; PipelineError if one is missing."""
-    waiting = [(Requirement(each), "a requirement of the environment") for each in requirements]
+    waiting = [(Requirement(text), "a requirement of the environment") for text in requirements]
     seen: set[tuple[str, str]] = set()
     found: set[str] = set()
     while waiting:
@@ -39,7 +39,7 @@ def closure(requirements: Iterable[str]) -> list[str]:
         found.add(name)
         for line in _distribution(requirement.name, needed_by).requires or ():
             needed = Requirement(line)
-            if needed.marker is None or any(needed.marker.evaluate({"extra": each}) for each in extras):
+            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras):
                 waiting.append((needed, name))
     return sorted(found)
 

@@ -128,7 +128,7 @@ def _beside(module: str, origin: Path, root: Path) -> Iterator[tuple[Path, Path]
 def _added(path: Path, root: Path) -> Iterator[tuple[str, Path]]:
     if not path.exists():
         raise PipelineError(f"--add {path}: there is no such file or directory")
-    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     for file in files:
         absolute = file.absolute()
         if not absolute.is_relative_to(root):

@@ -60,7 +60,7 @@ class RegistryDecoder:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         name = HEADERS[self.part].decode()
-        named = F.filter(headers, lambda each: (each["key"] == name) & each["value"].isNotNull())
+        named = F.filter(headers, lambda header: (header["key"] == name) & header["value"].isNotNull())
         return F.coalesce(F.concat(F.get(named, F.lit(0))["value"], data), data)
 
     def decode(self, value: "Column") -> Decoded:

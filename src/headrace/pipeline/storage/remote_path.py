@@ -70,7 +70,7 @@ class RemotePath:
         return any(True for _ in self.store.children(self.key))
 
     def iterdir(self) -> Iterator["RemotePath"]:
-        return (self / each for each in self.store.children(self.key))
+        return (self / name for name in self.store.children(self.key))
 
     def read_text(self) -> str:
         """Return the content of a file; FileNotFoundError if there is none."""

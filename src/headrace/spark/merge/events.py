@@ -108,7 +108,7 @@ def _never_null(frame: "DataFrame", name: str, upsert: Upsert) -> "Column":
     what = "key" if name in upsert.keys else "sequence"
     origin = F.lit("")
     if _has_origin(frame.schema):
-        position = (F.col(f"{ORIGIN}.{each}").cast("string") for each in ("partition", "offset"))
+        position = (F.col(f"{ORIGIN}.{field}").cast("string") for field in ("partition", "offset"))
         origin = F.concat(F.lit(" of partition and offset "), F.concat_ws(", ", *position))
     why = F.lit(f" has no {what}: {name} is null. Filter such events before the sink")
     message = F.concat(F.lit("an event"), origin, why)
@@ -173,7 +173,7 @@ def newest(events: "DataFrame", upsert: Upsert, *, fill: bool = False) -> "DataF
     by = [*upsert.keys, *([SEQUENCE] if upsert.history else [])]
     rest = [name for name in events.columns if name not in by]
     if _has_origin(events.schema):
-        ties = [F.col(f"{ORIGIN}.{each}") for each in ("offset", "partition", "topic")]
+        ties = [F.col(f"{ORIGIN}.{field}") for field in ("offset", "partition", "topic")]
     else:
         ties = [F.to_json(F.struct(*map(column, rest)))]
     order = F.struct(SEQUENCE, DELETED, *(each.alias(f"_{n}") for n, each in enumerate(ties)))

@@ -211,7 +211,7 @@ class _Attempt:
         )
 
     def _has_new_keys(self, older: TableVersion, newer: TableVersion) -> bool:
-        return any(each.name not in older.files for each in _candidates(newer, self.facts))
+        return any(file.name not in older.files for file in _candidates(newer, self.facts))
 
 
 def _candidates(version: TableVersion, facts: Facts) -> list[TableFile]:

@@ -75,12 +75,12 @@ class TableVersion(ABC):
         """
         wanted = StructType([self.schema[column] for column in columns])
         read = _Read(self.filesystem, wanted, self.ids, name=name)
-        by_size = sorted(files, key=lambda each: each.size, reverse=True)
+        by_size = sorted(files, key=lambda file: file.size, reverse=True)
         tasks = min(len(by_size), spark.sparkContext.defaultParallelism) or 1
-        dealt = [each for n in range(tasks) for each in by_size[n::tasks]]
+        dealt = [file for n in range(tasks) for file in by_size[n::tasks]]
         # Executors do not need the bounds.
         listed = spark.createDataFrame(
-            [(pickle.dumps(replace(each, bounds={}, partition=())),) for each in dealt], "file binary"
+            [(pickle.dumps(replace(file, bounds={}, partition=())),) for file in dealt], "file binary"
         )
         return listed.mapInArrow(read, read.schema)
 
@@ -116,8 +116,8 @@ class _Read:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         filesystem = self.filesystem()
         for batch in batches:
-            for each in batch.column(0).to_pylist():
-                yield from self._rows(filesystem, pickle.loads(each))  # noqa: S301  our own
+            for pickled in batch.column(0).to_pylist():
+                yield from self._rows(filesystem, pickle.loads(pickled))  # noqa: S301  our own
 
     def _rows(self, filesystem: "pa.fs.FileSystem", file: TableFile) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(StructType([StructField(e.name, e.dataType) for e in self.columns.fields]))
@@ -162,10 +162,10 @@ def completed(
 ) -> pa.RecordBatch:
     """Return the batch with all columns of the schema: from the file, constant, or null."""
     columns = [
-        batch.column(names[each.name])
-        if each.name in names
-        else _constant(constants.get(each.name), each.type, batch.num_rows)
-        for each in schema
+        batch.column(names[column.name])
+        if column.name in names
+        else _constant(constants.get(column.name), column.type, batch.num_rows)
+        for column in schema
     ]
     return as_schema(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)
 

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 def arrow_schema(schema: StructType, never_null: Collection[str] = ()) -> pa.Schema:
     plain = to_arrow_schema(schema, timezone="UTC")
-    return pa.schema([pa.field(each.name, each.type, each.name not in never_null) for each in plain])
+    return pa.schema([pa.field(field.name, field.type, field.name not in never_null) for field in plain])
 
 
 def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -22,7 +22,7 @@ def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if not field.nullable and batch.column(field.name).null_count:
             raise ValueError(f"column {field.name!r} has a null, and is not nullable in the table")
     fitting = batch if batch.schema.equals(schema) else batch.select(schema.names).cast(schema)
-    if not any(_has_variant(each.type) for each in schema):
+    if not any(_has_variant(field.type) for field in schema):
         return fitting
     columns = [_filled(column) for column in fitting.columns]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -51,7 +51,7 @@ def is_variant(kind: pa.DataType) -> bool:
     """Return whether it is Spark's struct of a VARIANT, which Delta stores as it is."""
     return bool(
         pa.types.is_struct(kind)
-        and [each.name for each in kind] == ["value", "metadata"]
+        and [field.name for field in kind] == ["value", "metadata"]
         and (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
     )
 

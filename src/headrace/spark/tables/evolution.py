@@ -95,25 +95,25 @@ def changes(given: StructType, table: StructType, rules: Rules, *, add_column: s
 
 def _check_names(given: StructType, table: StructType, rules: Rules) -> None:
     by_lower = {name.lower(): name for name in table.fieldNames()}
-    for each in given.fields:
-        known = by_lower.get(each.name.lower(), each.name)
-        if known != each.name:
-            raise UnfitTable(f"column {each.name!r} is called {known!r} in the table: rename it")
-        if each.name in table.fieldNames():
+    for column in given.fields:
+        known = by_lower.get(column.name.lower(), column.name)
+        if known != column.name:
+            raise UnfitTable(f"column {column.name!r} is called {known!r} in the table: rename it")
+        if column.name in table.fieldNames():
             continue
-        if each.name in rules.required:
+        if column.name in rules.required:
             raise UnfitTable(
-                f"column {each.name!r} is not in the table, whose rows upserts find and compare by it: "
+                f"column {column.name!r} is not in the table, whose rows upserts find and compare by it: "
                 "write to another table"
             )
         if not rules.add:
-            raise UnfitTable(f'column {each.name!r} is not in the table: drop it, or set evolve to "add"')
+            raise UnfitTable(f'column {column.name!r} is not in the table: drop it, or set evolve to "add"')
 
 
 def _check_missing(given: StructType, table: StructType, path: tuple[str, ...]) -> None:
-    for each in table.fields:
-        if each.name not in given.fieldNames() and not each.nullable:
-            column = ".".join((*path, each.name))
+    for stored in table.fields:
+        if stored.name not in given.fieldNames() and not stored.nullable:
+            column = ".".join((*path, stored.name))
             raise UnfitTable(
                 f"column {column!r} of the table is not nullable, and missing in the DataFrame: add it"
             )
@@ -124,14 +124,14 @@ def _struct_changes(
 ) -> Iterator[Change]:
     if path and path[0] in rules.required and given.fieldNames() != table.fieldNames():
         raise _unfit(given, table, path)
-    for each in given.fields:
-        inner = (*path, each.name)
-        if each.name in table.fieldNames():
-            if path and each.nullable and not table[each.name].nullable:
+    for column in given.fields:
+        inner = (*path, column.name)
+        if column.name in table.fieldNames():
+            if path and column.nullable and not table[column.name].nullable:
                 raise _unfit(given, table, path)
-            yield from _type_changes(each.dataType, table[each.name].dataType, rules, inner)
+            yield from _type_changes(column.dataType, table[column.name].dataType, rules, inner)
         elif rules.add:
-            yield Change("add", inner, storable(StructType([each]))[each.name].dataType)
+            yield Change("add", inner, storable(StructType([column]))[column.name].dataType)
         else:
             raise _unfit(given, table, path)
     if path:
@@ -189,14 +189,14 @@ def _applied_to_struct(table: StructType, change: Change, path: tuple[str, ...])
         assert change.type is not None, change
         return StructType([*table.fields, StructField(name, change.type)])
     fields = []
-    for each in table.fields:
-        if each.name != name:
-            fields.append(each)
+    for column in table.fields:
+        if column.name != name:
+            fields.append(column)
         elif change.kind == "rename":
-            fields.append(StructField(change.name or name, each.dataType, each.nullable, each.metadata))
+            fields.append(StructField(change.name or name, column.dataType, column.nullable, column.metadata))
         elif change.kind != "drop":
-            kind = _applied(each.dataType, change, rest)
-            fields.append(StructField(name, kind, each.nullable, each.metadata))
+            kind = _applied(column.dataType, change, rest)
+            fields.append(StructField(name, kind, column.nullable, column.metadata))
     return StructType(fields)
 
 
@@ -215,4 +215,4 @@ def _applied(table: DataType, change: Change, path: tuple[str, ...]) -> DataType
 
 def written(given: StructType, table: StructType) -> StructType:
     """Return the columns of `given` with the types of the table, which files are written with."""
-    return StructType([StructField(each.name, table[each.name].dataType) for each in given.fields])
+    return StructType([StructField(column.name, table[column.name].dataType) for column in given.fields])

@@ -86,7 +86,7 @@ class Files:
         self._filesystem = filesystem
         self._below = below
         self._schema = schema
-        self.inner = pa.schema([each for each in schema if each.name not in partition_by])
+        self.inner = pa.schema([field for field in schema if field.name not in partition_by])
         self._partition_by = tuple(partition_by)
         self._target_bytes = target_bytes
         self._open: dict[Values, _OpenFile] = {}  # the oldest first
@@ -98,8 +98,8 @@ class Files:
             file.add(rows)
             if file.size >= self._target_bytes:
                 self._finish(values)
-        while sum(each.held for each in self._open.values()) > HELD_BYTES:
-            max(self._open.values(), key=lambda each: each.held).flush()
+        while sum(file.held for file in self._open.values()) > HELD_BYTES:
+            max(self._open.values(), key=lambda file: file.held).flush()
 
     def _begin(self, values: Values) -> _OpenFile:
         if len(self._open) >= OPEN_FILES:

@@ -35,7 +35,7 @@ def parse(text: str) -> tuple[str, str, int]:
         if not text or set(text) & set("(),"):
             raise ValueError(f"{text!r} is no partitioning; {_EXPECTED}")
         return "identity", text, 0
-    name, inside = call[1].lower(), [each.strip() for each in call[2].split(",")]
+    name, inside = call[1].lower(), [part.strip() for part in call[2].split(",")]
     transform = name.removesuffix("s")  # Spark writes days(at)
     if transform not in TRANSFORMS:
         raise ValueError(f"{name!r} is not one of {', '.join(TRANSFORMS)}")
@@ -43,8 +43,8 @@ def parse(text: str) -> tuple[str, str, int]:
         if len(inside) != 1 or not inside[0]:
             raise ValueError(f"{text!r} is no partitioning; expected {transform}(column)")
         return transform, inside[0], 0
-    numbers = [each for each in inside if each.isdecimal()]
-    columns = [each for each in inside if not each.isdecimal()]
+    numbers = [part for part in inside if part.isdecimal()]
+    columns = [part for part in inside if not part.isdecimal()]
     if len(numbers) != 1 or len(columns) != 1 or not columns[0] or int(numbers[0]) == 0:
         raise ValueError(f"{text!r} is no partitioning; expected {transform}(16, column)")
     return transform, columns[0], int(numbers[0])

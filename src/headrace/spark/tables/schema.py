@@ -66,7 +66,7 @@ def _storable(kind: DataType, column: str) -> DataType:
 
 def check_fit(given: StructType, table: StructType, *, add_column: str) -> None:
     """Raise UnfitTable if rows of `given` do not fit `table`; `add_column` says how to add a column."""
-    known = {each.name: each for each in table.fields}
+    known = {column.name: column for column in table.fields}
     by_lower = {name.lower(): name for name in known}
     for field in given.fields:
         if field.name not in known:

@@ -59,8 +59,8 @@ def _describe(found: dict[str, Any], path: Sequence[str], groups: Sequence[pq.St
     if any(group is None or not group.has_null_count for group in groups):
         return
     known = [group for group in groups if group is not None]
-    _put(found["nullCount"], path, sum(each.null_count for each in known))
-    filled = [each for each in known if each.num_values]
+    _put(found["nullCount"], path, sum(group.null_count for group in known))
+    filled = [group for group in known if group.num_values]
     if not filled or not all(group.has_min_max for group in filled):
         return
     try:

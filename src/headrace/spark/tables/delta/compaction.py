@@ -95,10 +95,11 @@ def merge(options: DeltaOptions, *, cluster_by: Sequence[str] = ()) -> tuple[int
     try:
         for values, chosen in _files(table, options, is_clustered=bool(cluster_by)):
             columns = _merge_schema(table)
+            # The columns of a file have to be columns of the table, with the types that we write.
             mergeable = [
                 file
                 for file in chosen
-                if all(  # its columns are columns of the table, with the types that we write
+                if all(
                     field.name in columns.names and _same(field.type, columns.field(field.name).type)
                     for field in pq.read_schema(unquote(file["path"]), filesystem=files)
                 )
@@ -113,7 +114,7 @@ def merge(options: DeltaOptions, *, cluster_by: Sequence[str] = ()) -> tuple[int
     except BaseException as error:
         # After any other error of a commit the files may be part of the table.
         if isinstance(error, NotCompacted) or not committing:
-            remove(files, [each.path for each in new])
+            remove(files, [file.path for file in new])
         raise
     return len(old), len(new)
 
@@ -141,7 +142,7 @@ def _files(
     small: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     total = 0
     largest = math.inf if is_clustered else options.target_file_bytes * SMALL
-    for file in sorted(files_of(table), key=lambda each: (each["modification_time"], each["path"])):
+    for file in sorted(files_of(table), key=lambda action: (action["modification_time"], action["path"])):
         path, is_local = file["path"], local_directory(options.path) is not None
         # Elsewhere deltalake writes the commit, and may encode other paths differently.
         is_below = not path.startswith("/") and "://" not in path and (is_local or _PLAIN.fullmatch(path))
@@ -152,7 +153,7 @@ def _files(
         if total > MERGED_BYTES and not is_clustered:
             break
     for files in small.values():
-        if is_clustered and sum(each["size_bytes"] for each in files) > MERGED_BYTES:
+        if is_clustered and sum(action["size_bytes"] for action in files) > MERGED_BYTES:
             raise NotCompacted(
                 f"the files {files[0].get('partition') or ''} have more than {MERGED_BYTES >> 20} MiB, which "
                 "cannot be sorted in memory"
@@ -171,7 +172,7 @@ def _same(one: pa.DataType, other: pa.DataType) -> bool:
     """Return whether two types are equal, except for nullability and the names of list elements."""
     types = pa.types
     if types.is_struct(one) and types.is_struct(other):
-        return [each.name for each in one] == [each.name for each in other] and all(
+        return [field.name for field in one] == [field.name for field in other] and all(
             _same(mine.type, others.type) for mine, others in zip(one, other, strict=True)
         )
     if types.is_map(one) and types.is_map(other):
@@ -216,8 +217,8 @@ def _merged(
                     yield pa.RecordBatch.from_arrays(columns, names=schema.names)
 
     new = [
-        DeltaFile(each.path, each.size, partition, statistics(each.footer, files.inner))
-        for each in files.write(arranged(rows(), cluster_by))
+        DeltaFile(file.path, file.size, partition, statistics(file.footer, files.inner))
+        for file in files.write(arranged(rows(), cluster_by))
     ]
     written = sum(json.loads(file.statistics)["numRecords"] for file in new)
     assert count == written, (count, written)

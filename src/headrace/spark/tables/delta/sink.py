@@ -43,8 +43,8 @@ class DeltaSink(Sink):
             target_bytes=self._options.target_file_bytes,
         )
         return [
-            DeltaFile(each.path, each.size, each.partition, statistics(each.footer, files.inner))
-            for each in files.write(batches)
+            DeltaFile(file.path, file.size, file.partition, statistics(file.footer, files.inner))
+            for file in files.write(batches)
         ]
 
     def commit(self, files: Sequence[DeltaFile], batch: Batch | None) -> None:

@@ -75,7 +75,7 @@ def merge(table: "Table", target_bytes: int, *, cluster_by: Sequence[str] = ()) 
     try:
         _commit(table, old, described(table, written))
     except needed("pyiceberg.exceptions", WHAT).CommitFailedException:
-        remove(filesystem, [each.file.path for each in written])
+        remove(filesystem, [entry.file.path for entry in written])
         raise
     return len(old), len(written)
 

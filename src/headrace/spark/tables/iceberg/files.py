@@ -146,8 +146,8 @@ def _is_wider(kind: iceberg.IcebergType, stored: iceberg.IcebergType) -> bool:
 
 def _is_wider_struct(kind: iceberg.StructType, stored: iceberg.StructType) -> bool:
     """Return whether fields with the same names have the same ids: structs are cast by names."""
-    known: dict[str, Any] = {each.name: each for each in stored.fields}
-    ids = {each.field_id for each in stored.fields}
+    known: dict[str, Any] = {column.name: column for column in stored.fields}
+    ids = {column.field_id for column in stored.fields}
     for field in kind.fields:
         found = known.get(field.name)
         if found is None:

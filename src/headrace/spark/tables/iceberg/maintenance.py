@@ -94,7 +94,7 @@ class IcebergMaintenance:
             )
         }
         table.refresh()
-        referenced = {_path(each) for each in _referenced(table)}
+        referenced = {_path(location) for location in _referenced(table)}
         paths, inside = (
             {path for files in listed.values() for path in files},
             _path(f"{data_location(table)}/"),
@@ -117,7 +117,7 @@ class IcebergMaintenance:
             for path in orphans:
                 table.io.delete(path)
         return Removed(
-            files=sorted(orphans), bytes=sum(each.size or 0 for each in orphans.values()), done=not dry_run
+            files=sorted(orphans), bytes=sum(info.size or 0 for info in orphans.values()), done=not dry_run
         )
 
     def expire(self, older_than: dt.timedelta, keep: int, *, dry_run: bool) -> Expired:
@@ -167,9 +167,9 @@ def _listed(table: "Table", location: str, suffixes: tuple[str, ...]) -> dict[st
     selector = pyarrow.fs.FileSelector(path, allow_not_found=True, recursive=True)
     prefix = location[: len(location) - len(path)]
     return {
-        _path(f"{prefix}{each.path}"): each
-        for each in filesystem.get_file_info(selector)
-        if each.is_file and each.path.endswith(suffixes)
+        _path(f"{prefix}{info.path}"): info
+        for info in filesystem.get_file_info(selector)
+        if info.is_file and info.path.endswith(suffixes)
     }
 
 

@@ -83,7 +83,7 @@ class PartitionedFiles(Files):
         return grouped(batch, [field.values(batch) for field in self._fields])
 
     def directory(self, values: Values) -> str:
-        names = [each.name for each in self._fields]
+        names = [field.name for field in self._fields]
         texts = tuple(field.text(value) for field, value in zip(self._fields, values, strict=True))
         found = directory(names, texts)
         if found and self._has_directories:
@@ -174,7 +174,7 @@ def _bucket(column: pa.Array, buckets: int) -> pa.Array:
 def _by_value(column: pa.Array, compute: Callable[[Any], Any], kind: pa.DataType) -> pa.Array:
     """Return the results for each row; each different value is computed once."""
     encoded = column.dictionary_encode()
-    results = pa.array([compute(each) for each in encoded.dictionary.to_pylist()], kind)
+    results = pa.array([compute(value) for value in encoded.dictionary.to_pylist()], kind)
     return results.take(encoded.indices)
 
 

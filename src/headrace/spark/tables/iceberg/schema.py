@@ -153,7 +153,7 @@ def evolve(table: "Table", schema: spark.StructType, rules: Rules) -> None:
         if not found:
             return
         # pyiceberg finds columns by their names before the update: other changes need another update.
-        names = [each for each in found if each.kind in ("rename", "drop")]
+        names = [change for change in found if change.kind in ("rename", "drop")]
         try:
             with without_retries(table).update_schema() as update:
                 for change in names or found:

@@ -54,7 +54,7 @@ class IcebergSink(Sink):
             self._partition_fields,
             target_bytes=self._options.target_file_bytes,
         )
-        return [IcebergFile(each, self._spec_id) for each in files.write(batches)]
+        return [IcebergFile(file, self._spec_id) for file in files.write(batches)]
 
     def commit(self, files: Sequence[IcebergFile], batch: Batch | None) -> None:
         from headrace.spark.tables.iceberg.compaction import compact  # noqa: PLC0415

@@ -99,7 +99,7 @@ def add_files(
         if batch and is_in(table, batch):
             # After an attempt it may be this very commit, whose answer was lost.
             return attempt > 1
-        if any(each.spec_id != table.spec().spec_id for each in files):
+        if any(file.spec_id != table.spec().spec_id for file in files):
             raise UnfitTable(
                 "the table's partitioning has been changed while the batch was written: restart the query, "
                 "which repeats the batch"
