@@ -39,12 +39,6 @@ class Division:
         return next((query for query in self.shared if sink in query.sinks), None)
 
 
-def may_share(pipeline: Pipeline, sink: Sink) -> bool:
-    """Return whether a sink can be part of a shared query if Spark keeps no state for it."""
-    one_source = len(set(pipeline.needed(sink))) == 1
-    return one_source and sink.mode == "append" and isinstance(sink.target, _TARGETS)
-
-
 def divide(
     pipeline: Pipeline,
     stored: Iterable[SharedQuery],
@@ -64,7 +58,9 @@ def divide(
     own: list[str] = []
     new: list[Sink] = []
     for sink in pipeline.queries():
-        shares = may_share(pipeline, sink) and is_stateless(sink)
+        has_one_source = len(set(pipeline.needed(sink))) == 1
+        may_share = has_one_source and sink.mode == "append" and isinstance(sink.target, _TARGETS)
+        shares = may_share and is_stateless(sink)
         query = before.get(sink.name)
         name = pipeline.query_name(sink.name)
         if has_run(name) or name in left:

@@ -40,7 +40,10 @@ class Submission:
         if self.master.startswith("spark://"):
             return [*options, *self._standalone()]
         if self.master == "yarn" or self.master.startswith("k8s://"):
-            return [*options, *self._with_archives(), *self.arguments]
+            program = [f"local://{location(self.environment)}/{DRIVER}"]
+            if is_archive(self.environment):
+                program = ["--archives", f"{self.environment}#{DIRECTORY}", self.program]
+            return [*options, *program, *self.arguments]
         raise SparkError(
             f"--deploy-mode cluster needs --master spark://…, yarn or k8s://…, which start drivers, "
             f"not {self.master}"
@@ -57,8 +60,3 @@ class Submission:
         program = ["--class", _PYTHON_RUNNER, f"file:{root}/{JAR}", f"{root}/{DRIVER}"]
         no_python_files = ""
         return [*(["--supervise"] if self.supervise else []), *program, no_python_files, *self.arguments]
-
-    def _with_archives(self) -> list[str]:
-        if is_archive(self.environment):
-            return ["--archives", f"{self.environment}#{DIRECTORY}", self.program]
-        return [f"local://{location(self.environment)}/{DRIVER}"]

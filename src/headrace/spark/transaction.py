@@ -148,23 +148,19 @@ def last_batch(cluster: Cluster, transactional_id: str, query_id: str) -> int:
     def ask() -> int:
         (group,) = cluster.at_coordinator(CoordinatorType.GROUP, transactional_id, request).groups
         raise_for(group.error_code, None, f"group {transactional_id}")
-        partitions = [partition for topic in group.topics for partition in topic.partitions]
-        for partition in partitions:
+        newest = NO_BATCH
+        for partition in [partition for topic in group.topics for partition in topic.partitions]:
             raise_for(partition.error_code, None, f"group {transactional_id}")
-        return max((_batch_in(partition.metadata, query_id) for partition in partitions), default=NO_BATCH)
+            try:
+                committed = json.loads(partition.metadata or "")
+            except ValueError:
+                continue  # an offset that somebody else committed
+            if isinstance(committed, dict) and committed.get("query") == query_id:
+                batch = committed.get("batch")
+                newest = max(newest, batch) if isinstance(batch, int) else newest
+        return newest
 
     return cluster.retry(ask)
-
-
-def _batch_in(metadata: str | None, query_id: str) -> int:
-    try:
-        found = json.loads(metadata or "")
-    except ValueError:
-        return NO_BATCH  # an offset that somebody else committed
-    if not isinstance(found, dict) or found.get("query") != query_id:
-        return NO_BATCH
-    batch = found.get("batch")
-    return batch if isinstance(batch, int) else NO_BATCH
 
 
 def _first_error(codes: Iterable[int]) -> int:

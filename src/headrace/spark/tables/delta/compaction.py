@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from headrace.spark.tables.arrow import arrow_schema, nulls
 from headrace.spark.tables.attempts import attempts
 from headrace.spark.tables.clustering import arranged
-from headrace.spark.tables.delta.log import MARK, checkpoint_if_due, compaction_entry, put_if_absent
+from headrace.spark.tables.delta.log import MARK, compaction_entry, put_if_absent
 from headrace.spark.tables.delta.table import (
     WHAT,
     DeltaFile,
@@ -110,7 +110,10 @@ def merge(options: DeltaOptions, *, cluster_by: Sequence[str] = ()) -> tuple[int
         committing = True
         if old:
             _commit(table, options, old, new)
-            checkpoint_if_due(table)
+            # deltalake, whose default interval is 100, writes checkpoints only after its own commits.
+            interval = int(table.metadata().configuration.get("delta.checkpointInterval", 100))
+            if (table.version() + 1) % interval == 0:
+                table.create_checkpoint()
     except BaseException as error:
         # After any other error of a commit the files may be part of the table.
         if isinstance(error, NotCompacted) or not committing:

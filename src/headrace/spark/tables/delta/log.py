@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from headrace.spark.tables.delta.table import DeltaFile
 
 MARK: Final = {"writer": "headrace"}  # in the commitInfo of our commits
-_CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
-_DEFAULT_INTERVAL: Final = 100  # deltalake's
 
 
 def compaction_entry(
@@ -89,10 +87,3 @@ def put_if_absent(directory: Path, version: int, entry: bytes) -> bool:
         return True
     finally:
         staged.unlink(missing_ok=True)
-
-
-def checkpoint_if_due(table: "DeltaTable") -> None:
-    """Write a checkpoint if one is due, as deltalake does after its own commits."""
-    interval = int(table.metadata().configuration.get(_CHECKPOINT_INTERVAL, _DEFAULT_INTERVAL))
-    if (table.version() + 1) % interval == 0:
-        table.create_checkpoint()

@@ -134,7 +134,12 @@ class IcebergMaintenance:
             kept = len(table.snapshots()) - len(chosen)
             if not dry_run and chosen:
                 try:
-                    _keep_batches(table)
+                    # Store the last batches of queries that only snapshots have, which are about to expire.
+                    stored, known = batch_properties(table), known_batches(table)
+                    lost = {query for query, batch in known.items() if stored.get(query, -1) < batch}
+                    if lost:
+                        with without_retries(table).transaction() as transaction:
+                            transaction.set_properties({f"{BATCH_OF}{q}": str(known[q]) for q in lost})
                     without_retries(table).maintenance.expire_snapshots().by_ids(chosen).commit()
                 except failed:
                     if attempt == ATTEMPTS:
@@ -148,15 +153,6 @@ class IcebergMaintenance:
             return load_table(self._options)
         except Exception as error:  # catalogs are plugins with their own exceptions
             raise TableUnavailable(f"the table {self._options.table} cannot be opened: {error}") from error
-
-
-def _keep_batches(table: "Table") -> None:
-    """Store the last batches of queries that only snapshots have, which are about to expire."""
-    stored = batch_properties(table)
-    missing = {query: batch for query, batch in known_batches(table).items() if stored.get(query, -1) < batch}
-    if missing:
-        with without_retries(table).transaction() as transaction:
-            transaction.set_properties({f"{BATCH_OF}{query}": str(batch) for query, batch in missing.items()})
 
 
 def _listed(table: "Table", location: str, suffixes: tuple[str, ...]) -> dict[str, pyarrow.fs.FileInfo]:

@@ -108,26 +108,22 @@ def iceberg_schema(schema: spark.StructType) -> Schema:
     return Schema(*_fields(schema, itertools.count(1)))
 
 
-def iceberg_type(kind: spark.DataType) -> iceberg.IcebergType:
-    """Return the type of a new column."""
-    return _iceberg_type(kind, itertools.count(1))
-
-
 def _fields(schema: spark.StructType, ids: Iterator[int]) -> list[iceberg.NestedField]:
     return [
-        iceberg.NestedField(next(ids), field.name, _iceberg_type(field.dataType, ids), required=False)
+        iceberg.NestedField(next(ids), field.name, iceberg_type(field.dataType, ids), required=False)
         for field in schema.fields
     ]
 
 
-def _iceberg_type(kind: spark.DataType, ids: Iterator[int]) -> iceberg.IcebergType:
+def iceberg_type(kind: spark.DataType, ids: Iterator[int]) -> iceberg.IcebergType:
+    """Return the type of a new column; `ids` are those of its inner fields."""
     if isinstance(kind, spark.StructType):
         return iceberg.StructType(*_fields(kind, ids))
     if isinstance(kind, spark.ArrayType):
-        return iceberg.ListType(next(ids), _iceberg_type(kind.elementType, ids), element_required=False)
+        return iceberg.ListType(next(ids), iceberg_type(kind.elementType, ids), element_required=False)
     if isinstance(kind, spark.MapType):
         key_id, value_id = next(ids), next(ids)
-        key, value = _iceberg_type(kind.keyType, ids), _iceberg_type(kind.valueType, ids)
+        key, value = iceberg_type(kind.keyType, ids), iceberg_type(kind.valueType, ids)
         return iceberg.MapType(key_id, key, value_id, value, value_required=False)
     if isinstance(kind, spark.DecimalType):
         return iceberg.DecimalType(kind.precision, kind.scale)
@@ -164,7 +160,7 @@ def evolve(table: "Table", schema: spark.StructType, rules: Rules) -> None:
                         update.delete_column(change.path)
                     elif change.type is not None:
                         act = update.add_column if change.kind == "add" else update.update_column
-                        act(change.path, iceberg_type(change.type))
+                        act(change.path, iceberg_type(change.type, itertools.count(1)))
         except failed:
             if attempt == ATTEMPTS:
                 raise
