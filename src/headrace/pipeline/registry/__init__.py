@@ -13,17 +13,14 @@ if TYPE_CHECKING:
 
 LATEST: Final = "latest"
 PATIENCE_S: Final = 120.0
-
-
-def _url() -> str:
-    return os.environ.get("HEADRACE_REGISTRY") or "http://127.0.0.1:8080"
+_LOCAL: Final = "http://127.0.0.1:8080"
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
     """Records in the wire format of a schema registry: Registry("http://127.0.0.1:8080").
 
-    The default address is HEADRACE_REGISTRY, or that of `headrace up`. The columns are those of one schema,
+    The default URL is HEADRACE_REGISTRY, or that of `headrace up`. The columns are those of one schema,
     the reader's: the latest version of the subject TOPIC-value, or of `subject`, when the pipeline starts;
     the given `version`; or `schema`, a file that ends in .avsc, .json or .proto. Every record is decoded with
     the schema that it was written with, and becomes a row of the reader's schema.
@@ -32,7 +29,8 @@ class Registry:
     version, before any row of that batch is written.
     """
 
-    url: str = field(default_factory=_url, repr=False)  # may contain a password
+    # It may contain a password.
+    url: str = field(default_factory=lambda: os.environ.get("HEADRACE_REGISTRY") or _LOCAL, repr=False)
     subject: str | None = None
     version: int | str = LATEST
     schema: str | None = None

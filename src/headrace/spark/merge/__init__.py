@@ -3,7 +3,3 @@
 The files that contain keys of the batch are replaced by new ones in one commit, which also contains the ids
 of the query and of the batch. `merge.py` has the steps.
 """
-
-from headrace.spark.merge.upsert import Upsert
-
-__all__ = ["Upsert"]
