@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
+DEMO_STAMP := .venv/installed-for-demo
 # RERUNS: how often a test that starts processes is run again if it fails; .ci/run says why.
 PYTEST_ALL = $(BIN)/pytest -q $(RERUNS)
 # Every suite leaves out the tests that are marked `long`, which `make test-long` runs. `make test` also leaves out those that
@@ -20,14 +21,17 @@ help:  ## this list
 
 install: $(STAMP)  ## create .venv with .venv/bin/headrace
 
-$(STAMP): requirements/dev.txt pyproject.toml
+# LOCKED is the file with the packages of a stamp. All those for the demo are among those for everything.
+$(DEMO_STAMP): LOCKED := requirements/demo.txt
+$(STAMP): LOCKED := requirements/dev.txt
+$(DEMO_STAMP) $(STAMP): requirements/demo.txt requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Headrace needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python tools/install.py $(LOCKED)
 	@touch $@
 
-demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: nothing is missing
+# If everything is installed, the demo uses that, and otherwise it installs only what it needs itself.
+demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO_STAMP))  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: nothing is missing
 	$(BIN)/headrace demo
 
 # Long suites come first, and those that mostly wait (for timeouts, elections, a browser) between those that work.
@@ -64,8 +68,8 @@ format: install  ## rewrite the code the way `make lint` wants it
 # Next to other suites unit tests run in one process: what xdist needs for each of 11,000 short tests is a tenth of the suite.
 UNIT_WORKERS ?= 2
 
-unit: install  ## unit and property tests, and 300 simulated clusters
-	$(BIN)/pytest -q -n $(UNIT_WORKERS) -m "$(MARKED)" tests/unit tests/property tests/simulation tests/scenarios
+unit: install  ## unit and property tests, and 300 simulated clusters (ONLY=storage: the unit tests of one package)
+	$(BIN)/pytest -q -n $(if $(ONLY),0,$(UNIT_WORKERS)) -m "$(MARKED)" $(if $(ONLY),tests/unit/$(ONLY),tests/unit tests/property tests/simulation tests/scenarios)
 
 fuzz: install  ## coverage-guided fuzzing of every parser of strangers' bytes, a minute each (ARGS="--target sasl --seconds 600")
 	PYTHONPATH=tests $(BIN)/python -m fuzzing $(ARGS)
@@ -178,19 +182,19 @@ spark-compare: install  ## format("headrace") beside Spark's own connector (ARGS
 groups: install  ## consumer groups in figures (ARGS=--kafka: beside Apache Kafka, ARGS=--quick: shorter)
 	PYTHONPATH=bench:tests $(BIN)/python -m groups $(ARGS)
 
-lock: install  ## resolve requirements/dev.txt and requirements/frameworks anew
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	    --no-annotate --no-header --extra all --group dev pyproject.toml -o requirements/dev.txt
-	for each in requirements/frameworks/*.in; do \
-	    $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	        --no-annotate --no-header $$each -o $${each%.in}.txt || exit 1; \
-	done
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
+
+lock: install  ## resolve the files in requirements and requirements/frameworks anew
+	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet uv
+	$(COMPILE) --extra all --group dev pyproject.toml -o requirements/dev.txt
+	$(COMPILE) --extra spark --group build --constraints requirements/dev.txt pyproject.toml -o requirements/demo.txt
+	echo uv | $(COMPILE) - -o requirements/uv.txt
+	for file in requirements/frameworks/*.in; do $(COMPILE) $$file -o $${file%.in}.txt || exit 1; done
 
 # These need the network: pip-audit asks for known vulnerabilities, and the tools are installed on first use.
 audit: install  ## known vulnerabilities of the locked dependencies (needs the network)
 	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit cyclonedx-bom; }
-	$(BIN)/python tools/audit.py .venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements/dev.txt
+	$(BIN)/python tools/audit.py .venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements/dev.txt -r requirements/uv.txt
 
 sbom: install  ## build/sbom.json: the installed packages in CycloneDX form (needs the network once)
 	test -x .venv-audit/bin/cyclonedx-py || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit cyclonedx-bom; }
