@@ -18,7 +18,7 @@ from headrace.cli.machine.gateway import GatewayOptions, advertised, http_socket
 from headrace.cli.machine.node_settings import broker_count
 from headrace.cli.support import process
 from headrace.cli.support.lazy import Lazy, LazyGroup
-from headrace.cli.support.output import table
+from headrace.cli.support.output import Drawable, table
 from headrace.cli.support.profiles import PROFILE
 from headrace.cli.support.session import (
     BOOTSTRAP_VARIABLE,
@@ -107,18 +107,18 @@ def broker(
             )
         return
     if list_settings:
-        _list_settings(session)
+        every = [BROKER_SETTINGS.by_name[name] for name in sorted(BROKER_SETTINGS.by_name)]
+        session.show(list(map(_describe_setting, every)), lambda: _draw_settings(every))
         return
     if daemon != (log_file is not None):
         raise click.UsageError("--daemon and --log-file go together.")
     given = pairs(sets, "--set")
     config = load_settings(file, given)
-
     count = broker_count(config, cpus=usable_cpus())
 
     def serve(ready: process.Readiness) -> None:
         with process.pid_file(pid_file):
-            runner = _runner(config, count, lambda: load_settings(file, given), ready)
+            runner = _runner(config, count, partial(load_settings, file, given), ready)
             process.run(runner.serve(), on_hup=runner.reload)
 
     if log_file is not None:
@@ -197,16 +197,11 @@ def _describe_setting(setting: Setting) -> dict[str, object]:
     }
 
 
-def _list_settings(session: Session) -> None:
-    found = [_describe_setting(BROKER_SETTINGS.by_name[name]) for name in sorted(BROKER_SETTINGS.by_name)]
-    rows = [
-        (
-            each["name"],
-            each["type"],
-            each["default"] or "",
-            "yes" if each["dynamic"] else "no",
-            each["meaning"],
+def _draw_settings(settings: Sequence[Setting]) -> Drawable:
+    rows = []
+    for setting in settings:
+        dynamic = "no" if setting.scope is Scope.READ_ONLY else "yes"
+        rows.append(
+            (setting.name, setting.kind.name.lower(), show(setting.default) or "", dynamic, setting.doc)
         )
-        for each in found
-    ]
-    session.show(found, lambda: table(["setting", "type", "default", "dynamic", "meaning"], rows))
+    return table(["setting", "type", "default", "dynamic", "meaning"], rows)

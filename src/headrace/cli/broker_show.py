@@ -104,13 +104,10 @@ def _described(found: Broker, log_dirs: Sequence[LogDir], settings: Sequence[Con
         "process": found.pid,
         "partitions": f"leads {found.leads:,}, follows {found.follows:,}",
     }
-    for each in log_dirs:
-        facts[f"logs in {each.path}"] = f"{size(each.size_bytes)}; disk {_disk(each)}"
+    for log_dir in log_dirs:
+        disk = UNKNOWN
+        if log_dir.total_bytes is not None and log_dir.usable_bytes is not None:
+            disk = f"{size(log_dir.usable_bytes)} free of {size(log_dir.total_bytes)}"
+        facts[f"logs in {log_dir.path}"] = f"{size(log_dir.size_bytes)}; disk {disk}"
     parts = [table([f"broker {found.id}", ""], facts.items())]
     return together([*parts, settings_table(settings)] if settings else parts)
-
-
-def _disk(directory: LogDir) -> str:
-    if directory.total_bytes is None or directory.usable_bytes is None:
-        return UNKNOWN
-    return f"{size(directory.usable_bytes)} free of {size(directory.total_bytes)}"

@@ -9,17 +9,10 @@ from typing import Any, Final
 import click
 
 from headrace.cli.support.lazy import LazyGroup
-from headrace.cli.support.output import Drawable, table
+from headrace.cli.support.output import table
 from headrace.cli.support.session import Command, Session, json_option
 from headrace.security.certificate_directory import RENEW_BEFORE, CertificateDirectory
-from headrace.security.certificates import (
-    AUTHORITY_DAYS,
-    LEAF_DAYS,
-    Facts,
-    Issued,
-    Usage,
-    read_certificates,
-)
+from headrace.security.certificates import AUTHORITY_DAYS, LEAF_DAYS, Facts, Usage, read_certificates
 from headrace.security.pem import InvalidCertificate
 from headrace.security.private_files import open_to_others
 
@@ -59,7 +52,7 @@ def init(session: Session, directory: CertificateDirectory, name: str, days: int
     """Make a CA:  headrace certs init --dir certs"""
     made = directory.init(name, _now(), days)
     text = f"made the CA {directory.ca}; its key is {directory.ca_key}: keep it secret"
-    _show(session, directory.ca, made, text)
+    session.show(_as_json(directory.ca, Facts.of(made.certificate)), text)
 
 
 @certs.command()
@@ -83,9 +76,9 @@ def server(
     with it: their principal is User:CN=NAME.
     """
     made = directory.issue(name, Usage.SERVER, _now(), hosts=tuple(hosts), days=days)
-    facts = Facts.of(made.certificate)
-    path = directory.file(name)
-    _show(session, path, made, f"made {path} for {', '.join(facts.hosts)}, valid until {_date(facts)}")
+    facts, path = Facts.of(made.certificate), directory.file(name)
+    text = f"made {path} for {', '.join(facts.hosts)}, valid until {facts.expires:%Y-%m-%d}"
+    session.show(_as_json(path, facts), text)
 
 
 @certs.command()
@@ -96,9 +89,9 @@ def server(
 def client(session: Session, name: str, directory: CertificateDirectory, days: int) -> None:
     """Make a certificate of a client:  headrace certs client --name alice"""
     made = directory.issue(name, Usage.CLIENT, _now(), days=days)
-    facts = Facts.of(made.certificate)
-    path = directory.file(name)
-    _show(session, path, made, f"made {path} for principal User:{facts.subject}, valid until {_date(facts)}")
+    facts, path = Facts.of(made.certificate), directory.file(name)
+    text = f"made {path} for principal User:{facts.subject}, valid until {facts.expires:%Y-%m-%d}"
+    session.show(_as_json(path, facts), text)
 
 
 @certs.command()
@@ -118,10 +111,10 @@ def renew(
     chosen = list(names) or directory.expiring(_now())
     renewed = []
     for name in chosen:
-        made = directory.renew(name, _now(), days=days, with_new_key=new_key)
-        renewed.append(_as_json(directory.file(name), Facts.of(made.certificate)))
+        issued = directory.renew(name, _now(), days=days, with_new_key=new_key)
+        renewed.append(_as_json(directory.file(name), Facts.of(issued.certificate)))
     soon = f"no certificate in {directory.path} expires within {RENEW_BEFORE.days} days"
-    lines = [f"renewed {each['file']}, valid until {each['expires'][:10]}" for each in renewed]
+    lines = [f"renewed {made['file']}, valid until {made['expires'][:10]}" for made in renewed]
     session.show(renewed, "\n".join(lines) or soon)
 
 
@@ -134,47 +127,29 @@ def show(session: Session, files: Sequence[Path], directory: CertificateDirector
 
     Of the directory, or of files in PEM.
     """
-    found = [(path, _facts(path)) for path in files]
-    if not files:
-        found = [(directory.path / f"{name}.pem", facts) for name, facts in directory.certificates()]
-    if not found:
+    shown = [(directory.path / f"{name}.pem", facts) for name, facts in directory.certificates()]
+    if files:
+        shown = []
+        for path in files:
+            try:
+                shown.append((path, Facts.of(read_certificates(path.read_bytes())[0])))
+            except InvalidCertificate as error:
+                raise InvalidCertificate(f"{path}: {error}") from error
+    if not shown:
         raise click.ClickException(f"{directory.path} has no certificates: `headrace certs init` makes a CA")
-    session.show([_as_json(path, facts) for path, facts in found], lambda: _table(found))
-
-
-def _table(found: Sequence[tuple[Path, Facts]]) -> Drawable:
-    now = _now()
-    rows = [(path.name, facts.subject, _for(facts), _date(facts), _left(facts, now)) for path, facts in found]
-    return table(["file", "subject", "for", "expires", "left"], rows)
-
-
-def _for(facts: Facts) -> str:
-    return "CA" if facts.is_authority else ", ".join(facts.hosts) or "client"
-
-
-def _left(facts: Facts, now: datetime) -> str:
-    days = facts.days_left(now)
-    return "expired" if days < 0 else f"{days} days"
-
-
-def _facts(path: Path) -> Facts:
-    try:
-        return Facts.of(read_certificates(path.read_bytes())[0])
-    except InvalidCertificate as error:
-        raise InvalidCertificate(f"{path}: {error}") from error
-
-
-def _show(session: Session, path: Path, made: Issued, text: str) -> None:
-    session.show(_as_json(path, Facts.of(made.certificate)), text)
+    rows = []
+    for path, facts in shown:
+        used_for = "CA" if facts.is_authority else ", ".join(facts.hosts) or "client"
+        days = facts.days_left(_now())
+        left = "expired" if days < 0 else f"{days} days"
+        rows.append((path.name, facts.subject, used_for, f"{facts.expires:%Y-%m-%d}", left))
+    columns = ["file", "subject", "for", "expires", "left"]
+    session.show([_as_json(path, facts) for path, facts in shown], lambda: table(columns, rows))
 
 
 def _as_json(path: Path, facts: Facts) -> dict[str, Any]:
     times = {"begins": facts.begins.isoformat(), "expires": facts.expires.isoformat()}
     return {"file": str(path), **asdict(facts), **times, "open_to_others": open_to_others(path)}
-
-
-def _date(facts: Facts) -> str:
-    return facts.expires.date().isoformat()
 
 
 def _now() -> datetime:

@@ -43,8 +43,8 @@ def status(session: Session) -> None:
     alive), leaderless (no live replica is known to have every record), under min ISR (too few replicas are in
     sync for acks=all) or under-replicated (some replicas are not in sync).
     """
-    found = session.cluster.status()
-    session.show(found, lambda: draw_status(found))
+    reported = session.cluster.status()
+    session.show(reported, lambda: draw_status(reported))
 
 
 @cluster.command()
@@ -75,64 +75,90 @@ def elect(session: Session, kind: str, topic: str | None, indexes: Sequence[int]
     unclean = kind == "unclean"
     partitions = None if topic is None else session.topics.partitions_of(topic, indexes)
     if unclean:
-        _confirm_unclean(partitions, yes=yes)
-    found = session.cluster.elect(partitions, unclean=unclean)
-    session.show(found, (lambda: draw_elections(found)) if found else "no election was needed")
-    if refused := [each for each in found if each.refused is not None]:
-        raise ClientError(f"{count(len(refused), 'partition')} could not get the requested leader")
-
-
-def _confirm_unclean(partitions: Sequence[TopicPartition] | None, *, yes: bool) -> None:
-    if partitions is None:
-        what = "every partition that has no leader"
-    else:
-        what = str(partitions[0]) if len(partitions) == 1 else count(len(partitions), "partition")
-    question = f"Elect a leader that may lack acknowledged records, for {what}? Those records would be lost"
-    confirm(question, action=f"for an unclean election of {what}", declined="nothing was elected", yes=yes)
+        if partitions is None:
+            what = "every partition that has no leader"
+        else:
+            what = str(partitions[0]) if len(partitions) == 1 else count(len(partitions), "partition")
+        question = (
+            f"Elect a leader that may lack acknowledged records, for {what}? Those records would be lost"
+        )
+        action = f"for an unclean election of {what}"
+        confirm(question, action=action, declined="nothing was elected", yes=yes)
+    elections = session.cluster.elect(partitions, unclean=unclean)
+    session.show(elections, (lambda: draw_elections(elections)) if elections else "no election was needed")
+    if refused := sum(election.refused is not None for election in elections):
+        raise ClientError(f"{count(refused, 'partition')} could not get the requested leader")
 
 
 # -- tables, for a terminal of 80 columns ----------------------------------------------------------
 
 
-def draw_status(found: ClusterStatus) -> Drawable:
+def draw_status(status: ClusterStatus) -> Drawable:
     """Return the brokers, the partitions with problems, worst first, and the reassignments."""
-    parts: list[Drawable] = [_head(found), _brokers(found.brokers)]
-    problems = list(_problems(found))
-    if problems:
-        parts.append(table(["partition", "leader", "replicas", "in sync", "state"], _shown(problems)))
-    if found.reassignments:
-        parts.append(draw_reassignments(found.reassignments))
-    parts.append("\n".join(_totals(found)))
-    return together(parts)
+    controller = "no controller" if status.controller is None else f"controller {status.controller}"
+    head = (
+        f"cluster {status.cluster_id or UNKNOWN}: {count(len(status.brokers), 'broker')}, {controller}, "
+        f"{count(status.topics, 'topic')}, {count(status.partitions, 'partition')}"
+    )
+    where = locations(status.brokers)
+    brokers = [
+        (broker.id, address(broker), *places, state(broker), broker.pid, broker.leads, broker.follows)
+        for broker, *places in zip(status.brokers, *where.values(), strict=True)
+    ]
+    columns = ["broker", "address", *where, "state", "pid", "leads", "follows"]
+    parts: list[Drawable] = [head, table(columns, brokers)]
+    by_problem: dict[str, Sequence[PartitionState]] = {
+        "offline": status.offline,
+        "leaderless": status.leaderless,
+        "under min ISR": status.under_min_isr,
+        "under-replicated": status.under_replicated,
+    }
+    # A partition with several problems has a row for its worst one.
+    rows: dict[TopicPartition, Sequence[object]] = {}
+    for problem, partitions in by_problem.items():
+        for part in partitions:
+            columns_of_part = (str(part.topic_partition), part.leader, part.replicas, part.in_sync)
+            rows.setdefault(part.topic_partition, (*columns_of_part, f"{problem}: {_why(part)}"))
+    if rows:
+        columns = ["partition", "leader", "replicas", "in sync", "state"]
+        parts.append(table(columns, _shown(list(rows.values()))))
+    if status.reassignments:
+        parts.append(draw_reassignments(status.reassignments))
+    numbers = ", ".join(f"{len(having)} {problem}" for problem, having in by_problem.items() if having)
+    totals = [
+        f"of {count(status.partitions, 'partition')}: {numbers}"
+        if numbers
+        else "every partition has all its replicas in sync"
+    ]
+    if number := len(status.not_preferred):
+        line = f"{count(number, 'partition')} not led by the preferred replica (`headrace cluster elect`)"
+        totals.append(line)
+    if number := len(status.sharing_node):
+        totals.append(
+            f"{count(number, 'partition')} with replicas that share a node although another has none "
+            "(`headrace cluster reassign`)"
+        )
+    if number := len(status.reassignments):
+        totals.append(f"{count(number, 'partition')} moving to other brokers")
+    return together([*parts, "\n".join(totals)])
 
 
-def draw_reassignments(found: Sequence[Reassignment]) -> Drawable:
-    rows = [(str(each.topic_partition), each.target, each.adding, each.removing) for each in found]
+def draw_reassignments(reassignments: Sequence[Reassignment]) -> Drawable:
+    rows = [(str(move.topic_partition), move.target, move.adding, move.removing) for move in reassignments]
     return table(["moving", "to", "new", "old"], _shown(rows))
 
 
 def draw_moves(moves: Sequence[Move], before: Mapping[TopicPartition, Sequence[int]]) -> Drawable:
-    rows = [(str(each.topic_partition), before.get(each.topic_partition), each.replicas) for each in moves]
+    rows = [(str(move.topic_partition), before.get(move.topic_partition), move.replicas) for move in moves]
     return table(["partition", "from", "to"], _shown(rows))
 
 
-def draw_elections(found: Sequence[Election]) -> Drawable:
-    rows = [(str(TopicPartition(each.topic, each.partition)), each.leader, _outcome(each)) for each in found]
+def draw_elections(elections: Sequence[Election]) -> Drawable:
+    rows = []
+    for election in elections:
+        outcome = election.refused or ("elected" if election.needed else "leads already")
+        rows.append((str(TopicPartition(election.topic, election.partition)), election.leader, outcome))
     return table(["partition", "leader", "outcome"], _shown(rows))
-
-
-def _outcome(election: Election) -> str:
-    if election.refused is not None:
-        return election.refused
-    return "elected" if election.needed else "leads already"
-
-
-def _head(found: ClusterStatus) -> str:
-    controller = "no controller" if found.controller is None else f"controller {found.controller}"
-    return (
-        f"cluster {found.cluster_id or UNKNOWN}: {count(len(found.brokers), 'broker')}, {controller}, "
-        f"{count(found.topics, 'topic')}, {count(found.partitions, 'partition')}"
-    )
 
 
 def address(broker: Broker) -> str | None:
@@ -145,45 +171,10 @@ def state(broker: Broker) -> str:
 
 def locations(brokers: Sequence[Broker]) -> dict[str, list[str | None]]:
     """Return the columns that say where each broker is; there is one for nodes if a broker has one."""
-    columns = {"rack": [each.rack for each in brokers]}
-    if any(each.node for each in brokers):
-        columns["node"] = [each.node for each in brokers]
+    columns = {"rack": [broker.rack for broker in brokers]}
+    if any(broker.node for broker in brokers):
+        columns["node"] = [broker.node for broker in brokers]
     return columns
-
-
-def _brokers(brokers: Sequence[Broker]) -> Drawable:
-    where = locations(brokers)
-    rows = [
-        (each.id, address(each), *places, state(each), each.pid, each.leads, each.follows)
-        for each, *places in zip(brokers, *where.values(), strict=True)
-    ]
-    return table(["broker", "address", *where, "state", "pid", "leads", "follows"], rows)
-
-
-def _by_problem(found: ClusterStatus) -> dict[str, Sequence[PartitionState]]:
-    """Return the partitions with each problem, the worst problem first."""
-    return {
-        "offline": found.offline,
-        "leaderless": found.leaderless,
-        "under min ISR": found.under_min_isr,
-        "under-replicated": found.under_replicated,
-    }
-
-
-def _problems(found: ClusterStatus) -> Iterator[Sequence[object]]:
-    """Yield a row for each partition with a problem; a partition with several has its worst one."""
-    seen: set[TopicPartition] = set()
-    for problem, partitions in _by_problem(found).items():
-        for each in partitions:
-            if each.topic_partition not in seen:
-                seen.add(each.topic_partition)
-                yield (
-                    str(each.topic_partition),
-                    each.leader,
-                    each.replicas,
-                    each.in_sync,
-                    f"{problem}: {_why(each)}",
-                )
 
 
 def _why(partition: PartitionState) -> str:
@@ -193,27 +184,6 @@ def _why(partition: PartitionState) -> str:
     if len(partition.in_sync) < partition.min_in_sync:
         return f"{len(partition.in_sync)} of {partition.min_in_sync}"
     return f"lacks {', '.join(map(str, partition.lacks))}"
-
-
-def _totals(found: ClusterStatus) -> Iterator[str]:
-    problems = {name: each for name, each in _by_problem(found).items() if each}
-    if problems:
-        named = ", ".join(f"{len(each)} {name}" for name, each in problems.items())
-        yield f"of {count(found.partitions, 'partition')}: {named}"
-    else:
-        yield "every partition has all its replicas in sync"
-    if found.not_preferred:
-        yield (
-            f"{count(len(found.not_preferred), 'partition')} not led by the preferred replica "
-            "(`headrace cluster elect`)"
-        )
-    if found.sharing_node:
-        yield (
-            f"{count(len(found.sharing_node), 'partition')} with replicas that share a node although another "
-            "has none (`headrace cluster reassign`)"
-        )
-    if found.reassignments:
-        yield f"{count(len(found.reassignments), 'partition')} moving to other brokers"
 
 
 def _shown(rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
@@ -289,7 +259,20 @@ def reassign(
     if cancel:
         if to is not None:
             raise click.UsageError("--cancel and --to contradict each other.")
-        _cancel(session, topic, indexes, file)
+        if indexes and topic is not None:
+            partitions = session.topics.partitions_of(topic, indexes)
+        else:
+            moves = None if file is None else _moves(session, None, (), None, file)
+            in_file = None if moves is None else {move.topic_partition for move in moves}
+            partitions = [
+                move.topic_partition
+                for move in session.cluster.reassignments()
+                if topic in {None, move.topic} and (in_file is None or move.topic_partition in in_file)
+            ]
+        cancelled = session.cluster.cancel(partitions)
+        nothing = "no reassignment is in progress"
+        text = (lambda: draw_reassignments(cancelled)) if cancelled else nothing
+        session.show({"cancelled": cancelled}, text)
         return
     moves = _moves(session, topic, indexes, to, file)
     with _throttled(session, moves, throttle, wait=wait):
@@ -324,32 +307,31 @@ def drain(
 
     Everything off a machine with several brokers:  headrace cluster drain --node node-1 --wait
     """
-    drained = _drained(session, broker_id, node)
+    if (broker_id is None) == (node is None):
+        raise click.UsageError("Give a broker, or --node.")
+    drained = [broker_id] if broker_id is not None else session.cluster.brokers_of_node(str(node))
+    named = f"{'broker' if len(drained) == 1 else 'brokers'} {', '.join(map(str, drained))}"
     moves = session.cluster.plan_drain(drained)
-    empty = f"no replica is left on {_named(drained)}"
+    empty = f"no replica is left on {named}"
     if dry_run:
         _show(session, moves, session.cluster.check(moves), nothing=empty)
         return
     with _throttled(session, moves, throttle, wait=wait):
         _show(session, moves, session.cluster.reassign(moves) if moves else {}, nothing=empty)
-        if wait and moves:
-            _wait_until_empty(session, drained, moves, timeout_s)
-            if not session.as_json:
-                click.echo(empty)
-
-
-def _drained(session: Session, broker_id: int | None, node: str | None) -> list[int]:
-    """Return the brokers that the arguments of `drain` name."""
-    if (broker_id is None) == (node is None):
-        raise click.UsageError("Give a broker, or --node.")
-    if node is not None:
-        return session.cluster.brokers_of_node(node)
-    assert broker_id is not None
-    return [broker_id]
-
-
-def _named(brokers: Sequence[int]) -> str:
-    return f"{'broker' if len(brokers) == 1 else 'brokers'} {', '.join(map(str, brokers))}"
+        if not wait or not moves:
+            return
+        for _ in range(ROUNDS):
+            _wait(session, moves, timeout_s)
+            moves = session.cluster.plan_drain(drained)  # of topics that were created there meanwhile
+            if not moves:
+                break
+            session.cluster.reassign(moves)
+        else:
+            raise ClientError(
+                f"new partitions are created on {named} again and again: create no topics during a drain"
+            )
+        if not session.as_json:
+            click.echo(empty)
 
 
 @cluster.command()
@@ -391,40 +373,15 @@ def _moves(
         return read_plan(file.read_text("utf-8", errors="replace"), str(file))
     if file is not None or topic is None or to is None:
         raise click.UsageError("Give --topic and --to, or --from-file.")
-    brokers = _ids(to)
-    return [
-        Move(topic=topic, partition=each.partition, replicas=_rotated(brokers, 0 if indexes else number))
-        for number, each in enumerate(session.topics.partitions_of(topic, indexes))
-    ]
-
-
-def _rotated(brokers: Sequence[int], number: int) -> tuple[int, ...]:
-    """Return the brokers from the one at `number` on: 1,2,3, then 2,3,1."""
-    first = number % len(brokers)
-    return (*brokers[first:], *brokers[:first])
-
-
-def _ids(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() for part in parts):
-        raise click.UsageError(f"--to {text}: expected broker ids such as 1,2,3.")
-    return [int(part) for part in parts]
-
-
-def _cancel(session: Session, topic: str | None, indexes: Sequence[int], file: Path | None) -> None:
-    if indexes and topic is not None:
-        partitions = session.topics.partitions_of(topic, indexes)
-    else:
-        moves = None if file is None else _moves(session, None, (), None, file)
-        in_file = None if moves is None else {each.topic_partition for each in moves}
-        partitions = [
-            each.topic_partition
-            for each in session.cluster.reassignments()
-            if (topic is None or each.topic == topic) and (in_file is None or each.topic_partition in in_file)
-        ]
-    cancelled = session.cluster.cancel(partitions)
-    nothing = "no reassignment is in progress"
-    session.show({"cancelled": cancelled}, (lambda: draw_reassignments(cancelled)) if cancelled else nothing)
+    ids = [part.strip() for part in to.split(",")]
+    if not all(part.isdigit() for part in ids):
+        raise click.UsageError(f"--to {to}: expected broker ids such as 1,2,3.")
+    moves = []
+    for number, partition in enumerate(session.topics.partitions_of(topic, indexes)):
+        first = 0 if indexes else number % len(ids)  # 1,2,3, then 2,3,1
+        replicas = tuple(map(int, [*ids[first:], *ids[:first]]))
+        moves.append(Move(topic=topic, partition=partition.partition, replicas=replicas))
+    return moves
 
 
 @contextmanager
@@ -442,21 +399,6 @@ def _show(
     session: Session, moves: Sequence[Move], before: Mapping[TopicPartition, Sequence[int]], nothing: str = ""
 ) -> None:
     session.show(plan_of(moves), (lambda: draw_moves(moves, before)) if moves else nothing)
-
-
-def _wait_until_empty(
-    session: Session, drained: Sequence[int], moves: list[Move], timeout_s: float | None
-) -> None:
-    for _ in range(ROUNDS):
-        if not moves:
-            return
-        _wait(session, moves, timeout_s)
-        moves = session.cluster.plan_drain(drained)  # of topics that were created there meanwhile
-        if moves:
-            session.cluster.reassign(moves)
-    raise ClientError(
-        f"new partitions are created on {_named(drained)} again and again: create no topics during a drain"
-    )
 
 
 def _wait(session: Session, moves: Sequence[Move], timeout_s: float | None) -> None:

@@ -121,8 +121,11 @@ def consume(
         )
         if where == END and not exit_at_end and sys.stderr.isatty():
             click.echo("new records appear here; --from beginning prints all, Ctrl-C ends", err=True)
-        _alone(reader, show, max_messages)
-        return
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a closed pipe ends us, as it ends other programs
+        with reader, suppress(KeyboardInterrupt):
+            _print(reader.batches(), show, max_messages)
+            return
+        sys.exit(INTERRUPTED)
     if indexes or where not in {BEGINNING, END} or end is not None:
         raise click.UsageError(
             "A --group has its own partitions and offsets: leave out --partition and --to, and --from can "
@@ -151,14 +154,6 @@ def _show(session: Session, format_: str | None, key_separator: str | None, *, r
     show = formats.to_json if session.as_json else formats.format_shown(part)
     decoded = Decoding(session, warn)
     return lambda record: show(decoded(record))
-
-
-def _alone(reader: Reader, show: formats.Part, max_messages: int | None) -> None:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a closed pipe ends us, as it ends other programs
-    with reader, suppress(KeyboardInterrupt):
-        _print(reader.batches(), show, max_messages)
-        return
-    sys.exit(INTERRUPTED)
 
 
 def _as_member(reader: GroupReader, show: formats.Part, max_messages: int | None) -> None:

@@ -69,6 +69,10 @@ def coordinator(
     if jaas_file is None and not is_loopback(host):
         jaas_file = ensure_file(data_dir / FILE_NAME)
     settings = {} if file is None else parse_properties(file.read_text(), str(file))
+    try:
+        tls = TlsSettings.of(settings)
+    except InvalidTlsSetting as error:
+        raise process.CommandFailed(str(error)) from error
     whitelist = settings.get("4lw.commands.whitelist")
     served = Coordinator(
         data_dir,
@@ -77,19 +81,10 @@ def coordinator(
         tick_ms=tick_ms,
         sync=not no_sync,
         authentication=None if jaas_file is None else Authentication.of_file(jaas_file),
-        tls=_tls(settings),
+        tls=None if tls.keystore is None else tls,
         words=None if whitelist is None else parse_whitelist(whitelist),
     )
     process.run(_serve(process.Readiness(as_json=session.as_json), served))
-
-
-def _tls(settings: dict[str, str]) -> TlsSettings | None:
-    """Return the TLS settings of a properties file, or None if it has no keystore."""
-    try:
-        found = TlsSettings.of(settings)
-    except InvalidTlsSetting as error:
-        raise process.CommandFailed(str(error)) from error
-    return None if found.keystore is None else found
 
 
 async def _serve(ready: process.Readiness, coordinator: Coordinator) -> None:

@@ -84,27 +84,20 @@ def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool
 
     A group can be deleted once it has no members. The records that it has read are not affected.
     """
-    existing = _existing(session, names) if if_exists else list(dict.fromkeys(names))
+    existing = list(dict.fromkeys(names))
+    for name in tuple(existing) if if_exists else ():
+        try:
+            session.groups.check_inactive([name])
+        except NoSuchGroup:
+            existing.remove(name)
     session.groups.check_inactive(existing)
     if existing:
-        what = (
-            existing[0] if len(existing) == 1 else f"{count(len(existing), 'group')} ({', '.join(existing)})"
-        )
+        what = ", ".join(existing)
+        what = what if len(existing) == 1 else f"{count(len(existing), 'group')} ({what})"
         question = f"Delete {what} and the offsets committed there? Its consumers would start anew"
         confirm(question, action=f"to delete {what}", yes=yes)
     session.groups.delete(existing)
     session.show({"deleted": existing}, f"deleted {', '.join(existing) or 'nothing'}")
-
-
-def _existing(session: Session, names: Sequence[str]) -> list[str]:
-    found = []
-    for name in dict.fromkeys(names):
-        try:
-            session.groups.check_inactive([name])
-        except NoSuchGroup:
-            continue
-        found.append(name)
-    return found
 
 
 # -- tables, for a terminal of 80 columns ----------------------------------------------------------
@@ -121,32 +114,27 @@ def draw_groups(groups: Sequence[GroupSummary], *, filtered: bool) -> Drawable:
 
 def draw_group(found: Group) -> Drawable:
     """Return a row for each partition and for each idle member, and the total lag."""
+    shown = short_names(found.members)
+    by_id = {member.member_id: member for member in found.members}
+    rows: list[Sequence[object]] = [
+        [
+            *(partition.topic, partition.partition, partition.committed, partition.log_end, partition.lag),
+            *_who(by_id.get(partition.member_id or ""), shown),
+        ]
+        for partition in found.partitions
+    ]
+    idle = [member for member in found.members if not member.assignment]
+    rows = [*grouped(rows), *([_no_partition(found), *[None] * 4, *_who(member, shown)] for member in idle)]
     columns = ["topic", "partition", "committed", "log end", "lag", "member", "client id", "host"]
-    rows = _rows(found)
     if not found.members:
         columns, rows = columns[:5], [row[:5] for row in rows]
     parts: list[Drawable] = [_head(found)]
     if rows:
         parts.append(table(columns, rows))
-    parts.append("\n".join(_totals(found)))
-    return together(parts)
-
-
-def _rows(found: Group) -> list[Sequence[object]]:
-    shown = short_names(found.members)
-    by_id = {member.member_id: member for member in found.members}
-    partitions = [
-        [
-            *(each.topic, each.partition, each.committed, each.log_end, each.lag),
-            *_who(by_id.get(each.member_id or ""), shown),
-        ]
-        for each in found.partitions
-    ]
-    idle = [member for member in found.members if not member.assignment]
-    return [
-        *grouped(partitions),
-        *([_no_partition(found), *[None] * 4, *_who(member, shown)] for member in idle),
-    ]
+    new = sum(partition.committed is None for partition in found.partitions)
+    beside = f", not counting {count(new, 'partition')} with nothing committed" if new else ""
+    lag = f"total lag {found.total_lag:,}{beside}" if found.partitions else "nothing is committed"
+    return together([*parts, "\n".join(filter(None, [lag, idle_sentence(found)]))])
 
 
 def draw_members(found: Group) -> Drawable:
@@ -224,14 +212,6 @@ def _head(found: Group) -> str:
     return f"{found.name}: {found.state}, {members}\ntype {found.type}{assignor}, {where}"
 
 
-def _totals(found: Group) -> list[str]:
-    new = sum(each.committed is None for each in found.partitions)
-    beside = f", not counting {count(new, 'partition')} with nothing committed" if new else ""
-    lag = f"total lag {found.total_lag:,}{beside}" if found.partitions else "nothing is committed"
-    idle = idle_sentence(found)
-    return [lag] if idle is None else [lag, idle]
-
-
 # -- committed offsets -----------------------------------------------------------------------------
 
 Scope = Mapping[str, Sequence[int]]
@@ -280,7 +260,12 @@ def reset_offsets(
     Shows the new offset of each partition; --execute commits them. The consumers of the group have to be
     stopped before. An offset outside the log becomes the nearest one inside.
     """
-    target = _target(where)
+    given = {option: value for option, value in where.items() if value is not None and value is not False}
+    if len(given) != 1:
+        every = ", ".join("--" + option.replace("_", "-") for option in _TARGETS)
+        raise click.UsageError(f"Give one of {every}.")
+    ((option, value),) = given.items()
+    target = _TARGETS[option](value)
     scope = _scope(topics, target, all_topics=all_topics)
     plan = session.groups.plan_reset(name, target, scope, may_be_new=create)
     if not plan:
@@ -333,15 +318,6 @@ _TARGETS: Final[Mapping[str, Callable[[Any], reset.Target]]] = {
     "to_current": lambda _: reset.ToCurrent(),
     "from_file": lambda path: reset.ToEach(read_offsets(path.read_text("utf-8").splitlines())),
 }
-
-
-def _target(where: Mapping[str, Any]) -> reset.Target:
-    given = {option: value for option, value in where.items() if value is not None and value is not False}
-    if len(given) != 1:
-        every = ", ".join("--" + option.replace("_", "-") for option in _TARGETS)
-        raise click.UsageError(f"Give one of {every}.")
-    ((option, value),) = given.items()
-    return _TARGETS[option](value)
 
 
 def _scope(topics: Sequence[str], target: reset.Target, *, all_topics: bool) -> Scope | None:

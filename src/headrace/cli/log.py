@@ -32,14 +32,15 @@ def verify(session: Session, directory: Path) -> None:
     Changes nothing. Stop the broker first: it may be writing to the end of the newest segment. Exit status 1
     if a segment is damaged.
     """
-    total = sum(each.stat().st_size for each in directory.glob("*.log"))
+    total = sum(segment.stat().st_size for segment in directory.glob("*.log"))
     reports = []
     with bar("verifying", total, unit="bytes") as advance:
         for report in verify_log(directory):
             reports.append(report)
             advance(report.size)
     columns = ("segment", "bytes", "batches", "offsets", "state")
-    session.show([_plain(each) for each in reports], lambda: table(columns, map(_row, reports)))
+    plain = [report._asdict() | {"path": str(report.path)} for report in reports]
+    session.show(plain, lambda: table(columns, map(_row, reports)))
     problems = [problem for report in reports for problem in report.problems]
     for problem in problems if not session.as_json else ():
         click.echo(f"  {problem}", err=True)
@@ -53,7 +54,3 @@ def _row(report: SegmentReport) -> tuple[object, ...]:
     offsets = f"offsets {report.base_offset} to {report.next_offset - 1}" if report.batches else "empty"
     state = "DAMAGED" if report.problems else "sound"
     return report.path.name, f"{report.size:,}", f"{report.batches:,}", offsets, state
-
-
-def _plain(report: SegmentReport) -> dict[str, object]:
-    return report._asdict() | {"path": str(report.path)}

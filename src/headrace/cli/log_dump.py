@@ -6,17 +6,19 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from enum import Enum
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from headrace.cli.support.output import to_json
 from headrace.cli.support.session import Session, json_option
 from headrace.protocol.errors import KafkaError, ProtocolError
 from headrace.protocol.message import Struct
 from headrace.protocol.records import Record
-from headrace.storage.dump import Batch, Entry, batches, control_record, entries, files_of
+from headrace.storage.dump import Entry, batches, control_record, entries, files_of
 from headrace.storage.errors import StorageError
 from headrace.storage.files import LOG
 
@@ -86,18 +88,21 @@ def dump(
     """
     if offsets_decoder and transaction_log_decoder:
         raise click.UsageError("Give --offsets-decoder or --transaction-log-decoder, not both.")
-    decode = _decoder(offsets=offsets_decoder, transactions=transaction_log_decoder, max_bytes=max_bytes)
+    decode: Decoder | None = partial(_plain_record, max_bytes) if records else None
+    if offsets_decoder or transaction_log_decoder:
+        decode = _group_record if offsets_decoder else _transaction_record
     damaged = False
-    for path in [file for each in paths for file in files_of(each)]:
+    for path in [file for given in paths for file in files_of(given)]:
         if not session.as_json:
             click.echo(str(path))
-        lines = _lines(path, start, decode if records or offsets_decoder or transaction_log_decoder else None)
         try:
-            for indent, entry in islice(lines, max_messages):
-                _print(entry, indent, path if session.as_json else None)
+            for indent, entry in islice(_lines(path, start, decode), max_messages):
+                line = indent + " ".join(f"{name}={_text(value)}" for name, value in entry.items())
+                click.echo(to_json({"file": str(path), **entry}) if session.as_json else line)
         except (StorageError, KafkaError, ProtocolError) as error:
             damaged = True
-            _print_damage(error, path, as_json=session.as_json)
+            as_json = to_json({"file": str(path), "error": str(error)})
+            click.echo(as_json if session.as_json else f"headrace: {error}", err=not session.as_json)
     if damaged:
         sys.exit(1)
 
@@ -110,45 +115,18 @@ def _lines(path: Path, start: int, decode: Decoder | None) -> Iterator[tuple[str
     for batch in batches(path, start):
         yield "  ", batch.entry
         if decode is not None:
-            yield from (("    ", entry) for entry in _records(batch, decode))
-
-
-def _records(batch: Batch, decode: Decoder) -> Iterator[Entry]:
-    for record in batch.records:
-        yield control_record(record) if batch.is_control else decode(record)
-
-
-def _print(entry: Entry, indent: str, path: Path | None) -> None:
-    if path is not None:
-        click.echo(json.dumps({"file": str(path), **entry}, ensure_ascii=False))
-        return
-    shown = (f"{name}={_text(value)}" for name, value in entry.items())
-    click.echo(indent + " ".join(shown))
+            for record in batch.records:
+                yield "    ", control_record(record) if batch.is_control else decode(record)
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) and value.isalnum() else json.dumps(value, ensure_ascii=False)
 
 
-def _print_damage(error: Exception, path: Path, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps({"file": str(path), "error": str(error)}, ensure_ascii=False))
-    else:
-        click.echo(f"headrace: {error}", err=True)
-
-
 # -- records ---------------------------------------------------------------------------------------
 
 
-def _decoder(*, offsets: bool, transactions: bool, max_bytes: int) -> Decoder:
-    if offsets:
-        return _group_record
-    if transactions:
-        return _transaction_record
-    return lambda record: _plain_record(record, max_bytes)
-
-
-def _plain_record(record: Record, max_bytes: int) -> Entry:
+def _plain_record(max_bytes: int, record: Record) -> Entry:
     entry: Entry = {
         "offset": record.offset,
         "timestamp": record.timestamp,
@@ -179,26 +157,22 @@ def _group_record(record: Record) -> Entry:
         decode_record,
     )
 
-    found = decode_record(record.key, record.value)
-    if found is None:
+    decoded = decode_record(record.key, record.value)
+    if decoded is None:
         return {"offset": record.offset, "type": "unknown"}
-    kind = type(found.key).__name__.removesuffix("Key")
-    return {
-        "offset": record.offset,
-        "type": kind,
-        "key": _plain(found.key),
-        "value": None if found.value is None else _plain(found.value),
-    }
+    kind = type(decoded.key).__name__.removesuffix("Key")
+    key, value = _plain(decoded.key), _plain(decoded.value)
+    return {"offset": record.offset, "type": kind, "key": key, "value": value}
 
 
 def _transaction_record(record: Record) -> Entry:
     from headrace.coordinators.transaction.records import decode_record  # noqa: PLC0415
 
-    found = decode_record(record.key, record.value)
-    if found is None:
+    decoded = decode_record(record.key, record.value)
+    if decoded is None:
         return {"offset": record.offset, "type": "unknown"}
-    value = None if found.transaction is None else _plain(found.transaction)
-    return {"offset": record.offset, "transactional_id": found.transactional_id, "value": value}
+    value = _plain(decoded.transaction)
+    return {"offset": record.offset, "transactional_id": decoded.transactional_id, "value": value}
 
 
 def _plain(value: Any) -> Any:
@@ -209,13 +183,13 @@ def _plain(value: Any) -> Any:
         case Enum():
             return value.name
         case Struct():
-            return {each.name: _plain(getattr(value, each.name)) for each in type(value).__fields__}
+            return {field.name: _plain(getattr(value, field.name)) for field in type(value).__fields__}
         case frozenset() | set():
             return sorted(map(str, value))
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_plain(item) for item in value]
         case dict():
-            return {str(name): _plain(each) for name, each in value.items()}
+            return {str(name): _plain(item) for name, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
     return value

@@ -82,19 +82,22 @@ def commands(context: click.Context) -> None:
 
 def main() -> NoReturn:
     """Run the command line; an expected error becomes one line on stderr and exit status 1."""
-    _open_closed_streams()
+    # Standard streams that were closed by the caller (`>&-`) are None in Python.
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  until the exit
     logging.basicConfig(format="headrace: %(message)s", level=logging.WARNING)
     session = Session()
     try:
         sys.exit(commands.main(prog_name="headrace", standalone_mode=False, obj=session))
     except click.UsageError as error:
-        if (
-            type(error).__name__ == "NoArgsIsHelpError"
-        ):  # `headrace group` alone; older releases of click exit
+        # `headrace group` alone; older releases of click exit by themselves.
+        if type(error).__name__ == "NoArgsIsHelpError":
             click.echo(error.format_message(), err=True)
             sys.exit(error.exit_code)
         session.as_json |= "--json" in sys.argv  # click stops parsing at the error, --json may follow it
-        _fail(session, _usage(error), error.exit_code)
+        advice = "" if error.ctx is None else f" See `{error.ctx.command_path} --help`."
+        _fail(session, f"{error.format_message()}{advice}", error.exit_code)
     except click.ClickException as error:
         done = error.done if isinstance(error, PartlyDone) else {}
         _fail(session, error.format_message(), error.exit_code, done)
@@ -107,13 +110,6 @@ def main() -> NoReturn:
         if not isinstance(error, known_errors()):
             raise
         _fail(session, sentence(error, session), 1)
-
-
-def _open_closed_streams() -> None:
-    """Open /dev/null for standard streams that were closed by the caller (`>&-`): Python has None there."""
-    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  until the exit
 
 
 def known_errors() -> tuple[type[Exception], ...]:
@@ -143,12 +139,6 @@ def sentence(error: Exception, session: Session) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror.lower()}"
     return str(error)
-
-
-def _usage(error: click.UsageError) -> str:
-    if error.ctx is None:
-        return error.format_message()
-    return f"{error.format_message()} See `{error.ctx.command_path} --help`."
 
 
 def _fail(

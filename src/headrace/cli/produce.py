@@ -157,14 +157,10 @@ def _write(writer: Writer, records: Iterator[Record], *, at_once: bool) -> Recei
         said = f"before it, {_in_short(written)} was written" if written.records else "nothing was written"
         raise PartlyDone(f"{error.message}; {said}", {"written": asdict(written)}) from error
     except KeyboardInterrupt:
-        raise _interrupted(writer.flush()) from None  # a second Ctrl-C interrupts the flush
+        written = writer.flush()  # a second Ctrl-C interrupts the flush
+        said = _in_short(written) if written.records else "nothing was written"
+        raise Interrupted(f"interrupted; {said}", {"written": asdict(written)}) from None
     return writer.flush()
-
-
-def _interrupted(written: Receipt) -> Interrupted:
-    """Return the error after Ctrl-C, which says what was written before."""
-    said = _in_short(written) if written.records else "nothing was written"
-    return Interrupted(f"interrupted; {said}", {"written": asdict(written)})
 
 
 def _in_short(receipt: Receipt) -> str:
@@ -238,30 +234,26 @@ class _Source:
             yield self._record(piece, number)
 
     def _record(self, piece: bytes, number: int) -> Record:
-        record, decoded = self._parsed(piece, number)
-        if self._encoding is not None:
-            return self._encoding(record, number, decoded)
-        if decoded:
-            raise no_subject(self._blank.topic, next(iter(decoded)), number)
-        return record
-
-    def _parsed(self, piece: bytes, number: int) -> tuple[Record, dict[str, formats.DecodedJson]]:
-        """Return the record of a piece, and what of it is JSON that a schema encodes."""
+        decoded: dict[str, formats.DecodedJson] = {}  # JSON that a schema encodes
         if self._from_json:
             read, decoded = formats.parse_json(piece, number)
             if self._key is not None:
                 decoded.pop("key", None)
             key = read.key if self._key is None else self._key
             headers = [*read.headers, *self._blank.headers]
-            return replace(read, key=key, headers=headers, partition=self._blank.partition), decoded
-        key, value = self._key, piece
-        if self._separator is not None:
-            before, found, after = piece.partition(self._separator)
-            if not found:
-                raise formats.BadInput(f"record {number} has no key separator")
-            key, value = before, after
-        record = replace(self._blank, key=key, value=None if self._empty_is_null and not value else value)
-        return record, {}
+            record = replace(read, key=key, headers=headers, partition=self._blank.partition)
+        else:
+            key, value = self._key, piece
+            if self._separator is not None:
+                key, separator, value = piece.partition(self._separator)
+                if not separator:
+                    raise formats.BadInput(f"record {number} has no key separator")
+            record = replace(self._blank, key=key, value=None if self._empty_is_null and not value else value)
+        if self._encoding is not None:
+            return self._encoding(record, number, decoded)
+        if decoded:
+            raise no_subject(self._blank.topic, next(iter(decoded)), number)
+        return record
 
 
 _BY_OFFSET: Final = "headrace.append.expected.offset"
@@ -274,12 +266,11 @@ def explain(session: Session, topic: str, error: ClientError) -> ClientError:
     """
     why = _why_late if isinstance(error, Unreachable) else _why_refused
     try:
-        found = why(session, topic)
+        return why(session, topic) or error
     except Unreachable as unreachable:
         return unreachable
     except ClientError:
         return error
-    return found or error
 
 
 def _why_refused(session: Session, topic: str) -> ClientError | None:

@@ -37,9 +37,6 @@ def _profiles() -> Profiles:
     return Profiles.of_user(os.environ)
 
 
-_name = click.argument("name", shell_complete=_names)
-
-
 @click.group(cls=LazyGroup)
 def profile() -> None:
     """Add, choose and remove the profiles of clusters:  headrace profile add prod --bootstrap one:9092
@@ -78,22 +75,16 @@ def add(session: Session, name: str, given: Sequence[str], *, replace: bool) -> 
         raise ClientError(f"profile {name} exists already: give --replace, or another name")
     in_file = {} if session.command_config is None else read_client_file(session.command_config)
     settings = profile_settings(in_file, pairs(given, "-X"), session.bootstrap_option, Path.cwd())
-    _check(name, settings)
+    try:
+        ConnectionSettings.of(settings)
+    except BadSetting as error:
+        from headrace.client.wire.config_providers import UnresolvedReference  # noqa: PLC0415
+
+        if not isinstance(error, UnresolvedReference):  # what the settings refer to need not exist yet
+            raise BadSetting(f"profile {name}: {error}") from error
     path = profiles.add(name, settings)
     shown = {"name": name, "file": str(path), "settings": without_secrets(settings)}
     session.show(shown, f"added profile {name} in {path}")
-
-
-def _check(name: str, settings: dict[str, str]) -> None:
-    """Raise BadSetting if a command could not use the settings; what they refer to need not exist yet."""
-    from headrace.client.wire.config_providers import UnresolvedReference  # noqa: PLC0415
-
-    try:
-        ConnectionSettings.of(settings)
-    except UnresolvedReference:
-        return
-    except BadSetting as error:
-        raise BadSetting(f"profile {name}: {error}") from error
 
 
 @profile.command("list")
@@ -101,28 +92,20 @@ def _check(name: str, settings: dict[str, str]) -> None:
 def list_(session: Session) -> None:
     """List the profiles:  headrace profile list"""
     profiles, chosen = _profiles(), _chosen()
-    rows = []
+    listed, rows = [], []
     for name in profiles.names:
         settings = read_client_file(profiles.path(name))
-        rows.append(
-            {
-                "name": name,
-                "bootstrap": settings.get("bootstrap.servers", ""),
-                "security": settings.get("security.protocol", "PLAINTEXT"),
-                "current": name == chosen,
-            }
-        )
-    cells = [(each["name"], each["bootstrap"], each["security"], _mark(each["current"])) for each in rows]
+        bootstrap = settings.get("bootstrap.servers", "")
+        security = settings.get("security.protocol", "PLAINTEXT")
+        current = name == chosen
+        listed.append({"name": name, "bootstrap": bootstrap, "security": security, "current": current})
+        rows.append((name, bootstrap, security, "current" if current else ""))
     none = "there are no profiles: `headrace profile add` adds one"
-    session.show(rows, (lambda: table(["profile", "bootstrap", "security", ""], cells)) if rows else none)
+    session.show(listed, (lambda: table(["profile", "bootstrap", "security", ""], rows)) if rows else none)
 
 
 def _chosen() -> str | None:
     return os.environ.get(PROFILE) or _profiles().current
-
-
-def _mark(current: object) -> str:
-    return "current" if current else ""
 
 
 @profile.command()
@@ -161,7 +144,7 @@ def use(session: Session, name: str | None, *, no_profile: bool) -> None:
 
 
 @profile.command()
-@_name
+@click.argument("name", shell_complete=_names)
 @yes_option
 @json_option
 def remove(session: Session, name: str, *, yes: bool) -> None:

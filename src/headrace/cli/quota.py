@@ -24,10 +24,8 @@ _KEYS_HELP: Final = (
 def entity_options(command: Command) -> Command:
     """Give a command the names of an entity: --user, --client-id, --ip, and the default of each."""
     for name, what in (("ip", "IP address"), ("client-id", "client id"), ("user", "user")):
-        default = f"--{name}-default"
-        command = click.option(default, is_flag=True, help=f"Every {what} without a quota of its own.")(
-            command
-        )
+        of_all = f"Every {what} without a quota of its own."
+        command = click.option(f"--{name}-default", is_flag=True, help=of_all)(command)
         command = click.option(f"--{name}", metavar="NAME", help=f"The {what}.")(command)
     return command
 
@@ -119,8 +117,6 @@ def _assignment(text: str) -> tuple[str, float]:
         raise click.UsageError(f"{text[:80]!r}: expected a number after the =") from None
 
 
-def draw_quotas(found: Sequence[ClientQuota]) -> Drawable:
-    rows = [
-        (shown(each.entity), key, f"{value:.15g}") for each in found for key, value in each.quotas.items()
-    ]
+def draw_quotas(quotas: Sequence[ClientQuota]) -> Drawable:
+    rows = [(shown(it.entity), key, f"{value:.15g}") for it in quotas for key, value in it.quotas.items()]
     return table(["entity", "quota", "value"], rows)

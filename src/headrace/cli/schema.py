@@ -9,7 +9,7 @@ import click
 
 from headrace.cli import completion
 from headrace.cli.support.lazy import LazyGroup
-from headrace.cli.support.output import Drawable, count, table
+from headrace.cli.support.output import count, table
 from headrace.cli.support.registry import connect, registry_option
 from headrace.cli.support.session import Session, confirm, yes_option
 from headrace.cli.support.session import options as cluster_options
@@ -20,7 +20,6 @@ from headrace.client.schemas.registry import (
     LATEST,
     LEVELS,
     MODES,
-    Registered,
     Registry,
     RegistryError,
     Schema,
@@ -119,27 +118,14 @@ def list_(session: Session, subject: str | None, prefix: str, *, deleted: bool) 
     Or every version of one:  headrace schema list orders-value
     """
     registry = connect(session)
-    if subject is not None:
-        versions = registry.versions(subject, deleted=deleted)
-        found = [registry.get(subject, version, deleted=deleted) for version in versions]
-    else:
-        found = [
-            _last(registry, name, deleted=deleted) for name in registry.subjects(prefix, deleted=deleted)
-        ]
-    session.show(found, lambda: _draw(found))
-
-
-def _last(registry: Registry, subject: str, *, deleted: bool) -> Registered:
-    return registry.get(subject, registry.versions(subject, deleted=deleted)[-1], deleted=deleted)
-
-
-def _draw(found: Sequence[Registered]) -> Drawable:
-    if not found:
-        return "there are no subjects"
-    rows = [
-        (each.subject, each.version, each.id, each.type, count(len(each.schema), "byte")) for each in found
-    ]
-    return table(["subject", "version", "id", "type", "size"], rows)
+    registered = []
+    for name in registry.subjects(prefix, deleted=deleted) if subject is None else [subject]:
+        versions = registry.versions(name, deleted=deleted)
+        shown = versions[-1:] if subject is None else versions
+        registered += [registry.get(name, version, deleted=deleted) for version in shown]
+    rows = [(it.subject, it.version, it.id, it.type, count(len(it.schema), "byte")) for it in registered]
+    columns = ["subject", "version", "id", "type", "size"]
+    session.show(registered, (lambda: table(columns, rows)) if rows else "there are no subjects")
 
 
 @schema.command()
@@ -159,10 +145,10 @@ def get(session: Session, subject: str | None, version: str, schema_id: int | No
         raise click.UsageError("Give a subject or --id.")
     registry = connect(session)
     if schema_id is not None:
-        found = registry.by_id(schema_id)
+        registered = registry.by_id(schema_id)
     else:
-        found = registry.get(str(subject), version_of(version))
-    session.show(found, found.schema if raw else pretty(found))
+        registered = registry.get(str(subject), version_of(version))
+    session.show(registered, registered.schema if raw else pretty(registered))
 
 
 @schema.command()
@@ -197,7 +183,8 @@ def diff(
         names.append(file)
     result = {"from": names[0], "to": names[1], "same": not lines, "diff": lines}
     same = f"{names[0]} and {names[1]} are the same"
-    session.show(result, "\n".join(_coloured(line) for line in lines) or same)
+    coloured = (click.style(line, fg=_COLOURS.get(line[:1])) for line in lines)
+    session.show(result, "\n".join(coloured) or same)
 
 
 def _versions(
@@ -214,10 +201,6 @@ def _versions(
     if len(existing) == 1:
         raise ClientError(f"{subject} has only one version: give --file to compare it with a file")
     return existing[-2:]
-
-
-def _coloured(line: str) -> str:
-    return click.style(line, fg=_COLOURS.get(line[:1]))
 
 
 @schema.command()

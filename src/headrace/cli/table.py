@@ -12,7 +12,7 @@ from headrace.cli.support.output import table as drawn
 from headrace.cli.support.session import Session, duration_ms, json_option
 
 if TYPE_CHECKING:
-    from headrace.spark.tables.maintenance import Maintained, Removed, Rewritten, Status
+    from headrace.spark.tables.maintenance import Maintained, Rewritten, Status
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _SHOWN: Final = 20  # files
@@ -110,8 +110,13 @@ def vacuum(session: Session, name: str, retain: str, yes: bool, **options: Any) 
     are older than the retention lose their files.
     """
     older_than = duration_ms(retain, "--retain") * _MILLISECOND
-    found = _opened(name, **options).vacuum(older_than, dry_run=not yes)
-    session.show(found, _removed(name, found))
+    removed = _opened(name, **options).vacuum(older_than, dry_run=not yes)
+    verb = "removed" if removed.done else "would be removed, with --yes"
+    lines = [f"{name}: {count(len(removed.files), 'file')}, {size(removed.bytes)}, {verb}"]
+    lines += [f"  {file}" for file in removed.files[:_SHOWN]]
+    if len(removed.files) > _SHOWN:
+        lines.append(f"  and {len(removed.files) - _SHOWN:,} more")
+    session.show(removed, "\n".join(lines))
 
 
 @table.command()
@@ -126,9 +131,9 @@ def expire(session: Session, name: str, retain: str, keep: int, yes: bool, **opt
     snapshots have.
     """
     older_than = duration_ms(retain, "--retain") * _MILLISECOND
-    found = _opened(name, **options).expire(older_than, keep, dry_run=not yes)
-    verb = "expired" if found.done else "would expire, with --yes"
-    session.show(found, f"{name}: {count(len(found.snapshots), 'snapshot')} {verb}; {found.kept} kept")
+    expired = _opened(name, **options).expire(older_than, keep, dry_run=not yes)
+    verb = "expired" if expired.done else "would expire, with --yes"
+    session.show(expired, f"{name}: {count(len(expired.snapshots), 'snapshot')} {verb}; {expired.kept} kept")
 
 
 def _opened(
@@ -157,15 +162,6 @@ def _rewritten(done: "Rewritten") -> str:
     if not done.files_before:
         return "no files to rewrite"
     return f"{count(done.files_before, 'file')} became {done.files_after:,}"
-
-
-def _removed(name: str, found: "Removed") -> str:
-    verb = "removed" if found.done else "would be removed, with --yes"
-    lines = [f"{name}: {count(len(found.files), 'file')}, {size(found.bytes)}, {verb}"]
-    lines += [f"  {each}" for each in found.files[:_SHOWN]]
-    if len(found.files) > _SHOWN:
-        lines.append(f"  and {len(found.files) - _SHOWN:,} more")
-    return "\n".join(lines)
 
 
 def _drawn_status(found: "Status") -> Drawable:

@@ -1,7 +1,7 @@
 """`headrace topic`: create, list, describe, alter, delete, offsets, delete-records."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +10,7 @@ import click
 from headrace.cli import completion
 from headrace.cli.support.formats import BadInput
 from headrace.cli.support.lazy import LazyGroup
-from headrace.cli.support.output import Drawable, count, table
+from headrace.cli.support.output import count, table
 from headrace.cli.support.session import (
     Session,
     check_internal,
@@ -96,8 +96,14 @@ def list_(session: Session) -> None:
 @options
 def describe(session: Session, name: str) -> None:
     """Show the partitions and settings of a topic:  headrace topic describe orders"""
-    found = session.admin.describe_topic(name)
-    session.show(found, lambda: _describe(found))
+    described = session.admin.describe_topic(name)
+    columns = ["partition", "leader", "replicas", "in sync", "start offset", "end offset"]
+    rows = [
+        (part.index, part.leader, part.replicas, part.in_sync, part.start_offset, part.next_offset)
+        for part in described.partitions
+    ]
+    title = f"{_in_short(described)}  (id {described.topic_id})"
+    session.show(described, lambda: table(columns, rows, title=title))
 
 
 @topic.command()
@@ -136,10 +142,16 @@ def alter(
 @options
 def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool, internal: bool) -> None:
     """Delete topics and all their records:  headrace topic delete orders"""
-    found = list(_describe_all(session, names, if_exists=if_exists))
-    for each in found:
-        check_internal(each.name, is_internal=each.internal, allowed=internal)
-    deleted = [each.name for each in found]
+    deleted = []
+    for name in dict.fromkeys(names):
+        try:
+            is_internal = session.admin.describe_topic(name).internal
+        except NoSuchTopic:
+            if not if_exists:
+                raise
+        else:
+            check_internal(name, is_internal=is_internal, allowed=internal)
+            deleted.append(name)
     if deleted:
         what = deleted[0] if len(deleted) == 1 else f"{count(len(deleted), 'topic')} ({', '.join(deleted)})"
         confirm(f"Delete {what} with all records?", action=f"to delete {what}", yes=yes)
@@ -167,9 +179,9 @@ def offsets(session: Session, name: str, at: str, indexes: Sequence[int]) -> Non
     timestamp = _TIMESTAMPS[at] if at in _TIMESTAMPS else time_ms(at, "--at")
     partitions = session.topics.partitions_of(name, indexes)
     at_time = session.topics.offsets(partitions, timestamp)
-    found = sorted((partition.partition, offset) for partition, offset in at_time.items())
-    rows = [{"topic": name, "partition": index, "offset": offset} for index, offset in found]
-    session.show(rows, lambda: table(["partition", "offset"], found))
+    rows = sorted((partition.partition, offset) for partition, offset in at_time.items())
+    result = [{"topic": name, "partition": index, "offset": offset} for index, offset in rows]
+    session.show(result, lambda: table(["partition", "offset"], rows))
 
 
 @topic.command("delete-records")
@@ -236,29 +248,7 @@ def read_offsets(text: str, topic: str) -> dict[int, int]:
     return {partition: offset for _, partition, offset in entries}
 
 
-def _describe_all(session: Session, names: Sequence[str], *, if_exists: bool) -> Iterator[Topic]:
-    for name in dict.fromkeys(names):
-        try:
-            found = session.admin.describe_topic(name)
-        except NoSuchTopic:
-            if not if_exists:
-                raise
-        else:
-            yield found
-
-
-def _in_short(found: Topic) -> str:
-    settings = "".join(f", {name}={value}" for name, value in found.configs.items())
-    partitions, replicas = count(len(found.partitions), "partition"), count(found.replicas, "replica")
-    return f"{found.name}: {partitions}, {replicas} each{settings}"
-
-
-def _describe(found: Topic) -> Drawable:
-    return table(
-        ["partition", "leader", "replicas", "in sync", "start offset", "end offset"],
-        [
-            (part.index, part.leader, part.replicas, part.in_sync, part.start_offset, part.next_offset)
-            for part in found.partitions
-        ],
-        title=f"{_in_short(found)}  (id {found.topic_id})",
-    )
+def _in_short(topic: Topic) -> str:
+    settings = "".join(f", {name}={value}" for name, value in topic.configs.items())
+    partitions, replicas = count(len(topic.partitions), "partition"), count(topic.replicas, "replica")
+    return f"{topic.name}: {partitions}, {replicas} each{settings}"

@@ -79,6 +79,9 @@ def up(
     """
     if secure:
         require(SECURITY, "headrace up --secure")
+    names = [] if racks is None else [name.strip() for name in racks.split(",")]
+    if racks is not None and (len(names) != brokers or not all(names)):
+        raise click.UsageError(f"--racks {racks}: expected a name for each of the {brokers} brokers.")
     if zookeeper == ENSEMBLE:
         from headrace.coordination.zookeeper import find_jars  # noqa: PLC0415  not for the other ones
 
@@ -92,7 +95,7 @@ def up(
         http=not no_http and _can_serve_http(http_port),
         http_port=0 if http_port is None and port == 0 else http_port,
         zookeeper=zookeeper,
-        racks=_names(racks, brokers),
+        racks=names,
         given=load_settings(None, pairs(sets, "--set")).given,
         secure=SecureCluster(directory, brokers, host) if secure else None,
     )
@@ -120,13 +123,6 @@ def _can_serve_http(port: int | None) -> bool:
         raise MissingExtra("headrace up --http-port", HTTP)
     click.echo(f"console, schema registry and gateway are not installed: {HTTP.command}", err=True)
     return False
-
-
-def _names(racks: str | None, brokers: int) -> list[str]:
-    names = [] if racks is None else [name.strip() for name in racks.split(",")]
-    if racks is not None and (len(names) != brokers or not all(names)):
-        raise click.UsageError(f"--racks {racks}: expected a name for each of the {brokers} brokers.")
-    return names
 
 
 async def _renewing(layout: Layout, serving: Coroutine[object, object, None]) -> None:

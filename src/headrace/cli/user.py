@@ -130,17 +130,12 @@ def _read_password(name: str, file: IO[bytes] | None, *, generate: bool) -> str:
         raise click.UsageError("Give --generate or --password-file, not both.")
     if generate:
         return generate_password()
-    if file is not None:
-        return _first_line(file)
-    if not sys.stdin.isatty():
-        raise click.UsageError(
-            "A password needs a terminal: give --password-file FILE, - for stdin, or --generate."
-        )
-    entered = click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True)
-    return str(entered)
-
-
-def _first_line(file: IO[bytes]) -> str:
+    if file is None:
+        if not sys.stdin.isatty():
+            raise click.UsageError(
+                "A password needs a terminal: give --password-file FILE, - for stdin, or --generate."
+            )
+        return str(click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True))
     line = file.readline(MAX_PASSWORD_BYTES + 1).rstrip(b"\r\n")
     if not 0 < len(line) <= MAX_PASSWORD_BYTES:
         raise click.UsageError(

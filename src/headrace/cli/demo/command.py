@@ -51,8 +51,8 @@ def demo(session: Session, seconds: int) -> None:
     is deleted at the end.
     """
     with tempfile.TemporaryDirectory(prefix="headrace-", ignore_cleanup_errors=True) as name:
-        found = _Demo(Path(name), Show(on_stderr=session.as_json), seconds).run()
-    session.show(found, NEXT_STEPS)
+        summary = _Demo(Path(name), Show(on_stderr=session.as_json), seconds).run()
+    session.show(summary, NEXT_STEPS)
 
 
 class _Demo:
@@ -72,7 +72,10 @@ class _Demo:
             self._bootstrap = cluster.enter_context(temporary_cluster(self._directory, BROKERS))
             started = f"headrace up --brokers {BROKERS}, at {self._bootstrap}"
             self._show.step("started", started, time.perf_counter() - began)
-            self._create_topics()
+            admin = Admin(self._bootstrap)
+            for topic in (trucks.POSITIONS, trucks.SPEEDS, trucks.ALERTS):
+                admin.create_topic(topic, partitions=PARTITIONS, replicas=BROKERS, configs=TOPIC_SETTINGS)
+            self._show.step("created", f"topics of {PARTITIONS} partitions with {BROKERS} replicas each")
             fleet = Fleet(self._bootstrap, trucks.POSITIONS)
             fleet.start()
             try:
@@ -81,17 +84,11 @@ class _Demo:
                 fleet.stop_sending()
                 raise
             fleet.stop()
-            found = self._count(fleet, crash)
+            summary = self._count(fleet, crash)
             began = time.perf_counter()
             cluster.close()
             self._show.step("stopped", "everything, cleanly", time.perf_counter() - began)
-        return found
-
-    def _create_topics(self) -> None:
-        admin = Admin(self._bootstrap)
-        for topic in (trucks.POSITIONS, trucks.SPEEDS, trucks.ALERTS):
-            admin.create_topic(topic, partitions=PARTITIONS, replicas=BROKERS, configs=TOPIC_SETTINGS)
-        self._show.step("created", f"topics of {PARTITIONS} partitions with {BROKERS} replicas each")
+        return summary
 
     def _run_pipeline(self, fleet: Fleet) -> Crash:
         began = time.perf_counter()
@@ -116,7 +113,7 @@ class _Demo:
             story.stop()
             groups.close()
             spark.stop()
-        self._late_rows = sum(each.late_rows for each in figures.all())
+        self._late_rows = sum(query.late_rows for query in figures.all())
         if story.crash is None:
             raise CommandFailed("the pipeline ended before a broker was killed")
         return story.crash
@@ -135,7 +132,8 @@ class _Demo:
         line = f"{fleet.sent:,} positions sent, {rows:,} in the table: none missing, none twice"
         self._show.step("counted", line)
         positions = [Position(**row) for row in table.to_pylist()]
-        alerts, speeds = (read_topic(self._bootstrap, each) for each in (trucks.ALERTS, trucks.SPEEDS))
+        alerts = read_topic(self._bootstrap, trucks.ALERTS)
+        speeds = read_topic(self._bootstrap, trucks.SPEEDS)
         wrong = alert_errors(positions, alerts)
         wrong += window_errors(positions, speeds, late_rows=self._late_rows)
         if wrong:

@@ -103,16 +103,10 @@ class Fleet:
         self.longest_pause_s = 0.0
         self._heard_s = time.monotonic()
         self._topic = topic
-        self._trucks = [
-            _Truck(
-                f"truck-{each:02}",
-                _chance.uniform(52, 53),
-                _chance.uniform(13, 14),
-                _chance.uniform(0, 6),
-                80,
-            )
-            for each in range(TRUCKS)
-        ]
+        self._trucks = []
+        for number in range(TRUCKS):
+            where, heading = (_chance.uniform(52, 53), _chance.uniform(13, 14)), _chance.uniform(0, 6)
+            self._trucks.append(_Truck(f"truck-{number:02}", *where, heading, 80))
         self._producer = Producer(
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 0}
         )

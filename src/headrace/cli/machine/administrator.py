@@ -30,25 +30,18 @@ async def ensure_administrator(config: BrokerConfig, secure: SecureCluster) -> N
     )
     try:
         path = Config.path_of(_USERS, name)
-        found = await session.get(path)
-        values = {} if found is None else dict(Config.decode(_USERS, name, found.data).values)
-        stored = values.get(SCRAM_SHA_512)
-        if stored is not None and not secure.is_new_password:
-            if not _fits(stored, password):
+        znode = await session.get(path)
+        values = {} if znode is None else dict(Config.decode(_USERS, name, znode.data).values)
+        if SCRAM_SHA_512 in values and not secure.is_new_password:
+            stored = ScramCredential.decode(values[SCRAM_SHA_512])
+            if stored != ScramCredential.of_password(
+                SCRAM_SHA_512, password, iterations=stored.iterations, salt=stored.salt
+            ):
                 logger.warning("the password in %s is not that of user %s any more", secure.client_file, name)
             return
-        values[SCRAM_SHA_512] = ScramCredential.of_password(
-            SCRAM_SHA_512, password, iterations=ITERATIONS
-        ).encode()
+        made = ScramCredential.of_password(SCRAM_SHA_512, password, iterations=ITERATIONS)
+        values[SCRAM_SHA_512] = made.encode()
         await session.ensure(path)
         await session.set(path, Config(kind=_USERS, name=name, values=values).encode())
     finally:
         await session.close()
-
-
-def _fits(stored: str, password: str) -> bool:
-    credential = ScramCredential.decode(stored)
-    made = ScramCredential.of_password(
-        SCRAM_SHA_512, password, iterations=credential.iterations, salt=credential.salt
-    )
-    return made == credential

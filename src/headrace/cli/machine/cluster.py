@@ -35,11 +35,21 @@ class Cluster:
     async def serve(self) -> None:
         """Start everything, report when clients can connect, and supervise it until it is cancelled."""
         layout = self._layout
-        self._log_to_file()
+        to_file = logging.FileHandler(self._directory.log("up"))
+        to_file.setFormatter(log_formatter())
+        logging.getLogger().addHandler(to_file)
+        logger.info("logs are in %s, warnings appear here as well", self._directory.logs)
         with ExitStack() as stack:
             ports = stack.enter_context(reserved(layout.host, layout.port, layout.brokers))
             zookeeper, coordination = self._coordination(stack)
-            self._log_new_brokers()
+            before = self._directory.brokers()
+            new = [str(number) for number in range(1, layout.brokers + 1) if number not in before]
+            if before and new:
+                logger.info(
+                    "new and empty: broker %s. Existing partitions stay where they are until `headrace "
+                    "cluster reassign` moves them",
+                    ", ".join(new),
+                )
             http = stack.enter_context(layout.http_socket(ports))
             brokers = [
                 self._broker(number, port, zookeeper, http) for number, port in enumerate(ports, start=1)
@@ -113,21 +123,3 @@ class Cluster:
                 for number, server in enumerate(ensemble.servers, start=1)
             ]
         return self._layout.zookeeper, []
-
-    # -- the log -------------------------------------------------------------------------------
-
-    def _log_to_file(self) -> None:
-        to_file = logging.FileHandler(self._directory.log("up"))
-        to_file.setFormatter(log_formatter())
-        logging.getLogger().addHandler(to_file)
-        logger.info("logs are in %s, warnings appear here as well", self._directory.logs)
-
-    def _log_new_brokers(self) -> None:
-        before = self._directory.brokers()
-        new = [each for each in range(1, self._layout.brokers + 1) if each not in before]
-        if before and new:
-            logger.info(
-                "new and empty: broker %s. Existing partitions stay where they are until `headrace cluster "
-                "reassign` moves them",
-                ", ".join(map(str, new)),
-            )

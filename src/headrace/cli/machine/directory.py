@@ -64,20 +64,18 @@ class DataDirectory:
         Raise CommandFailed if another process has it. After a kill -9 the directory is free once all children
         are gone.
         """
-        with self._opened() as file:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / "up.pid").open("a+")
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise CommandFailed(f"cannot write to {self.path}: {why}; choose another directory") from error
+        with file:
             self._lock(file)
             file.truncate(0)
             file.write(f"{os.getpid()}\n")
             file.flush()
             yield file.fileno()
-
-    def _opened(self) -> TextIO:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            return (self.path / "up.pid").open("a+")
-        except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise CommandFailed(f"cannot write to {self.path}: {why}; choose another directory") from error
 
     def _lock(self, file: TextIO) -> None:
         """Lock the file twice: `lockf` locks it for this process alone, `flock` for its children as well."""

@@ -105,15 +105,12 @@ def advertised(config: BrokerConfig, held: socket.socket | None, *, tls: bool) -
     """
     if held is None or config.text(ADVERTISED):
         return config
-    return BrokerConfig.of({**config.given, ADVERTISED: _url(config, held, tls=tls)})
-
-
-def _url(config: BrokerConfig, held: socket.socket, *, tls: bool) -> str:
     host, port = held.getsockname()[:2]
     if reachable(host) != host:  # on all interfaces
         endpoints = config.advertised or config.listeners
-        host = next((each.host for each in endpoints if each.host), host)
-    return f"{'https' if tls else 'http'}://{written(reachable(host), port)}"
+        host = next((endpoint.host for endpoint in endpoints if endpoint.host), host)
+    url = f"{'https' if tls else 'http'}://{written(reachable(host), port)}"
+    return BrokerConfig.of({**config.given, ADVERTISED: url})
 
 
 class _Gateway(Service):
@@ -200,24 +197,19 @@ def listening(host: str, port: int | None, reserved: Collection[int] = ()) -> It
 
     `reserved` are ports that brokers are about to listen on.
     """
-    with _at_usual(host, reserved) if port is None else _at(host, port) as held:
-        yield held
-
-
-def _at(host: str, port: int) -> socket.socket:
-    try:
-        return bound(host, port)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise CommandFailed(
-            f"cannot serve HTTP on {host}:{port}: {why[:1].lower()}{why[1:]}; choose another port"
-        ) from error
-
-
-def _at_usual(host: str, reserved: Collection[int]) -> socket.socket:
-    if USUAL_PORT not in reserved:
+    held = None
+    if port is None and USUAL_PORT not in reserved:
         with contextlib.suppress(OSError):
-            return bound(host, USUAL_PORT)
-    held = _at(host, 0)
-    logger.info("port %d is in use: HTTP is served on port %d", USUAL_PORT, held.getsockname()[1])
-    return held
+            held = bound(host, USUAL_PORT)
+    if held is None:
+        try:
+            held = bound(host, port or 0)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise CommandFailed(
+                f"cannot serve HTTP on {host}:{port or 0}: {why[:1].lower()}{why[1:]}; choose another port"
+            ) from error
+        if port is None:
+            logger.info("port %d is in use: HTTP is served on port %d", USUAL_PORT, held.getsockname()[1])
+    with held:
+        yield held

@@ -98,28 +98,31 @@ class Layout:
     def broker(self, broker_id: int, port: int, zookeeper: str) -> dict[str, str]:
         """Return the settings of one broker."""
         bound = f"[{self.host}]" if ":" in self.host else self.host
-        rack = {"broker.rack": self.racks[broker_id - 1]} if self.racks else {}
-        return {
-            **_FOR_ONE_MACHINE,
-            **(_for_several(self.brokers) if self.brokers > 1 else {}),
-            **self.given,
-            **rack,
+        settings = dict(_FOR_ONE_MACHINE)
+        if self.brokers > 1:
+            # One broker may die without a loss; min.insync.replicas stays as it is. __consumer_offsets gets
+            # up to three replicas by itself, as brokers register.
+            settings |= {
+                "default.replication.factor": str(min(3, self.brokers)),
+                "transaction.state.log.replication.factor": str(min(3, self.brokers)),
+                "transaction.state.log.min.isr": "2",
+                # Heartbeats do not get lost between processes of one machine.
+                "zookeeper.session.timeout.ms": "6000",
+            }
+        settings |= self.given
+        if self.racks:
+            settings["broker.rack"] = self.racks[broker_id - 1]
+        settings |= {
             "broker.id": str(broker_id),
             "log.dirs": str(self.directory.broker(broker_id)),
             "listeners": f"PLAINTEXT://{bound}:{port}",
             "zookeeper.connect": zookeeper,
-            **self._credentials,
-            **self._security(broker_id, bound, port),
         }
-
-    @property
-    def _credentials(self) -> dict[str, str]:
-        """The setting that names the credential of a coordinator or ensemble that we run."""
-        own = self.zookeeper in (EMBEDDED, ENSEMBLE)
-        return {"zookeeper.sasl.jaas.file": str(self.directory.credentials)} if own else {}
-
-    def _security(self, broker_id: int, bound: str, port: int) -> dict[str, str]:
-        return {} if self.secure is None else self.secure.broker_settings(broker_id, bound, port, self.given)
+        if self.zookeeper in (EMBEDDED, ENSEMBLE):
+            settings["zookeeper.sasl.jaas.file"] = str(self.directory.credentials)
+        if self.secure is not None:
+            settings |= self.secure.broker_settings(broker_id, bound, port, self.given)
+        return settings
 
     async def prepare_users(self, config: BrokerConfig) -> None:
         """Create the administrator of a secured cluster, before its brokers start."""
@@ -139,16 +142,3 @@ class Layout:
             for line in self.secure.instructions(addresses):
                 click.echo(line, err=True)
         ready.say(**addresses)
-
-
-def _for_several(brokers: int) -> dict[str, str]:
-    """Return defaults with which one broker may die without a loss; min.insync.replicas stays as it is.
-
-    __consumer_offsets needs none: by default it gets up to three replicas as brokers register.
-    """
-    return {
-        "default.replication.factor": str(min(3, brokers)),
-        "transaction.state.log.replication.factor": str(min(3, brokers)),
-        "transaction.state.log.min.isr": str(min(2, brokers)),
-        "zookeeper.session.timeout.ms": "6000",  # heartbeats do not get lost between processes of one machine
-    }

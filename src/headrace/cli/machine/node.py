@@ -65,26 +65,24 @@ class Node:
 
         A file with an error changes nothing. A broker that is restarted later gets the same settings.
         """
+        configs: list[BrokerConfig] = []
+        waiting: set[str] = set()
         try:
-            self._configs, waiting = self._reloaded(self._read_config())
+            changed = self._read_config()
+            for index, config in enumerate(self._configs):
+                settings = BrokerConfig.of(broker_settings(changed, index, len(self._configs)))
+                reloaded, fixed = config.reloaded(self._advertised(settings))
+                configs.append(reloaded)
+                waiting.update(fixed)
         except (InvalidSetting, OSError, UnicodeDecodeError) as error:
             logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
             return
+        self._configs = configs
         for broker, config in zip(self._brokers, self._configs, strict=False):  # none before the start
             broker.change(config.given)
         logger.info("settings read again")
         if waiting:
             logger.warning("these settings need a restart: %s", ", ".join(sorted(waiting)))
-
-    def _reloaded(self, changed: BrokerConfig) -> tuple[list[BrokerConfig], set[str]]:
-        count = len(self._configs)
-        configs, waiting = [], set()
-        for index, config in enumerate(self._configs):
-            settings = BrokerConfig.of(broker_settings(changed, index, count))
-            reloaded, fixed = config.reloaded(self._advertised(settings))
-            configs.append(reloaded)
-            waiting.update(fixed)
-        return configs, waiting
 
 
 def check_directories(log_dirs: Iterable[str], brokers: Iterable[BrokerConfig]) -> None:

@@ -30,7 +30,14 @@ def broker_count(config: BrokerConfig, cpus: int) -> int:
 
 def node_configs(config: BrokerConfig, count: int) -> list[BrokerConfig]:
     """Return the configuration of each of `count` brokers; InvalidSetting if two would use the same port."""
-    _check_ports(config, count)
+    for setting, endpoints in zip(_PORT_SETTINGS, (config.listeners, config.advertised), strict=True):
+        used = Counter(_addresses(setting, endpoints, count))
+        shared = sorted(port for (_, port), times in used.items() if times > 1)
+        if shared:
+            raise InvalidSetting(
+                f"{setting}: with headrace.brokers={count}, two listeners would use port {shared[0]}: each "
+                f"broker adds one to every port, so choose ports that are at least {count} apart"
+            )
     return [BrokerConfig.of(broker_settings(config, index, count)) for index in range(count)]
 
 
@@ -71,17 +78,6 @@ def _shifted(setting: str, endpoint: Endpoint, index: int) -> Endpoint:
             f"{_HIGHEST_PORT}"
         )
     return replace(endpoint, port=port)
-
-
-def _check_ports(config: BrokerConfig, count: int) -> None:
-    for setting, endpoints in zip(_PORT_SETTINGS, (config.listeners, config.advertised), strict=True):
-        used = Counter(_addresses(setting, endpoints, count))
-        shared = sorted(port for (_, port), times in used.items() if times > 1)
-        if shared:
-            raise InvalidSetting(
-                f"{setting}: with headrace.brokers={count}, two listeners would use port {shared[0]}: each "
-                f"broker adds one to every port, so choose ports that are at least {count} apart"
-            )
 
 
 def _addresses(setting: str, endpoints: Sequence[Endpoint], count: int) -> Iterator[tuple[str, int]]:

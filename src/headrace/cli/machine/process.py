@@ -141,18 +141,16 @@ class Member(ABC):
             return f"was killed by {signal.Signals(-status).name}"
         if status == 0:
             return "was stopped by somebody else"
-        return f"ended with status {status}{self._last_words()}"
-
-    def _last_words(self) -> str:
+        ended = f"ended with status {status}"
         if self._log is None:
-            return ""
+            return ended
         try:
             with self._log.open("rb") as log:
                 log.seek(max(0, self._log.stat().st_size - 1000))
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError as error:
-            return f"; its log cannot be read: {error}"
-        return f": {lines[-1].strip()} (more in {self._log})" if lines else self._more()
+            return f"{ended}; its log cannot be read: {error}"
+        return f"{ended}: {lines[-1].strip()} (more in {self._log})" if lines else ended + self._more()
 
     def _more(self) -> str:
         return "" if self._log is None else f"; see {self._log}"
@@ -203,21 +201,16 @@ class Service(Member):
 
     async def _follow(self, process: Process) -> None:
         assert process.stdout is not None
-        async for line in process.stdout:
-            self._receive(line.decode(errors="replace").strip())
-
-    def _receive(self, line: str) -> None:
-        if line.startswith(READY):
-            self.addresses = dict(each.partition("=")[::2] for each in line.removeprefix(READY).split())
-            self._ready.set()
-        elif line.startswith(REFUSAL):
-            self._refusal = line.removeprefix(REFUSAL)
-        else:
-            self._log_line(line)
-
-    def _log_line(self, line: str) -> None:
-        level, _, message = line.partition(" ")
-        logger.log(_LEVELS.get(level, logging.WARNING), "%s: %s", self.name, message)
+        async for data in process.stdout:
+            line = data.decode(errors="replace").strip()
+            if line.startswith(READY):
+                self.addresses = dict(pair.partition("=")[::2] for pair in line.removeprefix(READY).split())
+                self._ready.set()
+            elif line.startswith(REFUSAL):
+                self._refusal = line.removeprefix(REFUSAL)
+            else:
+                level, _, message = line.partition(" ")
+                logger.log(_LEVELS.get(level, logging.WARNING), "%s: %s", self.name, message)
 
     def _how(self, status: int) -> str:
         return super()._how(status) if self._refusal is None else f"cannot run: {self._refusal}"

@@ -110,10 +110,16 @@ class SecureCluster:
         if not certificates.ca.exists():
             certificates.init(_AUTHORITY, _now())
         self.renew_certificates()
-        found = self._password_in_file()
-        self.is_new_password = found is None
-        self.password = found or generate_password()
-        self.token_key = self._ensure_token_key()
+        file, password = self.directory.path / self.client_file, None
+        if file.exists():
+            settings = parse_properties(file.read_text("utf-8"), str(file))
+            password = jaas_options(settings.get("sasl.jaas.config", "")).get("password")
+        self.is_new_password = password is None
+        self.password = password or generate_password()
+        key_file = self.directory.path / _TOKEN_KEY_FILE
+        if not key_file.exists():
+            write_private(key_file, generate_password())
+        self.token_key = key_file.read_text("utf-8").strip()
 
     def renew_certificates(self) -> None:
         """Renew the certificates of brokers that expire soon; running brokers load them by themselves."""
@@ -203,21 +209,6 @@ class SecureCluster:
             yield f"  HTTP        curl --cacert {ca} --cert {ca.parent}/NAME.pem {addresses['http']}/topics"
             yield f"              after `headrace certs client --name NAME --dir {ca.parent}`"
         yield "Other users: `headrace user add NAME` adds one, `headrace acl allow NAME` says what it may do."
-
-    def _ensure_token_key(self) -> str:
-        """Return the key in its file, which is made if there is none."""
-        path = self.directory.path / _TOKEN_KEY_FILE
-        if not path.exists():
-            write_private(path, generate_password())
-        return path.read_text("utf-8").strip()
-
-    def _password_in_file(self) -> str | None:
-        """Return the password in the administrator's file; None if there is no such file."""
-        path = self.directory.path / self.client_file
-        if not path.exists():
-            return None
-        settings = parse_properties(path.read_text("utf-8"), str(path))
-        return jaas_options(settings.get("sasl.jaas.config", "")).get("password")
 
 
 def _certificates(directory: DataDirectory) -> "CertificateDirectory":

@@ -8,7 +8,7 @@ import json
 import logging
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -43,26 +43,20 @@ async def broker(**settings: str) -> None:
     try:
         logger.info("broker %d serves at %s", served.broker_id, served.bootstrap)
         report(f"{READY}bootstrap={served.bootstrap}")
-        async for changed in _changed_settings():
+        # The parent sends changed settings, one line of JSON each, until it closes the pipe.
+        reader = asyncio.StreamReader(limit=_LONGEST_SETTINGS)
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        async for line in reader:
             try:
-                served.reload(BrokerConfig.of(changed))
+                served.reload(BrokerConfig.of(json.loads(line)))
             except InvalidSetting as error:
                 logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
             else:
                 logger.info("settings applied")
-        await asyncio.get_running_loop().create_future()  # until it is cancelled
+        await loop.create_future()  # until it is cancelled
     finally:
         await served.stop()
-
-
-async def _changed_settings() -> AsyncIterator[dict[str, str]]:
-    """Yield the settings that the parent sends, one line of JSON each, until it closes the pipe."""
-    reader = asyncio.StreamReader(limit=_LONGEST_SETTINGS)
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
-    )
-    async for line in reader:
-        yield json.loads(line)
 
 
 async def coordinator(*, data: str, port: int, credentials: str, first: bool) -> None:
@@ -88,11 +82,8 @@ async def gateway(
     from headrace.gateway.listening import url_of  # noqa: PLC0415
     from headrace.gateway.serving import STOP_S, serve  # noqa: PLC0415
 
-    to = (
-        ConnectionSettings.load(client_config).at(bootstrap)
-        if client_config
-        else ConnectionSettings(bootstrap)
-    )
+    base = ConnectionSettings.load(client_config) if client_config else ConnectionSettings(bootstrap)
+    to = base.at(bootstrap)
     with socket.socket(fileno=listening) as held:
         settings = Configuration(given=properties).settings(to, held.getsockname()[0])
         url = url_of(held, tls=settings.tls is not None)

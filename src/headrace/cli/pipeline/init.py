@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -35,32 +34,26 @@ def init(session: Session, name: str, directory: Path, *, triggered: bool) -> No
     It runs as it is; its first lines show how to write records for it. Existing files are not overwritten.
     """
     check_name("a pipeline", name)
-    files = _project(name, directory) if triggered else _file(name, directory)
-    if existing := [each for each in files if each.exists()]:
+    if triggered:
+        root, table = directory / name, re.sub(r"\W", "_", name).lower()
+        storage = json.dumps(spark_url((root / DIRECTORY / name / "storage").absolute()), ensure_ascii=False)
+        files = {
+            root / SPECS[0]: _template("spark-pipeline.yml", name=name, storage=storage),
+            root / "transformations" / f"{table}.py": _template("transformations.py", name=name, table=table),
+        }
+    else:
+        files = {directory / f"{name}.py": _template("pipeline.py", name=name)}
+    if existing := [path for path in files if path.exists()]:
         raise PipelineError(f"{existing[0]} exists already: choose another name, or --directory")
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    made = [str(each) for each in files]
+    made = [str(path) for path in files]
     run = directory / name if triggered else made[0]
     session.show(
         {"files": made},
         f"created {' and '.join(made)}, which shows how to write records for it: headrace pipeline run {run}",
     )
-
-
-def _file(name: str, directory: Path) -> Mapping[Path, str]:
-    return {directory / f"{name}.py": _template("pipeline.py", name=name)}
-
-
-def _project(name: str, directory: Path) -> Mapping[Path, str]:
-    root = directory / name
-    storage = json.dumps(spark_url((root / DIRECTORY / name / "storage").absolute()), ensure_ascii=False)
-    table = re.sub(r"\W", "_", name).lower()
-    return {
-        root / SPECS[0]: _template("spark-pipeline.yml", name=name, storage=storage),
-        root / "transformations" / f"{table}.py": _template("transformations.py", name=name, table=table),
-    }
 
 
 def _template(file: str, **values: str) -> str:

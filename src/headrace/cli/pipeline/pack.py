@@ -56,10 +56,9 @@ def pack(
     before = set(sys.modules)
     opened = open_pipeline(session, path, None)
     # The file itself is loaded under a name of its own, and packed because it is FILE.
-    modules = {
-        name.partition(".")[0] for name in set(sys.modules) - before if name not in _of_file(opened.path)
-    }
-    found = contents(
+    own = {name for name, it in sys.modules.items() if getattr(it, "__file__", None) == str(opened.path)}
+    modules = {name.partition(".")[0] for name in set(sys.modules) - before - own}
+    packed = contents(
         opened.path,
         modules,
         driver=Path(pipeline_driver.__file__),
@@ -68,20 +67,12 @@ def pack(
         packages=not no_packages,
     )
     target = output or here / f"{opened.pipeline.name}.tar.gz"
-    with bar(f"packing {target.name}", found.size, unit="bytes") as advance:
-        write_archive(target, found.entries, advance)
-    packed = target.stat().st_size
+    with bar(f"packing {target.name}", packed.size, unit="bytes") as advance:
+        write_archive(target, packed.entries, advance)
+    archive_bytes = target.stat().st_size
+    files, packages = len(packed.entries), packed.distributions
     session.show(
-        {
-            "archive": str(target),
-            "bytes": packed,
-            "files": len(found.entries),
-            "packages": found.distributions,
-        },
-        f"packed {target}: {count(len(found.entries), 'file')}, "
-        f"{count(len(found.distributions), 'package')}, {size(packed)} ({size(found.size)} unpacked)",
+        {"archive": str(target), "bytes": archive_bytes, "files": files, "packages": packages},
+        f"packed {target}: {count(files, 'file')}, {count(len(packages), 'package')}, "
+        f"{size(archive_bytes)} ({size(packed.size)} unpacked)",
     )
-
-
-def _of_file(path: Path) -> set[str]:
-    return {name for name, module in sys.modules.items() if getattr(module, "__file__", None) == str(path)}

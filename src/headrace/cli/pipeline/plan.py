@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from headrace.cli.pipeline.commands import (
-    OpenedPipeline,
     file_argument,
     inspection_session,
     open_pipeline,
@@ -77,10 +76,20 @@ def explain(session: Session, path: Path, root: Path | str | None, *, with_spark
     from headrace.pipeline.plan import plan  # noqa: PLC0415
 
     opened = open_pipeline(session, path, root)
-    found = plan(opened.pipeline, opened.bootstrap, opened.state)
-    session.show(found, lambda: together("\n".join(part) for part in _parts(found)))
-    if with_spark:
-        _print_spark(opened)
+    planned = plan(opened.pipeline, opened.bootstrap, opened.state)
+    session.show(planned, lambda: together("\n".join(part) for part in _parts(planned)))
+    if not with_spark:
+        return
+    from headrace.pipeline.builder import Builder  # noqa: PLC0415  imports Spark
+
+    spark = inspection_session(opened)
+    try:
+        builder = Builder(spark, opened.pipeline, opened.bootstrap, since_ms=opened.state.since_ms)
+        for query in builder.queries():
+            click.echo(f"\nSpark's plan of {query.name}:")
+            query.frame.explain(mode="formatted")
+    finally:
+        spark.stop()
 
 
 def _parts(plan: "Plan") -> Iterator[list[str]]:
@@ -136,16 +145,3 @@ def _query(query: "QueryPlan", plan: "Plan") -> Iterator[str]:
     if query.lag and len(query.lags) > 1:
         yield f"  most of them in {', '.join(f'{partition} ({lag:,})' for partition, lag in worst if lag)}"
     yield f"  checkpoint {query.checkpoint}"
-
-
-def _print_spark(opened: OpenedPipeline) -> None:
-    from headrace.pipeline.builder import Builder  # noqa: PLC0415  imports Spark
-
-    spark = inspection_session(opened)
-    try:
-        builder = Builder(spark, opened.pipeline, opened.bootstrap, since_ms=opened.state.since_ms)
-        for query in builder.queries():
-            click.echo(f"\nSpark's plan of {query.name}:")
-            query.frame.explain(mode="formatted")
-    finally:
-        spark.stop()

@@ -35,7 +35,6 @@ from headrace.spark.packed import absolute, use_environment
 
 if TYPE_CHECKING:
     from headrace.pipeline.progress import Observer, Progress
-    from headrace.pipeline.runner import Runner
 
 _REFRESHES_PER_S: Final = 4
 _WORST: Final = 3  # partitions that are named
@@ -116,73 +115,48 @@ def run(
         _run(session, opened, master, {**opened.pipeline.settings, **own}, once=once)
     except PipelineError as error:
         if trace:
-            _print_trace(error)
+            traceback.print_exception(error.__cause__ or error, file=sys.stderr)
+            if java_frames := getattr(error.__cause__, "_stackTrace", None):
+                click.echo(java_frames, err=True)
         raise
 
 
 def _run(
     session: Session, opened: OpenedPipeline, master: str, settings: Mapping[str, str], *, once: bool
 ) -> None:
-    with opened.state.running(), ExitStack() as stack:
-        _prepare(session, opened)
-        view = stack.enter_context(_view(session, opened, master))
-        runner, observers = _start_spark(stack, opened, master, settings)
-        observers.append(view)
-        with _stopped_by_signals(session, runner):
-            runner.run(to_the_end=once)
-
-
-def _prepare(session: Session, opened: OpenedPipeline) -> None:
-    """Check directories and create topics before Spark starts, so that their errors come early."""
     from headrace.pipeline.embedded import prepare  # noqa: PLC0415
 
-    new = prepare(opened.pipeline, opened.bootstrap, opened.state)
-    for each in new if not session.as_json else ():
-        click.echo(f"created topic {each.name}: {count(each.partitions, 'partition')}")
+    pipeline, bootstrap, home = opened.pipeline, opened.bootstrap, opened.state.path
+    with opened.state.running(), ExitStack() as stack:
+        # Directories are checked and topics created before Spark starts, so that their errors come early.
+        for topic in prepare(pipeline, bootstrap, opened.state):
+            if not session.as_json:
+                click.echo(f"created topic {topic.name}: {count(topic.partitions, 'partition')}")
+        view = stack.enter_context(_view(session, opened, master))
+        from headrace.pipeline.observers import Groups, History  # noqa: PLC0415
+        from headrace.pipeline.runner import Runner  # noqa: PLC0415  imports Spark
+        from headrace.spark import launcher  # noqa: PLC0415
 
+        log = (home if isinstance(home, Path) else Path(DIRECTORY, home.name).absolute()) / "spark.log"
+        with ctrl_c_waits():
+            spark = launcher.session(pipeline.name, master=master, settings=settings, log=log)
+            stack.callback(launcher.stop, spark)
+        observers: list[Observer] = [
+            stack.enter_context(closing(Groups(bootstrap, pipeline.client))),
+            stack.enter_context(closing(History(bootstrap, pipeline.client))),
+            view,
+        ]
+        runner = Runner(spark, pipeline, bootstrap, opened.state, observers)
 
-def _start_spark(
-    stack: ExitStack, opened: OpenedPipeline, master: str, settings: Mapping[str, str]
-) -> "tuple[Runner, list[Observer]]":
-    from headrace.pipeline.observers import Groups, History  # noqa: PLC0415
-    from headrace.pipeline.runner import Runner  # noqa: PLC0415  imports Spark
-    from headrace.spark.launcher import session as spark_session  # noqa: PLC0415
-    from headrace.spark.launcher import stop  # noqa: PLC0415
+        def stop(_number: int, _frame: object) -> None:
+            runner.stop()
+            if not session.as_json:
+                click.echo("stopping after the current batches; Ctrl-C again stops at once")
 
-    home = opened.state.path
-    log = (home if isinstance(home, Path) else Path(DIRECTORY, home.name).absolute()) / "spark.log"
-    with ctrl_c_waits():
-        spark = spark_session(opened.pipeline.name, master=master, settings=settings, log=log)
-        stack.callback(stop, spark)
-    observers: list[Observer] = [
-        stack.enter_context(closing(Groups(opened.bootstrap, opened.pipeline.client))),
-        stack.enter_context(closing(History(opened.bootstrap, opened.pipeline.client))),
-    ]
-    return Runner(spark, opened.pipeline, opened.bootstrap, opened.state, observers), observers
-
-
-@contextmanager
-def _stopped_by_signals(session: Session, runner: "Runner") -> Iterator[None]:
-    def stop(_number: int, _frame: object) -> None:
-        runner.stop()
-        if not session.as_json:
-            click.echo("stopping after the current batches; Ctrl-C again stops at once")
-
-    # Spark has installed a handler for Ctrl-C that would interrupt its batches.
-    before = {each: signal.signal(each, stop) for each in STOPPING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _print_trace(error: PipelineError) -> None:
-    cause = error.__cause__
-    traceback.print_exception(error if cause is None else cause, file=sys.stderr)
-    frames = getattr(cause, "_stackTrace", None)  # of Java
-    if frames:
-        click.echo(frames, err=True)
+        # Spark has installed a handler for Ctrl-C that would interrupt its batches.
+        for number in STOPPING:
+            stack.callback(signal.signal, number, signal.signal(number, stop))
+        runner.run(to_the_end=once)
 
 
 # -- progress: a live table on a terminal, a line for every batch elsewhere ------------------------
@@ -191,22 +165,22 @@ def _print_trace(error: PipelineError) -> None:
 @contextmanager
 def _view(session: Session, opened: OpenedPipeline, master: str) -> "Iterator[Observer]":
     """Yield an observer that shows progress; print a last line for each query at the end of the block."""
-    figures = QueryFigures()
-    names = [opened.pipeline.query_name(each) for each in opened.pipeline.sinks]
-    head = f"pipeline {opened.pipeline.name} on {opened.bootstrap}, Spark {master}"
     if session.as_json:
         yield lambda progress: _print(progress.encode())
         return
+    figures = QueryFigures()
+    head = f"pipeline {opened.pipeline.name} on {opened.bootstrap}, Spark {master}"
     try:
         if not sys.stdout.isatty():
             click.echo(f"{head}: starting")
             yield figures.print_lines
         else:
+            names = [opened.pipeline.query_name(sink) for sink in opened.pipeline.sinks]
             with _live(figures, head, names):
                 yield figures
     finally:
-        for each in figures.all():
-            click.echo(in_short(each))
+        for query in figures.all():
+            click.echo(in_short(query))
 
 
 class QueryFigures:
@@ -222,11 +196,8 @@ class QueryFigures:
 
     def print_lines(self, progress: "Progress") -> None:
         self(progress)
-        if (
-            progress.event in {"started", "stalled", "failed", "restarting"}
-            or progress.rows
-            or progress.written
-        ):
+        is_event = progress.event in {"started", "stalled", "failed", "restarting"}
+        if is_event or progress.rows or progress.written:
             _print(in_one_line(progress))
 
     def last(self, query: str) -> "Progress | None":
@@ -263,24 +234,16 @@ def _live(figures: QueryFigures, head: str, names: list[str]) -> Iterator[None]:
 
 def draw_queries(head: str, queries: Sequence[Figures], names: Sequence[str], since_s: float) -> Drawable:
     """Return a table of all queries, also of those that have not started, and remarks on lag and errors."""
-    shown = {each: Figures(each) for each in names} | {each.query: each for each in queries}
-    rows = [row(each, each.query.partition(".")[2]) for each in shown.values()]
-    parts: list[Drawable] = [
-        f"{head}, for {timedelta(seconds=int(since_s))}; Ctrl-C stops it",
-        table(COLUMNS, rows),
-    ]
-    if remarks := list(_remarks(list(shown.values()))):
-        parts.append("\n".join(remarks))
-    return together(parts)
-
-
-def _remarks(queries: Sequence[Figures]) -> Iterator[str]:
-    for each in queries:
-        if worst := each.worst(_WORST):
+    shown = {name: Figures(name) for name in names} | {figures.query: figures for figures in queries}
+    rows = [row(figures, name.partition(".")[2]) for name, figures in shown.items()]
+    remarks = []
+    for figures in shown.values():
+        if worst := figures.worst(_WORST):
             partitions = ", ".join(f"{partition} {lag:,}" for partition, lag in worst)
-            yield f"{each.query} lags most in {partitions}"
-    for each in queries:
-        yield from troubles(each)
+            remarks.append(f"{figures.query} lags most in {partitions}")
+    remarks += [line for figures in shown.values() for line in troubles(figures)]
+    title = f"{head}, for {timedelta(seconds=int(since_s))}; Ctrl-C stops it"
+    return together([title, table(COLUMNS, rows), *(["\n".join(remarks)] if remarks else [])])
 
 
 def in_one_line(progress: "Progress") -> str:

@@ -70,12 +70,12 @@ def _read(path: Path, *, records: bool) -> "list[bytes | Record]":
 def _as_json(result: "Result") -> dict[str, Any]:
     """Return the result with values that JSON has; others, such as times, are shown as text."""
     return {
-        "steps": {name: _cells(each.rows) for name, each in result.steps.items()},
+        "steps": {name: _plain(step.rows) for name, step in result.steps.items()},
         "bad": {
-            name: [{"value": _text(each.value), "reason": each.reason} for each in bad]
+            name: [{"value": _text(record.value), "reason": record.reason} for record in bad]
             for name, bad in result.bad.items()
         },
-        "quarantined": {name: _cells(rows) for name, rows in result.quarantined.items()},
+        "quarantined": _plain(result.quarantined),
         "broken": result.broken,
     }
 
@@ -114,23 +114,17 @@ def _step(title: str, step: "StepRows", most: int) -> Iterator[Drawable]:
 
 
 def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> Drawable:
-    return table(columns, [[_cell(row[column]) for column in columns] for row in rows])
-
-
-def _cells(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{name: _plain(value) for name, value in row.items()} for row in rows]
-
-
-def _cell(value: Any) -> Any:
-    plain = _plain(value)
-    return to_json(plain) if isinstance(plain, dict | list) else plain
+    cells = [[_plain(row[column]) for column in columns] for row in rows]
+    return table(
+        columns, [[to_json(it) if isinstance(it, dict | list) else it for it in row] for row in cells]
+    )
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_plain(item) for item in value]
     if isinstance(value, bytes):
         return _text(value)
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

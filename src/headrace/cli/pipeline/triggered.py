@@ -30,30 +30,25 @@ def run_project(
     session: Session, path: Path, root: Path | str | None, *, master: str, settings: Mapping[str, str]
 ) -> None:
     """Run the project to the current end of its topics."""
-    tell = _print_json if session.as_json else _print
+
+    def tell(line: str) -> None:
+        as_json = json.dumps({"line": line.rstrip("\n")}, ensure_ascii=False)
+        click.echo(as_json if session.as_json else line, nl=session.as_json)
+
     _spark_pipelines("run", session, path, root, master=master, settings=settings, tell=tell)
 
 
 def check_project(session: Session, path: Path, root: Path | str | None) -> None:
     """Have Spark check the project."""
-    tell = _print_nothing if session.as_json else _print
+
+    def tell(line: str) -> None:
+        if not session.as_json:  # --json prints one object at the end
+            click.echo(line, nl=False)
+
     _spark_pipelines("dry-run", session, path, root, master="local[1]", settings={}, tell=tell)
     says = "Spark has found nothing wrong"
-    session.show(
-        [{"good": True, "what": str(path), "says": says}], f"{click.style('ok', fg='green')}  {path}: {says}"
-    )
-
-
-def _print(line: str) -> None:
-    click.echo(line, nl=False)
-
-
-def _print_json(line: str) -> None:
-    click.echo(json.dumps({"line": line.rstrip("\n")}, ensure_ascii=False))
-
-
-def _print_nothing(_line: str) -> None:
-    """Print nothing: --json prints one object at the end."""
+    result = [{"good": True, "what": str(path), "says": says}]
+    session.show(result, f"{click.style('ok', fg='green')}  {path}: {says}")
 
 
 def _spark_pipelines(
@@ -66,6 +61,8 @@ def _spark_pipelines(
     settings: Mapping[str, str],
     tell: Callable[[str], None],
 ) -> None:
+    import pyspark  # noqa: PLC0415
+
     from headrace.spark.launcher import defaults, prepare  # noqa: PLC0415
 
     if not master.startswith(("local", "sc://")):
@@ -81,12 +78,12 @@ def _spark_pipelines(
     assert isinstance(state.path, Path), state.path
     prepare()
     conf = {**defaults(master), **_HIVE, **settings}
-    metastore = (
-        f"jdbc:derby:;databaseName={state.path / 'metastore'};create=true"  # not in the current directory
-    )
+    # Neither the metastore nor its log is in the current directory.
+    metastore = f"jdbc:derby:;databaseName={state.path / 'metastore'};create=true"
     conf["spark.hadoop.javax.jdo.option.ConnectionURL"] = metastore
-    conf["spark.driver.extraJavaOptions"] += f" -Dderby.system.home={state.path}"  # its log goes there
-    command = [_program(), verb, "--spec", str(spec), "--remote", master]
+    conf["spark.driver.extraJavaOptions"] += f" -Dderby.system.home={state.path}"
+    program = str(Path(pyspark.__file__).parent / "bin" / "spark-pipelines")
+    command = [program, verb, "--spec", str(spec), "--remote", master]
     with state.running():
         # In a file, because Spark Connect loses some settings of the command line.
         configuration = state.path / "conf"
@@ -95,12 +92,6 @@ def _spark_pipelines(
         (configuration / "spark-defaults.conf").write_text("".join(lines))
         environment = {"HEADRACE_BOOTSTRAP": session.bootstrap, "SPARK_CONF_DIR": str(configuration)}
         _follow(command, spec.parent, {**os.environ, **environment, "PYTHONWARNINGS": _NOISE}, tell)
-
-
-def _program() -> str:
-    import pyspark  # noqa: PLC0415
-
-    return str(Path(pyspark.__file__).parent / "bin" / "spark-pipelines")
 
 
 def _follow(

@@ -7,6 +7,7 @@ from binascii import Error as Base64Error
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import NoneType
 from typing import IO, Any, Final, NamedTuple
 
 import click
@@ -167,8 +168,10 @@ def parse_json(line: bytes, number: int) -> tuple[Record, dict[str, DecodedJson]
             value=None if "value" in decoded else _read(fields["value"]),
             key=None if "key" in decoded else _read(fields.get("key")),
             headers=[(str(name), _read(value)) for name, value in fields.get("headers", [])],
-            timestamp_ms=_time(fields.get("timestamp")),
+            timestamp_ms=fields.get("timestamp"),
         )
+        if type(record.timestamp_ms) not in {int, NoneType}:
+            raise TypeError(record.timestamp_ms)  # noqa: TRY301  as the other fields of a wrong type
     except (ValueError, KeyError, TypeError, AttributeError, Base64Error, RecursionError):
         raise BadInput(
             f'line {number}: expected an object such as {{"key": "k", "value": "v", "headers": [["h", "1"]]}}'
@@ -190,12 +193,6 @@ def _read(value: Any) -> bytes | None:
     if value is None or isinstance(value, str):
         return None if value is None else value.encode()
     return b64decode(value["base64"], validate=True)
-
-
-def _time(value: Any) -> int | None:
-    if value is not None and type(value) is not int:
-        raise TypeError(value)
-    return value
 
 
 def split(stream: IO[bytes], delimiter: bytes) -> Iterator[bytes]:

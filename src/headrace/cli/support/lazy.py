@@ -42,9 +42,8 @@ class LazyGroup(click.Group):
         if lazy is None:
             return super().get_command(ctx, cmd_name)
         if lazy.needs is not None and not is_installed(lazy.needs):
-            return _unavailable(
-                cmd_name, lazy.help, MissingExtra(f"{ctx.command_path} {cmd_name}", lazy.needs)
-            )
+            missing = MissingExtra(f"{ctx.command_path} {cmd_name}", lazy.needs)
+            return _unavailable(cmd_name, lazy.help, missing)
         command = getattr(import_module(lazy.module), lazy.attribute)
         assert isinstance(command, click.Command), lazy
         return command

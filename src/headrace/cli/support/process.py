@@ -126,15 +126,12 @@ async def exit_within(stop_s: float, service: Coroutine[object, object, None]) -
         timer = threading.Timer(stop_s, _exit_now, [stop_s])
         timer.daemon = True  # the timer does not delay an exit that needs no force
         timer.start()
-        atexit.register(_cancel, timer)  # runs when no other thread can hang any more
+        # These run, the last one first, when no other thread can hang any more.
+        atexit.register(timer.join)
+        atexit.register(timer.cancel)
         serving.cancel()
         await serving
         raise
-
-
-def _cancel(timer: threading.Timer) -> None:
-    timer.cancel()
-    timer.join()
 
 
 def _exit_now(stop_s: float) -> NoReturn:
@@ -290,17 +287,13 @@ def log_formatter(member: str | None = None) -> logging.Formatter:
     name = os.environ.get(LOG_FORMAT, "text")
     if name not in {"text", "json"}:
         raise click.UsageError(f"{LOG_FORMAT} is {name!r}: choose text or json.")
-    if name == "json":
-        return JsonFormatter(_member_fields(member))
-    label = "" if member is None else f"{member}: "
-    return logging.Formatter(f"%(asctime)s %(levelname)s {label}%(message)s")
-
-
-def _member_fields(member: str | None) -> dict[str, object]:
+    if name == "text":
+        label = "" if member is None else f"{member}: "
+        return logging.Formatter(f"%(asctime)s %(levelname)s {label}%(message)s")
     if member is None:
-        return {}
+        return JsonFormatter({})
     kind, _, number = member.rpartition("-")
-    return {"broker": int(number)} if kind == "broker" else {"member": member}
+    return JsonFormatter({"broker": int(number)} if kind == "broker" else {"member": member})
 
 
 def name_in_log(member: str) -> None:

@@ -52,23 +52,17 @@ def profile_settings(
     The later ones win. Relative paths become absolute, because a profile is used in other directories than
     `directory`. ClientError if there are no bootstrap servers.
     """
-    found = {**of_file, **given}
-    servers = bootstrap or found.pop("bootstrap.servers", "") or found.pop("metadata.broker.list", "")
-    if not servers.strip():
+    merged = {**of_file, **given}
+    named = [bootstrap, merged.pop("bootstrap.servers", ""), merged.pop("metadata.broker.list", "")]
+    servers = next(filter(None, named), "").strip()
+    if not servers:
         raise ClientError("the profile has no bootstrap servers: give --bootstrap HOST:PORT,...")
-    found.pop("metadata.broker.list", None)
-    found |= {
-        name: str(directory / value)
-        for name, value in found.items()
-        if name.endswith(_FILES) and value and not _is_elsewhere(value)
-    }
-    return {"bootstrap.servers": servers.strip()} | {
-        name: value for name, value in found.items() if name != "bootstrap.servers"
-    }
-
-
-def _is_elsewhere(value: str) -> bool:
-    return value == "probe" or "://" in value or has_reference(value)
+    settings = {"bootstrap.servers": servers}
+    for name, value in merged.items():
+        is_elsewhere = value == "probe" or "://" in value or has_reference(value)
+        is_path = name.endswith(_FILES) and value and not is_elsewhere
+        settings[name] = str(directory / value) if is_path else value
+    return settings
 
 
 def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
@@ -81,11 +75,8 @@ def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
 
 def is_secret(name: str, value: str) -> bool:
     """Whether a setting contains a secret, and not only a reference to one."""
-    return name.endswith(_SECRETS) and not _is_reference(value)
-
-
-def _is_reference(value: str) -> bool:
-    return has_reference(value) and not without_references(value)
+    is_reference = has_reference(value) and not without_references(value)
+    return name.endswith(_SECRETS) and not is_reference
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -43,17 +43,13 @@ class Progress:
     def line(self, now_s: float, width: int) -> str:
         """Return `label ━━━━╸     3/12 partitions 0:00:07`, without the bar if the terminal is narrow."""
         share = min(self.done / self.total, 1.0) if self.total else 1.0
-        left = self._left_s(share, now_s)
-        figures = f"{self._figures(share)} {'-:--:--' if left is None else timedelta(seconds=round(left))}"
+        if self.unit == "bytes":
+            figures = f"{size(self.done)}/{size(self.total)}"
+        else:
+            figures = f"{self.done:,.0f}/{self.total:,.0f} {self.unit}" if self.unit else f"{share:4.0%}"
+        left_s = round((now_s - self.began_s) * (1 - share) / share) if share else None
+        figures += f" {'-:--:--' if left_s is None else timedelta(seconds=left_s)}"
         room = min(_BAR, width - text_width(self.label) - len(figures) - 3)
         if room < 1:
             return f"{self.label} {figures}"[: max(width - 1, 0)]
         return f"{self.label} {'━' * int(share * room):<{room}} {figures}"
-
-    def _left_s(self, share: float, now_s: float) -> float | None:
-        return None if not share else (now_s - self.began_s) * (1 - share) / share
-
-    def _figures(self, share: float) -> str:
-        if self.unit == "bytes":
-            return f"{size(self.done)}/{size(self.total)}"
-        return f"{self.done:,.0f}/{self.total:,.0f} {self.unit}" if self.unit else f"{share:4.0%}"

@@ -6,7 +6,7 @@ The registry is looked for when the first record needs it: a topic without schem
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -15,7 +15,7 @@ from headrace.cli.support.registry import schemas_of_records
 from headrace.cli.support.session import Session
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.records.one_by_one import Record
-from headrace.client.schemas.records import Decoded, Headers, NotDecodable, NotEncodable, RecordSchemas
+from headrace.client.schemas.records import Decoded, NotDecodable, NotEncodable, RecordSchemas
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.registry.schema_ids import HEADERS
 from headrace.system.extras import SERIALIZERS, MissingExtra
@@ -57,12 +57,17 @@ class Decoding:
 
     def _decoded(self, part: str, record: Record) -> Decoded | None:
         data = record.key if part == "key" else record.value
-        if data is None or not (_has_magic(data) or _has_header(part, record)):
+        if data is None or not (
+            (data.startswith(_MAGIC) and len(data) >= _SHORTEST)
+            or any(name == HEADERS[part].decode() for name, _ in record.headers)
+        ):
             return None
         try:
             with _libraries():
-                schemas = self._found()
-                return None if schemas is None else schemas.decode(part, data, record.headers)
+                if self._find is not None:
+                    find, self._find = self._find, None
+                    self._schemas = find(self._session)
+                return None if self._schemas is None else self._schemas.decode(part, data, record.headers)
         except NotDecodable as error:
             self._say(f"the {part} of {record.topic}-{record.partition} offset {record.offset}: {error}")
         except ClientError as error:
@@ -70,24 +75,10 @@ class Decoding:
             self._say(str(error))
         return None
 
-    def _found(self) -> RecordSchemas | None:
-        if self._find is not None:
-            find, self._find = self._find, None
-            self._schemas = find(self._session)
-        return self._schemas
-
     def _say(self, why: str) -> None:
         if self._warn is not None:
             self._warn(f"{why}; bytes that cannot be decoded are shown as they are (--raw does not decode)")
             self._warn = None
-
-
-def _has_magic(data: bytes) -> bool:
-    return data.startswith(_MAGIC) and len(data) >= _SHORTEST
-
-
-def _has_header(part: str, record: Record) -> bool:
-    return any(name == HEADERS[part].decode() for name, _ in record.headers)
 
 
 def warn(sentence: str) -> None:
@@ -116,10 +107,12 @@ class Encoding:
         for part in ("key", "value"):
             data = record.key if part == "key" else record.value
             if self._has(part) and (data is not None or part in values):
-                value = values[part] if part in values else _given(data or b"", part, number)
+                value = values[part] if part in values else _json_of(data or b"", part, number)
                 encoded = None if value is None else self._encoded(part, value, number)
                 record = replace(record, key=encoded) if part == "key" else replace(record, value=encoded)
-                record = replace(record, headers=_without_schema(part, record.headers))
+                # Encoded data begins with its schema id, and so it needs no header that names a schema.
+                headers = [header for header in record.headers if header[0] != HEADERS[part].decode()]
+                record = replace(record, headers=headers)
             elif part in values:
                 raise no_subject(self._topic, part, number)
         return record
@@ -150,23 +143,15 @@ def no_subject(topic: str, part: str, number: int) -> BadInput:
     )
 
 
-def _without_schema(part: str, headers: Headers) -> list[tuple[str, bytes | None]]:
-    """Return headers without the one that names a schema: encoded data begins with its schema id."""
-    return [(name, value) for name, value in headers if name != HEADERS[part].decode()]
+def _json_of(data: bytes, part: str, number: int) -> DecodedJson | None:
+    """Return the JSON in a line; None for null, which deletes.
 
-
-def _given(data: bytes, part: str, number: int) -> DecodedJson | None:
-    """Return the JSON in a line; None for null, which deletes."""
-    value = _parsed(data, part, number)
-    return None if value is None else DecodedJson(value)
-
-
-def _parsed(data: bytes, part: str, number: int) -> Any:
-    """Return the JSON in a line; text that is not JSON is a string if it looks like one word."""
+    Text that is not JSON is a string if it looks like one word.
+    """
     try:
-        return read_json(data)
+        value = read_json(data)
     except (NotJson, UnicodeDecodeError) as error:
-        text = data.decode("utf-8", "replace").strip()
-        if text and text[0] not in '{["' and text.isprintable():
-            return text
-        raise BadInput(f"record {number}, {part}: this is not JSON: {error}; {RAW}") from None
+        value = data.decode("utf-8", "replace").strip()
+        if not value or value[0] in '{["' or not value.isprintable():
+            raise BadInput(f"record {number}, {part}: this is not JSON: {error}; {RAW}") from None
+    return None if value is None else DecodedJson(value)

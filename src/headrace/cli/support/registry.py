@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from headrace.cli.support.session import REGISTRY, REGISTRY_VARIABLE, Session
+from headrace.cli.support.session import REGISTRY, REGISTRY_VARIABLE, Session, into_session
 
 if TYPE_CHECKING:
     from headrace.client.schemas.location import RegistryLocation
@@ -19,16 +19,12 @@ ANSWER_S: Final = 15.0  # for a schema of a record; the gateway of `headrace up`
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _store(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-    context.ensure_object(Session).registry_option = value
-
-
 registry_option = click.option(
     "--registry",
     "-r",
     metavar="URL",
     expose_value=False,
-    callback=_store,
+    callback=into_session("registry_option"),
     help="The address of the schema registry. Default: HEADRACE_REGISTRY, schema.registry.url of the profile "
     f"or of --command-config, what the brokers say, or {REGISTRY} if it is of the same cluster.",
 )

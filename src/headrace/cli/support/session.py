@@ -77,7 +77,8 @@ class Session:
     @property
     def named(self) -> str | None:
         """The bootstrap servers that the user names: an option takes precedence over the environment."""
-        return self.bootstrap_option or self.preferred(_variable(BOOTSTRAP_VARIABLE), self._in_file)
+        in_file = self._configured.bootstrap or None
+        return self.bootstrap_option or self.preferred(_variable(BOOTSTRAP_VARIABLE), in_file)
 
     def preferred(self, variable: str | None, in_file: str | None) -> str | None:
         """Return the value of an environment variable or of the settings file, whichever counts.
@@ -86,10 +87,6 @@ class Session:
         """
         by_option = self.command_config is not None or self.profile is not None
         return in_file or variable if by_option else variable or in_file
-
-    @property
-    def _in_file(self) -> str | None:
-        return self._configured.bootstrap or None
 
     @property
     def bootstrap(self) -> str:
@@ -162,7 +159,7 @@ class Session:
             names = self.topics.names()[:_MOST_COMPARED]
         except ClientError:  # the command itself reports a cluster that does not answer
             return ""
-        similar = get_close_matches(name, [each for each in names if each != name], n=2, cutoff=_SIMILAR)
+        similar = get_close_matches(name, [other for other in names if other != name], n=2, cutoff=_SIMILAR)
         return f"did you mean {' or '.join(similar)}?" if similar else ""
 
     @cached_property
@@ -198,7 +195,7 @@ class Session:
 # -- options and arguments that several commands have ----------------------------------------------
 
 
-def _into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+def into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     """Return an option's callback that stores its value in the session's attribute `name`."""
 
     def store(context: click.Context, _parameter: click.Parameter, value: object) -> None:
@@ -233,14 +230,14 @@ def root_options(command: Command) -> Command:
 
 
 _json = click.option(
-    "--json", "-J", is_flag=True, expose_value=False, callback=_into_session("as_json"), help="Print JSON."
+    "--json", "-J", is_flag=True, expose_value=False, callback=into_session("as_json"), help="Print JSON."
 )
 bootstrap_option = click.option(
     "--bootstrap",
     "-b",
     metavar="HOST:PORT,...",
     expose_value=False,
-    callback=_into_session("bootstrap_option"),
+    callback=into_session("bootstrap_option"),
     help="The brokers to connect to first. Default: those of --command-config or of the profile, "
     f"HEADRACE_BOOTSTRAP, or {BOOTSTRAP}.",
 )
@@ -250,7 +247,7 @@ command_config_option = click.option(
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     expose_value=False,
-    callback=_into_session("command_config"),
+    callback=into_session("command_config"),
     help="How to connect to a secured cluster: a properties file of Java's clients or of librdkafka's. "
     f"Default: {COMMAND_CONFIG}.",
 )
@@ -259,7 +256,7 @@ _profile = click.option(
     "-P",
     metavar="NAME",
     expose_value=False,
-    callback=_into_session("profile"),
+    callback=into_session("profile"),
     shell_complete=_profiles,
     help="The profile of a cluster, as `headrace profile add` makes it. Default: HEADRACE_PROFILE, or that "
     "of `headrace profile use`.",
@@ -301,13 +298,13 @@ def data_option(help_: str) -> Callable[[Command], Command]:
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     """Return `NAME=VALUE` texts as a dict; of several values for one name the last counts."""
-    found = {}
+    values = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise click.UsageError(f"{option} {text}: expected NAME=VALUE.")
-        found[name.strip()] = value.strip()
-    return found
+        values[name.strip()] = value.strip()
+    return values
 
 
 def time_ms(text: str, option: str) -> int:
@@ -330,10 +327,10 @@ def time_ms(text: str, option: str) -> int:
 
 def duration_ms(text: str, option: str) -> int:
     """Return the milliseconds of an ISO 8601 duration: `PT1H30M`, `P2DT0.5S`."""
-    found = _DURATION.fullmatch(text.upper())
-    if found is None:
+    match = _DURATION.fullmatch(text.upper())
+    if match is None:
         raise click.UsageError(f"{option} {text}: expected a duration such as PT1H30M or P7D.")
-    parts = {unit: float(number) for unit, number in found.groupdict().items() if number}
+    parts = {unit: float(number) for unit, number in match.groupdict().items() if number}
     try:
         return timedelta(**parts) // timedelta(milliseconds=1)
     except OverflowError:

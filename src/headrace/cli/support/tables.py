@@ -25,13 +25,15 @@ class Table:
         if self.title is not None:
             yield _bold(self.title, styled=styled)
             yield ""
-        header = [_printable(each) for each in self.columns]
-        rows = [[_printable(cell) for cell in row] for row in self.rows]
-        widths = [max(map(_widest, column)) for column in zip(header, *rows, strict=True)]
+        rows = [list(map(_printable, row)) for row in (self.columns, *self.rows)]
+        widths, right = [], []
+        for header, *cells in zip(*rows, strict=True):
+            widths.append(max(text_width(line) for cell in (header, *cells) for line in cell.split("\n")))
+            known = [cell for cell in cells if cell not in {"", UNKNOWN}]
+            right.append(bool(cells) and all(cell.lstrip("-").isdigit() for cell in known))
         if width is not None:
             widths = fitted(widths, width - len(_GAP) * (len(widths) - 1))
-        right = [_is_numeric([row[number] for row in rows]) for number in range(len(header))]
-        for number, row in enumerate([header, *rows]):
+        for number, row in enumerate(rows):
             for line in _row(row, widths, right):
                 yield _bold(line, styled=styled and number == 0)
 
@@ -39,9 +41,9 @@ class Table:
 def fitted(widths: Sequence[int], available: int) -> list[int]:
     """Return the widths, the largest of them cut to one limit, so that their sum is at most `available`."""
     limit = max(widths, default=0)
-    while limit > _LEAST_WIDTH and sum(min(each, limit) for each in widths) > available:
+    while limit > _LEAST_WIDTH and sum(min(width, limit) for width in widths) > available:
         limit -= 1
-    return [min(each, limit) for each in widths]
+    return [min(width, limit) for width in widths]
 
 
 def text_width(text: str) -> int:
@@ -57,23 +59,15 @@ def _character_width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _widest(cell: str) -> int:
-    return max(map(text_width, cell.split("\n")))
-
-
-def _is_numeric(cells: Sequence[str]) -> bool:
-    known = [cell for cell in cells if cell not in {"", UNKNOWN}]
-    return bool(cells) and all(cell.lstrip("-").isdigit() for cell in known)
-
-
 def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
     """Yield the lines of a row: as many as its highest cell has."""
     drawn = [list(folded(cell, width)) for cell, width in zip(cells, widths, strict=True)]
     for number in range(max(map(len, drawn))):
-        parts = [
-            _padded(lines[number] if number < len(lines) else "", width, right=at_right)
-            for lines, width, at_right in zip(drawn, widths, right, strict=True)
-        ]
+        parts = []
+        for lines, width, at_right in zip(drawn, widths, right, strict=True):
+            text = lines[number] if number < len(lines) else ""
+            padding = " " * (width - text_width(text))
+            parts.append(padding + text if at_right else text + padding)
         yield _GAP.join(parts).rstrip()
 
 
@@ -98,11 +92,6 @@ def _length_within(text: str, width: int) -> int:
         if used > width:
             return max(number, 1)
     return len(text)
-
-
-def _padded(text: str, width: int, *, right: bool) -> str:
-    padding = " " * (width - text_width(text))
-    return padding + text if right else text + padding
 
 
 def _printable(text: str) -> str:
