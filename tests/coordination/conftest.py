@@ -13,6 +13,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from coordination.processes import CoordinatorProcess
+from coordination.secured import SecuredServer, secured_coordinator, secured_zookeeper
 from coordination.wire import Wire
 from headrace.coordination.errors import ZooKeeperUnavailable
 from headrace.coordination.zookeeper import PORTS_EACH
@@ -167,3 +168,17 @@ def wait_until(condition: Callable[[], object], timeout_s: float = WAIT_S) -> No
     while not condition():
         assert time.monotonic() < deadline, "it did not come true in time"
         time.sleep(0.01)
+
+
+@pytest.fixture(
+    scope="session", params=[secured_coordinator, secured_zookeeper], ids=["embedded", "zookeeper"]
+)
+def secured_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredServer]:
+    """A server that requires a credential, with TLS at a second port; tests have znodes of their own."""
+    try:
+        with request.param(tmp_path_factory.mktemp("secured")) as running:
+            yield running
+    except ZooKeeperUnavailable as reason:
+        pytest.skip(str(reason))

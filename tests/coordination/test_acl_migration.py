@@ -4,16 +4,15 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from coordination.secured import ANN, BOB, TICK_MS, SecuredServer, secured_coordinator, secured_zookeeper
+from coordination.secured import ANN, BOB, TICK_MS, SecuredServer
 from headrace.client.admin.admin import Admin
 from headrace.coordination.client_security import CredentialRefused
 from headrace.coordination.credentials import Credential
-from headrace.coordination.errors import ZooKeeperUnavailable
 from headrace.coordination.session import ZooKeeperSession
 from headrace.testing.process import ServerProcess
 from wire.requests import fresh_name
@@ -22,17 +21,9 @@ TIMEOUT_S = 60
 PARTITIONS = 100  # more znodes than one batch has
 
 
-@pytest.fixture(
-    scope="module", params=[secured_coordinator, secured_zookeeper], ids=["embedded", "zookeeper"]
-)
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SecuredServer]:
-    try:
-        with request.param(tmp_path_factory.mktemp("secured")) as running:
-            yield running
-    except ZooKeeperUnavailable as reason:
-        pytest.skip(str(reason))
+@pytest.fixture
+def server(secured_server: SecuredServer) -> SecuredServer:
+    return secured_server
 
 
 def zookeeper_settings(server: SecuredServer) -> dict[str, str]:

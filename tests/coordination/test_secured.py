@@ -2,7 +2,6 @@
 
 import asyncio
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
@@ -16,7 +15,6 @@ from coordination.secured import (
     TICK_MS,
     SecuredServer,
     secured_coordinator,
-    secured_zookeeper,
     write_files,
 )
 from coordination.wire import Wire
@@ -25,7 +23,6 @@ from headrace.coordination.credentials import Credential
 from headrace.coordination.embedded.errors import ErrorCode
 from headrace.coordination.embedded.jute import string
 from headrace.coordination.embedded.requests import Op
-from headrace.coordination.errors import ZooKeeperUnavailable
 from headrace.coordination.session import Create, NotConnected, ZooKeeperSession
 from headrace.system.java import find_java
 
@@ -33,17 +30,9 @@ TIMEOUT_MS = 20_000
 TLS = pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 
 
-@pytest.fixture(
-    scope="module", params=[secured_coordinator, secured_zookeeper], ids=["embedded", "zookeeper"]
-)
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SecuredServer]:
-    try:
-        with request.param(tmp_path_factory.mktemp("secured")) as running:
-            yield running
-    except ZooKeeperUnavailable as reason:
-        pytest.skip(str(reason))
+@pytest.fixture
+def server(secured_server: SecuredServer) -> SecuredServer:
+    return secured_server
 
 
 async def session_with(

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from compat.group_conversations.alone import broker_for_groups
+from wire.group_stories.brokers import quick_broker
 from wire.issuer import Issuer
 from wire.process import BrokerProcess
 from wire.raw import RawClient
@@ -17,6 +19,20 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         yield process
         assert process.running
         assert process.complaints() == []
+
+
+@pytest.fixture(scope="session")
+def quick_groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker on which members may have short sessions and heartbeats. At the end its log is clean."""
+    with quick_broker(tmp_path_factory.mktemp("quick")) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def group_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker with small limits of groups, for raw requests. At the end its log is clean."""
+    with broker_for_groups(tmp_path_factory.mktemp("groups")) as process:
+        yield process
 
 
 @pytest.fixture

@@ -1,14 +1,13 @@
 """Where confluent-kafka's consumers go on: every way to commit, every way to come back."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from support.parameters import extended
 from wire.group_stories import positions
-from wire.group_stories.brokers import quick_broker
 from wire.group_stories.confluent_reading import committed, event, numbers, subscribed
 from wire.group_stories.groups import Groups
 from wire.group_stories.kinds import Kind
@@ -24,19 +23,13 @@ ROUND_ROBIN: Final = {"partition_assignment_strategy": "roundrobin"}
 COOPERATIVE: Final = {"partition_assignment_strategy": "cooperative-sticky"}
 UNIFORM: Final = {"group_protocol": "consumer", "group_remote_assignor": "uniform"}
 SERVER_RANGE: Final = {"group_protocol": "consumer", "group_remote_assignor": "range"}
-PROTOCOLS: Final = (RANGE, ROUND_ROBIN, COOPERATIVE, UNIFORM, SERVER_RANGE)
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with quick_broker(tmp_path_factory.mktemp("groups")) as process:
-        yield process
+PROTOCOLS: Final = (RANGE, UNIFORM, *extended([ROUND_ROBIN, COOPERATIVE, SERVER_RANGE]))
 
 
 @pytest.fixture
-def topic(broker: BrokerProcess) -> str:
+def topic(quick_groups: BrokerProcess) -> str:
     """One partition with the numbers from 0 to 99."""
-    return new_topic(broker.bootstrap, partitions=1, records=100)
+    return new_topic(quick_groups.bootstrap, partitions=1, records=100)
 
 
 @pytest.fixture
@@ -54,26 +47,26 @@ both_protocols = pytest.mark.parametrize("options", [RANGE, UNIFORM], ids=shown)
 
 @every_protocol
 def test_a_new_consumer_goes_on_where_the_last_one_committed(
-    broker: BrokerProcess, topic: str, group: str, options: dict[str, Any]
+    quick_groups: BrokerProcess, topic: str, group: str, options: dict[str, Any]
 ) -> None:
-    with subscribed(broker.bootstrap, group, [topic], **options) as consumer:
+    with subscribed(quick_groups.bootstrap, group, [topic], **options) as consumer:
         assert numbers(consumer, 30) == list(range(30))
         (result,) = consumer.commit(asynchronous=False)
         assert (result.offset, result.error) == (30, None)
         assert numbers(consumer, 10) == list(range(30, 40))  # and these are not committed
 
-    with subscribed(broker.bootstrap, group, [topic], **options) as consumer:
+    with subscribed(quick_groups.bootstrap, group, [topic], **options) as consumer:
         assert numbers(consumer, 70) == list(range(30, 100))
         assert committed(consumer, topic).offset == 30
 
 
 @both_protocols
 def test_an_asynchronous_commit_calls_back_with_what_it_committed(
-    broker: BrokerProcess, topic: str, group: str, options: dict[str, Any]
+    quick_groups: BrokerProcess, topic: str, group: str, options: dict[str, Any]
 ) -> None:
     reports: list[tuple[Any, list[Any]]] = []
     with subscribed(
-        broker.bootstrap,
+        quick_groups.bootstrap,
         group,
         [topic],
         on_commit=lambda error, places: reports.append((error, places)),
@@ -85,15 +78,15 @@ def test_an_asynchronous_commit_calls_back_with_what_it_committed(
         ((error, (place,)),) = reports
         assert (error, place.topic, place.partition, place.offset) == (None, topic, 0, 20)
 
-    assert Groups(broker.bootstrap).committed(group) == {Place(topic, 0): 20}
+    assert Groups(quick_groups.bootstrap).committed(group) == {Place(topic, 0): 20}
 
 
 @both_protocols
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_message_is_committed_as_the_place_after_it(
-    broker: BrokerProcess, topic: str, group: str, options: dict[str, Any], asynchronous: bool
+    quick_groups: BrokerProcess, topic: str, group: str, options: dict[str, Any], asynchronous: bool
 ) -> None:
-    with subscribed(broker.bootstrap, group, [topic], **options) as consumer:
+    with subscribed(quick_groups.bootstrap, group, [topic], **options) as consumer:
         numbers(consumer, 41)
         message = eventually(lambda: consumer.poll(0.1), pause_s=0)
         consumer.commit(message=message, asynchronous=asynchronous)
@@ -102,10 +95,10 @@ def test_a_message_is_committed_as_the_place_after_it(
 
 @both_protocols
 def test_the_metadata_of_a_commit_comes_back(
-    broker: BrokerProcess, topic: str, group: str, options: dict[str, Any]
+    quick_groups: BrokerProcess, topic: str, group: str, options: dict[str, Any]
 ) -> None:
     told = "read by änne, at 10:07 \N{ALARM CLOCK}"
-    with subscribed(broker.bootstrap, group, [topic], **options) as consumer:
+    with subscribed(quick_groups.bootstrap, group, [topic], **options) as consumer:
         numbers(consumer, 1)
         consumer.commit(offsets=[TopicPartition(topic, 0, 7, told)], asynchronous=False)
         found = committed(consumer, topic)
@@ -115,50 +108,50 @@ def test_the_metadata_of_a_commit_comes_back(
 
 @both_protocols
 def test_automatic_commits_happen_while_the_consumer_runs_and_when_it_closes(
-    broker: BrokerProcess, topic: str, group: str, options: dict[str, Any]
+    quick_groups: BrokerProcess, topic: str, group: str, options: dict[str, Any]
 ) -> None:
-    groups, place = Groups(broker.bootstrap), Place(topic, 0)
+    groups, place = Groups(quick_groups.bootstrap), Place(topic, 0)
     automatic = {"enable_auto_commit": True, "auto_commit_interval_ms": 100}
-    with subscribed(broker.bootstrap, group, [topic], **automatic, **options) as consumer:
+    with subscribed(quick_groups.bootstrap, group, [topic], **automatic, **options) as consumer:
         numbers(consumer, 60)
         eventually(lambda: groups.committed(group) == {place: 60})
 
     lazy = {"enable_auto_commit": True, "auto_commit_interval_ms": 600_000}
-    with subscribed(broker.bootstrap, group, [topic], **lazy, **options) as consumer:
+    with subscribed(quick_groups.bootstrap, group, [topic], **lazy, **options) as consumer:
         assert numbers(consumer, 10) == list(range(60, 70))
         assert groups.committed(group) == {place: 60}
     assert groups.committed(group) == {place: 70}
 
 
 def test_only_stored_offsets_are_committed_automatically(
-    broker: BrokerProcess, topic: str, group: str
+    quick_groups: BrokerProcess, topic: str, group: str
 ) -> None:
     options = {"enable_auto_commit": True, "enable_auto_offset_store": False}
-    with subscribed(broker.bootstrap, group, [topic], **options) as consumer:
+    with subscribed(quick_groups.bootstrap, group, [topic], **options) as consumer:
         numbers(consumer, 50)
         consumer.store_offsets(offsets=[TopicPartition(topic, 0, 12)])
 
-    assert Groups(broker.bootstrap).committed(group) == {Place(topic, 0): 12}
+    assert Groups(quick_groups.bootstrap).committed(group) == {Place(topic, 0): 12}
 
 
 @pytest.mark.parametrize("instance", [{}, {"group_instance_id": "phoenix"}], ids=["dynamic", "static"])
 def test_after_a_crash_the_next_consumer_starts_at_the_last_commit(
-    broker: BrokerProcess, instance: dict[str, str], tmp_path: Path
+    quick_groups: BrokerProcess, instance: dict[str, str], tmp_path: Path
 ) -> None:
     kind = Kind("confluent", {"session_timeout_ms": 2000, **instance})
-    positions.the_next_one_starts_at_the_last_commit(broker.bootstrap, kind, tmp_path)
+    positions.the_next_one_starts_at_the_last_commit(quick_groups.bootstrap, kind, tmp_path)
 
 
 @both_protocols
 def test_seeking_and_pausing_work_inside_a_group(
-    broker: BrokerProcess, group: str, options: dict[str, Any]
+    quick_groups: BrokerProcess, group: str, options: dict[str, Any]
 ) -> None:
-    topic = new_topic(broker.bootstrap, partitions=2, records=10)
-    with subscribed(broker.bootstrap, group, [topic], **options) as consumer:
+    topic = new_topic(quick_groups.bootstrap, partitions=2, records=10)
+    with subscribed(quick_groups.bootstrap, group, [topic], **options) as consumer:
         assert sorted(numbers(consumer, 20)) == sorted([*range(10), *range(10)])
         consumer.pause([TopicPartition(topic, 0)])
-        write(broker.bootstrap, topic, 0, range(10, 15))
-        write(broker.bootstrap, topic, 1, range(20, 25))
+        write(quick_groups.bootstrap, topic, 0, range(10, 15))
+        write(quick_groups.bootstrap, topic, 1, range(20, 25))
         assert numbers(consumer, 5) == list(range(20, 25))
         consumer.seek(TopicPartition(topic, 1, 13))
         assert numbers(consumer, 2) == [23, 24]
@@ -168,43 +161,45 @@ def test_seeking_and_pausing_work_inside_a_group(
 
 @both_protocols
 def test_without_a_commit_the_client_starts_where_it_was_told_to(
-    broker: BrokerProcess, topic: str, options: dict[str, Any]
+    quick_groups: BrokerProcess, topic: str, options: dict[str, Any]
 ) -> None:
     earliest, latest, error = (fresh_name("reset") for _ in range(3))
-    with subscribed(broker.bootstrap, earliest, [topic], auto_offset_reset="earliest", **options) as consumer:
+    with subscribed(
+        quick_groups.bootstrap, earliest, [topic], auto_offset_reset="earliest", **options
+    ) as consumer:
         assert numbers(consumer, 3) == [0, 1, 2]
 
     at_the_end = {"auto_offset_reset": "latest", "enable_partition_eof": True}
-    with subscribed(broker.bootstrap, latest, [topic], **at_the_end, **options) as consumer:
+    with subscribed(quick_groups.bootstrap, latest, [topic], **at_the_end, **options) as consumer:
         assert event(consumer).code() == KafkaError._PARTITION_EOF
-        write(broker.bootstrap, topic, 0, range(100, 103))
+        write(quick_groups.bootstrap, topic, 0, range(100, 103))
         assert numbers(consumer, 3) == [100, 101, 102]
 
-    with subscribed(broker.bootstrap, error, [topic], auto_offset_reset="error", **options) as consumer:
+    with subscribed(quick_groups.bootstrap, error, [topic], auto_offset_reset="error", **options) as consumer:
         assert event(consumer).code() == KafkaError._AUTO_OFFSET_RESET
 
 
 def test_a_consumer_that_assigns_itself_commits_to_a_group_without_members(
-    broker: BrokerProcess, topic: str, group: str
+    quick_groups: BrokerProcess, topic: str, group: str
 ) -> None:
-    consumer = open_consumer(broker.bootstrap, group_id=group)
+    consumer = open_consumer(quick_groups.bootstrap, group_id=group)
     consumer.assign([TopicPartition(topic, 0, 5)])
     assert numbers(consumer, 3) == [5, 6, 7]
     consumer.commit(asynchronous=False)
     consumer.close()
 
-    assert Groups(broker.bootstrap).committed(group) == {Place(topic, 0): 8}
-    with subscribed(broker.bootstrap, group, [topic]) as member:
+    assert Groups(quick_groups.bootstrap).committed(group) == {Place(topic, 0): 8}
+    with subscribed(quick_groups.bootstrap, group, [topic]) as member:
         assert numbers(member, 2) == [8, 9]
 
 
 @both_protocols
 def test_a_stranger_cannot_commit_for_a_group_that_has_members(
-    broker: BrokerProcess, topic: str, group: str, options: dict[str, Any]
+    quick_groups: BrokerProcess, topic: str, group: str, options: dict[str, Any]
 ) -> None:
-    stranger = open_consumer(broker.bootstrap, group_id=group)
+    stranger = open_consumer(quick_groups.bootstrap, group_id=group)
     stranger.assign([TopicPartition(topic, 0, 5)])
-    with subscribed(broker.bootstrap, group, [topic], **options) as consumer:
+    with subscribed(quick_groups.bootstrap, group, [topic], **options) as consumer:
         numbers(consumer, 4)
         consumer.commit(asynchronous=False)
 
@@ -216,9 +211,11 @@ def test_a_stranger_cannot_commit_for_a_group_that_has_members(
     stranger.close()
 
 
-def test_a_group_is_listed_emptied_altered_and_deleted(broker: BrokerProcess, topic: str, group: str) -> None:
-    groups, place = Groups(broker.bootstrap), Place(topic, 0)
-    with subscribed(broker.bootstrap, group, [topic]) as consumer:
+def test_a_group_is_listed_emptied_altered_and_deleted(
+    quick_groups: BrokerProcess, topic: str, group: str
+) -> None:
+    groups, place = Groups(quick_groups.bootstrap), Place(topic, 0)
+    with subscribed(quick_groups.bootstrap, group, [topic]) as consumer:
         numbers(consumer, 10)
         consumer.commit(asynchronous=False)
         with pytest.raises(KafkaException, match="NON_EMPTY_GROUP"):
@@ -226,7 +223,7 @@ def test_a_group_is_listed_emptied_altered_and_deleted(broker: BrokerProcess, to
 
     groups.alter(group, {place: 90})
     assert groups.committed(group) == {place: 90}
-    with subscribed(broker.bootstrap, group, [topic]) as consumer:
+    with subscribed(quick_groups.bootstrap, group, [topic]) as consumer:
         assert numbers(consumer, 10) == list(range(90, 100))
     assert group in groups.listed()
     groups.delete(group)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.group_conversations.alone import broker_for_groups, code, talk_with
+from compat.group_conversations.alone import code, talk_with
 from compat.group_conversations.brokers import ALIKE, MAX_SIZE
 from compat.group_conversations.classic import Member, assembled, stable, subscription
 from compat.group_conversations.desk import Desk
@@ -15,12 +15,6 @@ from headrace.protocol.schema.delete_groups import DeleteGroupsRequest
 from headrace.protocol.schema.leave_group import MemberIdentity
 from wire.process import BrokerProcess
 from wire.raw import RawClient
-
-
-@pytest.fixture(scope="module")
-def group_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with broker_for_groups(tmp_path_factory.mktemp("groups")) as process:
-        yield process
 
 
 @pytest.fixture

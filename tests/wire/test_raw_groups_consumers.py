@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from compat.group_conversations import fresh_topics
-from compat.group_conversations.alone import broker_for_groups, code, talk_with
+from compat.group_conversations.alone import code, talk_with
 from compat.group_conversations.classic import Member, assignment
 from compat.group_conversations.consumer import Consumer, settle, shares
 from compat.group_conversations.desk import Desk
@@ -17,12 +17,6 @@ from wire.process import BrokerProcess
 from wire.raw import RawClient
 
 FOR_A_WHILE = -2
-
-
-@pytest.fixture(scope="module")
-def group_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with broker_for_groups(tmp_path_factory.mktemp("groups")) as process:
-        yield process
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from compat.group_conversations import fresh_topics
-from compat.group_conversations.alone import broker_for_groups, code, codes, offsets, talk_with
+from compat.group_conversations.alone import code, codes, offsets, talk_with
 from compat.group_conversations.brokers import MAX_METADATA_BYTES
 from compat.group_conversations.classic import Member, assembled, stable
 from compat.group_conversations.consumer import Consumer
@@ -15,12 +15,6 @@ from headrace.protocol.errors import ErrorCode
 from wire.process import BrokerProcess
 
 ONE, TWO, THREE = ("one", 0), ("two", 0), ("three", 0)
-
-
-@pytest.fixture(scope="module")
-def group_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with broker_for_groups(tmp_path_factory.mktemp("groups")) as process:
-        yield process
 
 
 @pytest.fixture
