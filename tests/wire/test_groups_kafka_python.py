@@ -144,7 +144,9 @@ def test_automatic_commits_happen_while_the_consumer_runs_and_when_it_closes(
     assert groups.committed(group) == {place: 110}
 
 
-@pytest.mark.parametrize("instance", [{}, {"group_instance_id": "phoenix"}], ids=["dynamic", "static"])
+@pytest.mark.parametrize(
+    "instance", [{}, *extended([{"group_instance_id": "phoenix"}])], ids=["dynamic", "static"]
+)
 def test_after_a_crash_the_next_consumer_starts_at_the_last_commit(
     quick_groups: BrokerProcess, instance: dict[str, str], tmp_path: Path
 ) -> None:
