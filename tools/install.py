@@ -63,8 +63,8 @@ def uv_environment(configuration: Iterable[str], environment: Mapping[str, str])
     variables = {"UV_SYSTEM_CERTS": "true", "UV_INDEX_STRATEGY": "unsafe-best-match"}
     for option, variable, separator in VARIABLES:
         for section in SECTIONS:
-            if value := options[section].get(option):
-                variables[variable] = separator.join(value.split()) if separator else value
+            if configured := options[section].get(option):
+                variables[variable] = separator.join(configured.split()) if separator else configured
     return {name: value for name, value in variables.items() if name not in environment}
 
 
