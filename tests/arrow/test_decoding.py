@@ -131,6 +131,7 @@ def test_json_becomes_columns_of_a_given_schema(up: UpProcess) -> None:
         b"",
         None,
         b'{"price": "dear"}',
+        b'{"item": "tea", "item": "tea"}',
     ]
     topic = send(up, values)
     schema = pa.schema(list(ORDER))
@@ -145,9 +146,12 @@ def test_json_becomes_columns_of_a_given_schema(up: UpProcess) -> None:
         None,
         None,
         None,
+        None,
     ]
     with pytest.raises(ReadError, match="offset 2 cannot be decoded: it is not JSON"):
         headrace.arrow.read(topic, up.bootstrap, schema=schema).read_all()
+    with pytest.raises(ReadError, match="it is not JSON: an object has the key 'item' twice"):
+        headrace.arrow.read(topic, up.bootstrap, schema=schema, start={0: 6}).read_all()
 
 
 def test_text_is_utf_8(up: UpProcess) -> None:

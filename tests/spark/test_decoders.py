@@ -175,6 +175,18 @@ def test_what_follows_a_json_object_is_not_dropped(spark: SparkSession) -> None:
     assert said[-1] == "it is not UTF-8"
 
 
+def test_an_object_with_a_key_twice_says_so(spark: SparkSession) -> None:
+    good = [b'{"a": 1, "b": {"a": 2}}', b'{"a": 1, "b": {"a": 2}, "c": [{"a": 1}, {"a": 1}], "A": 3}']
+    bad = [
+        *(b'{"a": 1, "a": 1}', b'{"a": 1, "b": {"a": 1, "x": {}, "a": 2}}', b'{"a": 1, "\\u0061": 2}'),
+        *(b'{"a": 1, "c": [{"a": 1e400, "a": 2}]}', b'{"a": 1, "b": {"a": 2}, "c": {"a": 1, "a": 1}}'),
+    ]
+    found = decoded(spark, Json("a int, b struct<a: int>"), [*good, *bad])
+
+    assert found[: len(good)] == [(1, (2,), None)] * len(good)
+    assert {why for *_, why in found[len(good) :]} == {"it is not JSON: an object has the key 'a' twice"}
+
+
 def test_csv_and_numbers_are_exact_or_have_a_reason(spark: SparkSession) -> None:
     csv = decoded(
         spark, Csv("x decimal(9,2), y double, z string"), [b"1.25,1e-5,1e400", b"1.005,1,a", b"1,1e400,a"]

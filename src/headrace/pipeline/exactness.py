@@ -1,8 +1,9 @@
 """Whether the columns that Spark parses from JSON, CSV or text have the values that were written.
 
-Spark rounds decimals, reads 1e400 as Infinity, cuts nanoseconds and ignores what follows a JSON object. A
-pattern finds the few records with a number or a time of which Spark may lose something; these are parsed once
-more, in Python, and compared with what the types of the columns hold.
+Spark rounds decimals, reads 1e400 as Infinity, cuts nanoseconds, takes the last of two equal keys and ignores
+what follows a JSON object. A pattern finds the few records with a number or a time of which Spark may lose
+something, and a scan those with the rest; these are parsed once more, in Python, and compared with what the
+types of the columns hold.
 """
 
 import json
@@ -11,24 +12,25 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 
+from headrace.tables.reader.json_scan import odd_texts
 from headrace.tables.registry import exact
-from headrace.tables.registry.json_rows import decode_decimals
+from headrace.tables.registry.json_rows import decode_decimals, members
 from headrace.tables.registry.reader import Unreadable
 from headrace.tables.registry.shapes import UNFIT, as_json, one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-_SPACE: Final = " \t\r\n"
 _MAX_SECONDS: Final = 2**63 // 1_000_000  # of a timestamp
 _DAY: Final = re.compile(r"[+-]?[0-9]{4,}-[0-9]{1,2}-[0-9]{1,2}")
-_SCANNER: Final = json.JSONDecoder()
+_SCANNER: Final = json.JSONDecoder(object_pairs_hook=members)
 _single: Final = exact.narrow_float(32)
 
 
@@ -38,13 +40,11 @@ def inexact_json(text: "Column", schema: T.StructType) -> "Column":
 
     def check(texts: pa.Array) -> pa.Array:
         # Arrow's expressions take a tenth of the time of Java's.
-        odd = pc.match_substring_regex(texts, pattern)
-        end = pc.subtract(pc.binary_length(pc.utf8_rtrim(texts, _SPACE)), 1)
-        nested = pc.not_equal(pc.find_substring(texts, "}"), end)
+        inexact = np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), fill_value=False))
         found: list[str | None] = [None] * len(texts)
-        for row in pc.indices_nonzero(pc.or_(odd, nested)).to_pylist():
+        for row in np.flatnonzero(inexact | odd_texts(texts)).tolist():
             one = texts[row].as_py()
-            found[row] = reason(_parsed(kind), one) if odd[row].as_py() else what_follows(one)
+            found[row] = reason(_parsed(kind), one) if inexact[row] else not_one_object(one)
         return pa.array(found, pa.string())
 
     found: Column = arrow_udf(check, T.StringType())(F.when(F.is_valid_utf8(text), text))  # type: ignore[call-overload]
@@ -64,8 +64,8 @@ def inexact(text: "Column", schema: T.StructType, row: "Column") -> "Column":
     return found
 
 
-def what_follows(text: str) -> str | None:
-    """Return why a text, which begins with a JSON object, is not exactly one, or None."""
+def not_one_object(text: str) -> str | None:
+    """Return why a text, which begins with a JSON object, is not exactly one with each key once, or None."""
     try:
         _SCANNER.decode(text)
     except (ValueError, RecursionError) as error:

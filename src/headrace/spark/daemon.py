@@ -18,7 +18,11 @@ _ARCHIVE: Final = ("pyspark", "python", "lib", "pyspark.zip")
 _TASKS: Final = "pyspark.worker"
 # Threads do not survive a fork, so no module may be here whose import starts one, as that of pyarrow does.
 _OF_ALL: Final = ("headrace.spark.source", "headrace.spark.tables.sources")
-_COMPILED: Final = ("headrace.tables.reader.walk", "headrace.spark.encode")  # only tasks need it
+_COMPILED: Final = (
+    "headrace.tables.reader.walk",
+    "headrace.tables.reader.json_scan",
+    "headrace.spark.encode",
+)  # only tasks need it
 
 
 def main() -> None:

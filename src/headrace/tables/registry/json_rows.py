@@ -18,7 +18,8 @@ from headrace.tables.registry.shapes import STORED, Array, Field, Leaf, Map, Sha
 _UNITS: Final = {"s": timedelta(seconds=1), "ms": timedelta(milliseconds=1)}
 
 
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; ValueError if it has a key twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -29,7 +30,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _decode_with(parse_float: Callable[[str], Any]) -> Callable[[bytes], Any]:
     decoder = json.JSONDecoder(
-        parse_constant=refuse_constant, parse_float=parse_float, object_pairs_hook=_members
+        parse_constant=refuse_constant, parse_float=parse_float, object_pairs_hook=members
     )
 
     scan = decoder.scan_once  # type: ignore[attr-defined]
