@@ -1,7 +1,8 @@
 """The tasks of a read: each has one range, or several small ones that have the same leader.
 
-A task of Spark costs as much as reading thousands of records, so small ranges are combined. A driver does not
-know how many cores the executors have: its own are taken for theirs, and `minPartitions` asks for more tasks.
+A task of Spark costs 50 ms of CPU, as much as reading thousands of records, so small ranges are combined. A
+driver does not know how many cores the executors have: its own are taken for theirs, and `minPartitions` asks
+for more tasks.
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
 from headrace.tables.reader.offsets import Range
 
-FEWEST_RECORDS: Final = 1_000  # that are worth a task, if ranges can be combined
+FEWEST_RECORDS: Final = 5_000  # that are worth a task, if ranges can be combined
 MOST_RECORDS: Final = 50_000  # of a task with several ranges
 _UNEVEN: Final = 1.25  # how much larger a task may be, so that ranges of different sizes fit
 

@@ -65,7 +65,7 @@ def test_there_are_as_many_tasks_as_the_user_wants() -> None:
 def test_every_core_has_a_task_if_there_is_enough_to_read() -> None:
     assert records_per_task(10, cores=4) == FEWEST_RECORDS
     assert records_per_task(10_000_000, cores=4) == MOST_RECORDS
-    ranges = ranges_of(*[900, 800, 700, 600] * 3)
+    ranges = ranges_of(*[4500, 4000, 3500, 3000] * 3)
     limit = records_per_task(sum(each.size for each in ranges), cores=4)
     assert len(combine(ranges, all_on(ONE, ranges), at_most_records=limit)) == 4
 
