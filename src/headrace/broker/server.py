@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from headrace.broker.coordinator_table import Coordinators
 from headrace.broker.coordinators.producer_ids import ProducerIds
 from headrace.broker.coordinators.runtime import CoordinatorHost
+from headrace.broker.coordinators.table import Coordinators
 from headrace.broker.errors import StartRefused
 from headrace.broker.image import ClusterImage, TopicImage, put_config
 from headrace.broker.membership.cluster import ClusterView, cluster_secret, prepare

@@ -5,9 +5,9 @@ import time
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from headrace.broker.coordinator_table import Coordinators
 from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.producer_ids import ProducerIds
+from headrace.broker.coordinators.table import Coordinators
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.errors import NotLeader, UnknownTopicId
 from headrace.broker.image import ClusterImage
