@@ -3,5 +3,5 @@
 `authentication.py` reads the credentials of a request, `verification.py` asks the brokers whether they are
 right, `pool.py` keeps the clients of each user, `delegation.py` turns certificates into delegation tokens.
 
-`guard.py` calls this package before any route. Begin with `authentication.py`.
+`gateway/guard.py` calls this package before any route. Begin with `authentication.py`.
 """
