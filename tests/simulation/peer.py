@@ -8,12 +8,11 @@ that takes too long ends the connection, and whoever loses its client stops work
 import asyncio
 import inspect
 from collections import deque
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.peers.versions import PeerVersions
 from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, HangUp, can_answer
-from headrace.broker.slices import at_once, completed
+from headrace.broker.slices import at_once
 from headrace.protocol.schema.list_offsets import ListOffsetsResponse
 from headrace.replication.controller.channel import PeerGone
 from headrace.security.listeners import Endpoint
@@ -146,12 +145,14 @@ class Served:
         context = Context(self._broker, self._listener, "somebody", version)
         if (handler.on_controller or handler.when_ready) and not can_answer(handler, self._broker):
             return self._answer_when_ready(request, handler, context)
-        answer = handler.function(request, context)
-        return at_once(answer) if isinstance(answer, GeneratorType) else answer
+        result = handler.function(request, context)
+        if result.steps is not None:
+            result = at_once(result.steps)
+        return result.reply if result.later is None else result.later
 
     async def _answer_when_ready(self, request: Any, handler: Handler, context: Context) -> Any:
         await self._broker.ready.wait()
-        return await completed(handler.function(request, context))
+        return await handler.function(request, context).response()
 
     async def _fill(self, slot: list[Any], result: Any) -> None:
         try:

@@ -84,7 +84,7 @@ def test_a_filter_that_is_pushed_down_shortens_the_plan_and_not_the_rows(
 
 
 def test_filters_work_as_well_where_spark_does_not_push_them_down(queries: Queries) -> None:
-    table = queries.table(OURS, subscribe="skewed")
+    table = queries.table(OURS, subscribe="skewed", minPartitions="2")  # as few records would share a task
 
     assert queries.spark.conf.get(PUSH_DOWN) == "false"
     assert table.where("partition = 1 AND offset >= 10").count() == 20

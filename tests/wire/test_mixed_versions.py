@@ -16,6 +16,7 @@ import pytest
 from headrace.broker.membership import controller_client
 from headrace.broker.peers.versions import PeerVersions
 from headrace.broker.requests.dispatch import HANDLERS, BrokerKey, Context, Handler, enabled, load_handlers
+from headrace.broker.results import Result
 from headrace.broker.server import Broker
 from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.embedded.server import Coordinator
@@ -44,11 +45,11 @@ def table(versions: Mapping[int, range], unlisted: frozenset[int] = frozenset())
         key: each._replace(versions=versions.get(key, each.versions)) for key, each in HANDLERS.items()
     }
 
-    def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
-        response = listing.function(request, context)
+    def api_versions(request: ApiVersionsRequest, context: Context) -> Result:
+        response = listing.function(request, context).reply
         assert isinstance(response, ApiVersionsResponse)
         listed = [_listed(each, versions) for each in response.api_keys if each.api_key not in unlisted]
-        return ApiVersionsResponse(error_code=response.error_code, api_keys=listed)
+        return Result(ApiVersionsResponse(error_code=response.error_code, api_keys=listed))
 
     handlers[ApiKey.API_VERSIONS] = listing._replace(function=api_versions)
     return handlers

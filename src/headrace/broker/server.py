@@ -46,7 +46,7 @@ from headrace.broker.services import BrokerServices
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.config_rules import SettingRules
 from headrace.broker.settings.setting import InvalidSetting
-from headrace.broker.slices import completed, in_slices
+from headrace.broker.slices import in_slices
 from headrace.coordination.loop_progress import happens_within
 from headrace.coordination.session import NotConnected, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
@@ -504,7 +504,7 @@ class Broker(BrokerServices):
         context = Context(
             self, self._inter_broker_listener, f"broker-{self.broker_id}", version, "127.0.0.1", ANONYMOUS
         )
-        return await completed(HANDLERS[request.__api_key__].function(request, context))
+        return await HANDLERS[request.__api_key__].function(request, context).response()
 
     async def connect_to(self, broker_id: int) -> Peer:
         """Connect to another broker; PeerGone if it cannot be reached."""

@@ -5,10 +5,8 @@ its slice is used up. Most requests complete within their first slice, without a
 """
 
 import asyncio
-import inspect
 import time
 from collections.abc import Callable, Generator, Iterable
-from types import GeneratorType
 from typing import Any, Final, Generic, TypeVar
 
 SLICE_S: Final = 0.002
@@ -121,13 +119,6 @@ def free_later(structs: list[Any], loop: asyncio.AbstractEventLoop) -> None:
     del structs[-FREED_TOGETHER:]
     if structs:
         loop.call_soon(free_later, structs, loop)
-
-
-async def completed(result: Any) -> Any:
-    """Return the response of a handler's result, which may be a generator of steps or an awaitable."""
-    if isinstance(result, GeneratorType):
-        result = await in_slices(result)
-    return await result if inspect.isawaitable(result) else result
 
 
 class Turns:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Sel
 
 from headrace.broker.coordinators.transaction_verification import AskBroker
 from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, HangUp, load_handlers
-from headrace.broker.slices import completed
+from headrace.broker.results import Result
 from headrace.protocol.api import api_schema, request_class
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
@@ -319,18 +319,18 @@ class Faults:
     ) -> Any:
         """Send the markers of a transaction coordinator behind these faults; PeerGone if one hangs up."""
         handler = HANDLERS[ApiKey.WRITE_TXN_MARKERS]._replace(
-            function=lambda request, _: ask(broker_id, request, versions, timeout_s=timeout_s)
+            function=lambda request, _: Result(later=ask(broker_id, request, versions, timeout_s=timeout_s))
         )
         listener = broker.config.listener(broker.config.inter_broker_listener)
         context = Context(broker, listener, f"broker-{broker.broker_id}", versions[-1])
         try:
-            return await completed(self._intercept(handler, request, context, from_coordinator=True))
+            return await self._intercept(handler, request, context, from_coordinator=True).response()
         except HangUp as lost:
             raise PeerGone(str(lost)) from lost
 
     def _intercept(
         self, handler: Handler, request: Any, context: Context, *, from_coordinator: bool = False
-    ) -> Any:
+    ) -> Result:
         intercepted = Intercepted(request, context, handler)
         client_id, broker_id = context.client_id, context.broker.broker_id
         is_sent_marker = handler.key == ApiKey.WRITE_TXN_MARKERS and not is_client(client_id)
@@ -342,7 +342,7 @@ class Faults:
             ):
                 continue
             if intercepted.leaves_topics_out and fault.needs_topics:  # a new fetch session names all topics
-                return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
+                return Result(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=()))
             topics = intercepted.topics()
             if fault.topic is None or fault.topic in topics:
                 fault.take()

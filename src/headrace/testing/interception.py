@@ -1,12 +1,12 @@
 """A request that a fault intercepts before its handler, and what the fault does with it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from headrace.broker.requests.dispatch import Context, Encoded, Handler, HangUp, can_answer
+from headrace.broker.requests.dispatch import Context, Handler, HangUp, can_answer
 from headrace.broker.requests.envelopes import forward
-from headrace.broker.slices import completed
+from headrace.broker.results import Encoded, Result
 from headrace.protocol.api import response_class
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
@@ -38,16 +38,16 @@ class Intercepted(NamedTuple):
     def topic_name(self, topic_id: bytes) -> str | None:
         return self.context.broker.image.topic_names.get(topic_id)
 
-    def served(self, request: Any = None) -> Any:
-        """Return the broker's reply to this request, or to `request` instead; it may have to be awaited."""
+    def served(self, request: Any = None) -> Result:
+        """Return the broker's result of this request, or of `request` instead."""
         request = self.request if request is None else request
         if self.handler.on_controller and not can_answer(self.handler, self.context.broker):
-            return forward(request, self.context)
+            return Result(later=forward(request, self.context))
         return self.handler.function(request, self.context)
 
     async def response(self, request: Any = None) -> Any:
         """Wait for the broker's reply, and return it decoded."""
-        reply = await completed(self.served(request))
+        reply = await self.served(request).response()
         if isinstance(reply, Encoded):
             return response_class(self.key).decode(b"".join(reply.body), self.version)
         return reply
@@ -61,8 +61,8 @@ class Intercepted(NamedTuple):
 Happened = Callable[[], None]
 """Records that the fault has happened, for those who wait for it."""
 
-Act = Callable[[Intercepted, str | None, Happened], Any]
-"""Returns a reply, or an awaitable, as a handler does; the second argument is the fault's topic, if any."""
+Act = Callable[[Intercepted, str | None, Happened], Result]
+"""Returns what a handler returns; the second argument is the fault's topic, if any."""
 
 Kill = Callable[[int], None]
 """Begins to kill a broker."""
@@ -71,32 +71,32 @@ Kill = Callable[[int], None]
 def delay(seconds: float) -> Act:
     """Serve the request at once, and reply later: so the requests of a connection keep their order."""
 
-    def act(request: Intercepted, _topic: str | None, happened: Happened) -> Any:
+    def act(request: Intercepted, _topic: str | None, happened: Happened) -> Result:
         happened()
-        return _reply_late(request.served(), seconds)
+        return Result(later=_reply_late(request.served(), seconds))
 
     return act
 
 
-async def _reply_late(reply: Any, seconds: float) -> Any:
-    response = await completed(reply)
+async def _reply_late(result: Result, seconds: float) -> Any:
+    response = await result.response()
     await asyncio.sleep(seconds + EARLY_S)
     return response
 
 
-def hang_up_before(_request: Intercepted, _topic: str | None, happened: Happened) -> Any:
+def hang_up_before(_request: Intercepted, _topic: str | None, happened: Happened) -> Result:
     """Close the connection, and do not serve the request."""
     happened()
     raise HangUp("a fault of the test, before the request was served")
 
 
-def hang_up_after(request: Intercepted, _topic: str | None, happened: Happened) -> Awaitable[Any]:
+def hang_up_after(request: Intercepted, _topic: str | None, happened: Happened) -> Result:
     """Serve the request, and close the connection instead of a reply."""
-    return _hang_up_after(request.served(), happened)
+    return Result(later=_hang_up_after(request.served(), happened))
 
 
-async def _hang_up_after(reply: Any, happened: Happened) -> Any:
-    await completed(reply)
+async def _hang_up_after(result: Result, happened: Happened) -> Any:
+    await result.response()
     happened()
     raise HangUp("a fault of the test, after the request was served")
 
@@ -104,8 +104,8 @@ async def _hang_up_after(reply: Any, happened: Happened) -> Any:
 def kill_before(kill: Kill) -> Act:
     """Kill the broker, and do not serve the request."""
 
-    def act(request: Intercepted, _topic: str | None, happened: Happened) -> Any:
-        return _die(request, kill, happened)
+    def act(request: Intercepted, _topic: str | None, happened: Happened) -> Result:
+        return Result(later=_die(request, kill, happened))
 
     return act
 
@@ -113,14 +113,14 @@ def kill_before(kill: Kill) -> Act:
 def kill_after(kill: Kill) -> Act:
     """Serve the request, and kill the broker before it replies."""
 
-    def act(request: Intercepted, _topic: str | None, happened: Happened) -> Any:
-        return _die_after(request.served(), request, kill, happened)
+    def act(request: Intercepted, _topic: str | None, happened: Happened) -> Result:
+        return Result(later=_die_after(request.served(), request, kill, happened))
 
     return act
 
 
-async def _die_after(reply: Any, request: Intercepted, kill: Kill, happened: Happened) -> Any:
-    await completed(reply)
+async def _die_after(result: Result, request: Intercepted, kill: Kill, happened: Happened) -> Any:
+    await result.response()
     await _die(request, kill, happened)
 
 
@@ -133,25 +133,25 @@ async def _die(request: Intercepted, kill: Kill, happened: Happened) -> Any:
 def fail(code: ErrorCode) -> Act:
     """Reply with an error, and do not serve the request; other topics than the fault's are served."""
 
-    def act(request: Intercepted, topic: str | None, happened: Happened) -> Any:
+    def act(request: Intercepted, topic: str | None, happened: Happened) -> Result:
         happened()
         return _fail(code, request, topic)
 
     return act
 
 
-def _fail(code: ErrorCode, request: Intercepted, topic: str | None) -> Any:
+def _fail(code: ErrorCode, request: Intercepted, topic: str | None) -> Result:
     if request.key == ApiKey.METADATA:
-        return _fail_metadata(code, request, topic)
+        return Result(later=_fail_metadata(code, request, topic))
     if request.key == ApiKey.PRODUCE and request.request.acks == 0:
         raise HangUp(f"{code.name}, by a fault of the test, to a Produce with acks=0")
     if topic is None:
-        return refusal(request.key, request.request, request.version, code)
+        return Result(refusal(request.key, request.request, request.version, code))
     failing = with_topics(request.request, lambda each: each == topic, request.topic_name)
     refused = refusal(request.key, failing, request.version, code, by_topic=True)
     if set(request.topics()) <= {topic}:
-        return refused
-    return _serve_others(request, topic, refused)
+        return Result(refused)
+    return Result(later=_serve_others(request, topic, refused))
 
 
 async def _serve_others(request: Intercepted, topic: str, refused: Any) -> Any:

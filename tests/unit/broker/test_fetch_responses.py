@@ -5,7 +5,7 @@ import pytest
 from headrace.broker.handlers.fetch import ENCODED_AT_ONCE, _ReadResult, _reply_with_data
 from headrace.broker.meters import TopicMeter
 from headrace.broker.records.fetch_sessions import Plan, SessionPartition
-from headrace.broker.requests.dispatch import Encoded
+from headrace.broker.results import Encoded
 from headrace.broker.slices import STEP, at_once
 from headrace.protocol.schema.fetch import AbortedTransaction, FetchResponse, PartitionData
 from headrace.storage.txn_index import AbortedTxn

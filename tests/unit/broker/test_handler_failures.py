@@ -1,6 +1,6 @@
 """What handlers answer when the disk fails under them."""
 
-from types import GeneratorType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -44,8 +44,8 @@ def ask(request: Message, version: int) -> Any:
     load_handlers()
     assert request.__api_key__ is not None
     broker: Any = BrokenBroker()
-    answer = HANDLERS[request.__api_key__].function(request, Context(broker, LISTENER, None, version))
-    return at_once(answer) if isinstance(answer, GeneratorType) else answer
+    result = HANDLERS[request.__api_key__].function(request, Context(broker, LISTENER, None, version))
+    return result.reply if result.steps is None else at_once(result.steps).reply
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def listed(
     listener = Listener("ANY", SecurityProtocol.PLAINTEXT, is_inter_broker=inter_broker)
     context = Context(broker, listener, None, 3, usage=usage)
     request = ApiVersionsRequest(client_software_name=software, client_software_version="1")
-    response = call(HANDLERS[ApiKey.API_VERSIONS], request, context)
+    response: Any = call(HANDLERS[ApiKey.API_VERSIONS], request, context).reply
     return {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
 
 

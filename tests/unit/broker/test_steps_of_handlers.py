@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from types import GeneratorType
 from typing import Any, Final
 
 import pytest
@@ -91,8 +90,8 @@ def test_no_step_of_a_handler_looks_at_many_elements(shape: Shape, tmp_path: Pat
         listener = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, is_inter_broker=True)
         request = build(shape, WORLD, 10**9, MANY)
         count_items(request, shape.path)
-        steps = call(HANDLERS[shape.key], request, Context(broker, listener, None, shape.version))
-        assert isinstance(steps, GeneratorType)
+        steps = call(HANDLERS[shape.key], request, Context(broker, listener, None, shape.version)).steps
+        assert steps is not None
         seen = [CountedItems.seen, *(CountedItems.seen for _ in steps), CountedItems.seen]
         broker.logs.close()
         return [after - before for before, after in pairwise(seen)]
@@ -122,7 +121,7 @@ def test_a_member_of_very_many_protocols_is_refused_before_they_are_looked_at() 
 
     response = join_group(
         request, Context(Broker(BrokerConfig.of({"broker.id": "1"})), listener, None, version=9)
-    )
+    ).reply
 
     assert isinstance(response, JoinGroupResponse)
     assert response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL

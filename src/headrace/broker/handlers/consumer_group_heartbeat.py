@@ -6,13 +6,13 @@ Behaviour: joins a consumer group (member epoch 0), extends the session, reconci
 Versions:  v1 RE2 regular expressions, and member ids that the client generates.
 """
 
-from collections.abc import Awaitable
 from typing import Final
 
 from headrace.broker.coordinators.replies import respond
 from headrace.broker.handlers.join_group import client_of
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group, on_topics
+from headrace.broker.results import Result
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.coordinators.errors import InvalidRegularExpression
@@ -33,9 +33,7 @@ _DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
 
 
 @handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2), requires=(on_group(Operation.READ), _DESCRIBE_TOPIC))
-def consumer_group_heartbeat(
-    request: ConsumerGroupHeartbeatRequest, context: Context
-) -> Steps[ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]]:
+def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: Context) -> Steps[Result]:
     topics = request.subscribed_topic_names
     owned = {}
     for number, owned_topic in enumerate(request.topic_partitions or ()):
@@ -67,7 +65,7 @@ def consumer_group_heartbeat(
             lambda machine, now_ms: machine.consumer_heartbeat(beat, now_ms)
         )
     except FAILURES as error:
-        return _refused(error)
+        return Result(_refused(error))
     return respond(reply, _response, _refused)
 
 

@@ -11,7 +11,7 @@ from headrace.broker.quotas.throttling import RequestUsage
 from headrace.broker.requests.dispatch import HANDLERS, BrokerKey, Context, call, handles
 from headrace.broker.requests.envelopes import client_address
 from headrace.broker.requests.requirements import on_cluster
-from headrace.broker.slices import completed, free_later, in_slices
+from headrace.broker.slices import free_later, in_slices
 from headrace.protocol.api import decode_request_in_slices
 from headrace.protocol.errors import ErrorCode, ProtocolError
 from headrace.protocol.headers import decode_request_header, encode_response_header
@@ -46,7 +46,7 @@ async def envelope(request: EnvelopeRequest, context: Context) -> EnvelopeRespon
     )
     structs: list[Any] = []
     inner = await in_slices(decode_request_in_slices(key, version, body, structs))
-    response = await completed(call(handler, inner, caller))
+    response = await call(handler, inner, caller).response()
     buffers = await in_slices(response.encode_in_slices(version, structs))
     del inner, response
     free_later(structs, context.broker.loop)

@@ -20,7 +20,7 @@ Quotas:    a response that exceeds consumer_byte_rate or request_percentage is e
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -32,8 +32,9 @@ from headrace.broker.replicas.committed_log import Isolation
 from headrace.broker.replicas.partition import Partition, monotonic_ms
 from headrace.broker.replicas.purgatory import WaitingFetch
 from headrace.broker.replicas.repairs import REPAIRING
-from headrace.broker.requests.dispatch import Context, Encoded, handles
+from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_topics
+from headrace.broker.results import Encoded, Result
 from headrace.broker.slices import Steps, at_once, each, free, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.batch import read_header
@@ -75,13 +76,11 @@ _REPLICATE: Final = Permission(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)  
     range(4, 19),
     requires=(_READ, _REPLICATE),
 )
-def fetch(
-    request: FetchRequest, context: Context
-) -> Steps[FetchResponse | Encoded | Awaitable[FetchResponse | Encoded]]:
+def fetch(request: FetchRequest, context: Context) -> Steps[Result]:
     """Read immediately; wait only if less than min_bytes are available."""
     replica = _replica(request)
     if replica is not None and not context.accepts_brokers:
-        return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, responses=())
+        return Result(FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, responses=()))
     is_follower = replica is not None and context.may(_REPLICATE)
     if is_follower and context.usage is not None:
         context.usage.exempt()
@@ -95,22 +94,22 @@ def fetch(
             principal=context.principal,
         )
     except KafkaError as error:
-        return FetchResponse(error_code=error.code, responses=())
+        return Result(FetchResponse(error_code=error.code, responses=()))
     if len(plan.partitions) > READ_AT_ONCE:
         return (yield from _fetch_many(plan, request, context, replica))
     found = at_once(_read(plan, request, context, replica))
     if found.missing:
-        return _load_and_reply(plan, request, context, replica, found.missing)
+        return Result(later=_load_and_reply(plan, request, context, replica, found.missing))
     if _is_enough(plan, found, request):
-        return (yield from _reply(plan, found, context, replica))
+        return Result((yield from _reply(plan, found, context, replica)))
     partitions = at_once(_partitions(plan, request, context, replica))
     waiting = _waiting(partitions, request, context, replica, missing=request.min_bytes - found.size)
-    return _wait(plan, request, context, waiting, replica)
+    return Result(later=_wait(plan, request, context, waiting, replica))
 
 
 def _fetch_many(
     plan: Plan, request: FetchRequest, context: Context, replica: "_Replica | None"
-) -> Steps[FetchResponse | Encoded | Awaitable[FetchResponse | Encoded]]:
+) -> Steps[Result]:
     """Fetch from so many partitions that appends may happen between the reads.
 
     The purgatory entry is created before the first read, so that no such append is missed.
@@ -121,12 +120,12 @@ def _fetch_many(
     try:
         found = yield from _read(plan, request, context, replica)
         if found.missing:
-            return _load_and_reply(plan, request, context, replica, found.missing)
+            return Result(later=_load_and_reply(plan, request, context, replica, found.missing))
         if _is_enough(plan, found, request):
-            return (yield from _reply(plan, found, context, replica))
+            return Result((yield from _reply(plan, found, context, replica)))
         waiting.arrived(found.size)
         is_waiting = True
-        return _wait(plan, request, context, waiting, replica)
+        return Result(later=_wait(plan, request, context, waiting, replica))
     finally:
         if not is_waiting:
             waiting.wake()

@@ -7,13 +7,13 @@ Versions:  v1 rebalance timeout; v4 MEMBER_ID_REQUIRED; v5 static members; v6 fl
            reason; v9 skip_assignment for a leader.
 """
 
-from collections.abc import Awaitable
 from functools import partial
 from typing import Final
 
 from headrace.broker.coordinators.replies import respond
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group
+from headrace.broker.results import Result
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.coordinators.group.decision import Client, Join, Joined
 from headrace.coordinators.group.errors import GroupError, InconsistentProtocol
@@ -29,12 +29,10 @@ _DESCRIBE_TOPIC: Final = Permission(Operation.DESCRIBE, ResourceType.TOPIC)
 
 
 @handles(ApiKey.JOIN_GROUP, range(10), requires=on_group(Operation.READ))
-def join_group(
-    request: JoinGroupRequest, context: Context
-) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+def join_group(request: JoinGroupRequest, context: Context) -> Result:
     if len(request.protocols) > MAX_PROTOCOLS:
         refused = InconsistentProtocol(f"a member supports at most {MAX_PROTOCOLS} protocols")
-        return _refused(refused, request.member_id, context.version)
+        return Result(_refused(refused, request.member_id, context.version))
     join = Join(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -53,7 +51,7 @@ def join_group(
         shard = context.broker.groups.shard(join.group_id)
         reply = shard.write_and_wait(lambda machine, waiter, now_ms: machine.join(join, waiter, now_ms))
     except FAILURES as error:
-        return _refused(error, join.member_id, context.version)
+        return Result(_refused(error, join.member_id, context.version))
     return respond(reply, _joined, lambda error: _refused(error, join.member_id, context.version))
 
 

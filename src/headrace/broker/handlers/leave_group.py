@@ -6,12 +6,12 @@ Versions:  v3 several members, static ones among them; v4 flexible; v5 reasons.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 from headrace.broker.coordinators.replies import respond
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group
-from headrace.broker.slices import completed
+from headrace.broker.results import Result
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.coordinators.group.decision import Leaving
 from headrace.coordinators.group.errors import GroupError
@@ -24,11 +24,9 @@ _TOGETHER = 500  # members that leave at a time: a request may name very many th
 
 
 @handles(ApiKey.LEAVE_GROUP, range(6), requires=on_group(Operation.READ))
-def leave_group(
-    request: LeaveGroupRequest, context: Context
-) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+def leave_group(request: LeaveGroupRequest, context: Context) -> Result:
     if len(request.members) > _TOGETHER:
-        return _leave_in_parts(request, context)
+        return Result(later=_leave_in_parts(request, context))
     leaving = [Leaving(request.member_id, None)]
     if context.version >= _SEVERAL_MEMBERS:
         leaving = [Leaving(each.member_id, each.group_instance_id) for each in request.members]
@@ -37,7 +35,7 @@ def leave_group(
             lambda machine, now_ms: machine.leave(request.group_id, leaving, now_ms)
         )
     except FAILURES as error:
-        return _refused(error)
+        return Result(_refused(error))
     return respond(reply, lambda results: _left(leaving, results, context.version), _refused)
 
 
@@ -47,7 +45,7 @@ async def _leave_in_parts(request: LeaveGroupRequest, context: Context) -> Leave
         part = LeaveGroupRequest(
             group_id=request.group_id, members=request.members[start : start + _TOGETHER]
         )
-        answer = await completed(leave_group(part, context))
+        answer = await leave_group(part, context).response()
         if answer.error_code:
             return LeaveGroupResponse(error_code=answer.error_code)
         members += answer.members

@@ -10,13 +10,14 @@ Versions:  v2 isolation levels; v4 leader epochs; v6 flexible; v7 largest timest
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from headrace.broker.replicas.committed_log import Isolation
 from headrace.broker.replicas.partition import Partition
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_topics
+from headrace.broker.results import Result
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -49,9 +50,7 @@ class _Lookup(NamedTuple):
 
 
 @handles(ApiKey.LIST_OFFSETS, range(1, 12), requires=(_DESCRIBE, _CLUSTER_ACTION))
-def list_offsets(
-    request: ListOffsetsRequest, context: Context
-) -> Steps[ListOffsetsResponse | Awaitable[ListOffsetsResponse]]:
+def list_offsets(request: ListOffsetsRequest, context: Context) -> Steps[Result]:
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
     times: Counter[tuple[str, int]] = Counter()
     for topic in request.topics:
@@ -79,7 +78,9 @@ def list_offsets(
             replies.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
     response = ListOffsetsResponse(topics=topics)
-    return _look_up(response, lookups, isolation, context) if lookups else response
+    if lookups:
+        return Result(later=_look_up(response, lookups, isolation, context))
+    return Result(response)
 
 
 def _answer(

@@ -11,7 +11,7 @@ Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 crea
            topics by id.
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -23,9 +23,10 @@ from headrace.broker.membership.controller_client import (
     refused_topics,
     topics_with_defaults,
 )
-from headrace.broker.requests.dispatch import Context, Encoded, HangUp, handles
+from headrace.broker.requests.dispatch import Context, HangUp, handles
 from headrace.broker.requests.envelopes import forward
 from headrace.broker.requests.requirements import on_topics
+from headrace.broker.results import Encoded, Result
 from headrace.broker.slices import STEP, Steps, each, free, in_slices
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
@@ -56,16 +57,15 @@ _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 
 
 @handles(ApiKey.METADATA, range(14), requires=(_DESCRIBE, *CREATE))
-def metadata(
-    request: MetadataRequest, context: Context
-) -> Steps[MetadataResponse | Encoded | Awaitable[MetadataResponse]]:
+def metadata(request: MetadataRequest, context: Context) -> Steps[Result]:
     if request.topics is None or (context.version < _ALL_BY_NULL and not request.topics):
-        return (yield from _all_topics(request, context))
+        return Result((yield from _all_topics(request, context)))
     topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
     missing, refused = yield from _missing(topics, request, context)
     if missing:
-        return _create_and_reply(topics, missing, refused, request, context)
-    return _reply(request, context, (yield from _answers(topics, request, context, refused)))
+        return Result(later=_create_and_reply(topics, missing, refused, request, context))
+    answers = yield from _answers(topics, request, context, refused)
+    return Result(_reply(request, context, answers))
 
 
 def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:

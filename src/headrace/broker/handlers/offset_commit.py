@@ -8,13 +8,14 @@ Versions:  v2-v4 retention time; v6 leader epochs; v7 static members; v8 flexibl
 """
 
 import asyncio
-from collections.abc import Awaitable, Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from headrace.broker.coordinators.replies import respond_after
 from headrace.broker.coordinators.shard import outcome
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_groups, on_topics
+from headrace.broker.results import Result
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinators.group.offsets import Commit, Committed
@@ -49,9 +50,7 @@ _Offsets = dict[tuple[str, int], Committed]
 
 
 @handles(ApiKey.OFFSET_COMMIT, range(2, 11), requires=(_READ, _READ_TOPIC))
-def offset_commit(
-    request: OffsetCommitRequest, context: Context
-) -> Steps[OffsetCommitResponse | Awaitable[OffsetCommitResponse]]:
+def offset_commit(request: OffsetCommitRequest, context: Context) -> Steps[Result]:
     topics = []
     for topic in request.topics:
         checked = yield from _check(topic, context)

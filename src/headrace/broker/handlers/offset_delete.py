@@ -4,12 +4,12 @@ Behaviour: deletes committed offsets of a group, except those of topics that its
            are answered with GROUP_SUBSCRIBED_TO_TOPIC.
 """
 
-from collections.abc import Awaitable
 from typing import Final
 
 from headrace.broker.coordinators.replies import respond_after
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group, on_topics
+from headrace.broker.results import Result
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
@@ -28,16 +28,14 @@ _READ_TOPIC: Final = on_topics(Operation.READ)
 
 
 @handles(ApiKey.OFFSET_DELETE, range(1), requires=(on_group(Operation.DELETE), _READ_TOPIC))
-def offset_delete(
-    request: OffsetDeleteRequest, context: Context
-) -> Steps[OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]]:
+def offset_delete(request: OffsetDeleteRequest, context: Context) -> Steps[Result]:
     partitions = yield from _deletable(request, context)
     try:
         reply = context.broker.groups.shard(request.group_id).write(
             lambda machine, now_ms: machine.delete_offsets(request.group_id, list(partitions), now_ms)
         )
     except FAILURES as error:
-        return OffsetDeleteResponse(error_code=error_code(error), topics=[])
+        return Result(OffsetDeleteResponse(error_code=error_code(error), topics=[]))
 
     def build() -> Steps[OffsetDeleteResponse]:
         try:

@@ -8,7 +8,7 @@ Versions:  v2 all topics; v5 leader epochs; v6 flexible; v7 stable offsets only;
            epochs; v10 topics by id.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from headrace.broker.coordinators.shard import outcome
 from headrace.broker.requests.dispatch import Context, CoordinatorMoved, HangUp, handles
 from headrace.broker.requests.repeats import MAX_REPEATS, bounded_repeats
 from headrace.broker.requests.requirements import on_groups, on_topics
+from headrace.broker.results import Result
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.coordinators.errors import NotCoordinator
@@ -55,9 +56,7 @@ class _RequestedTopic(NamedTuple):
 
 
 @handles(ApiKey.OFFSET_FETCH, range(1, 11), requires=(_DESCRIBE, _DESCRIBE_TOPIC))
-def offset_fetch(
-    request: OffsetFetchRequest, context: Context
-) -> Steps[OffsetFetchResponse | Awaitable[OffsetFetchResponse]]:
+def offset_fetch(request: OffsetFetchRequest, context: Context) -> Steps[Result]:
     shards: set[GroupShard] = set()  # that the response is read from
     if context.version < _SEVERAL_GROUPS:
         response = yield from _one_group(request, context, shards)
@@ -70,9 +69,7 @@ def offset_fetch(
     return (yield from _when_committed(response, shards))
 
 
-def _when_committed(
-    response: OffsetFetchResponse, shards: set[GroupShard]
-) -> Steps[OffsetFetchResponse | Awaitable[OffsetFetchResponse]]:
+def _when_committed(response: OffsetFetchResponse, shards: set[GroupShard]) -> Steps[Result]:
     """Return the response when every offset in it is committed to the log of its coordinator."""
     try:
         barriers = [barrier for shard in shards if (barrier := shard.barrier()) is not None]

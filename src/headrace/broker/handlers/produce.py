@@ -13,9 +13,8 @@ Quotas:    a client that exceeds its producer_byte_rate is throttled after the r
 """
 
 import asyncio
-import inspect
-from collections.abc import Awaitable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, cast
 
 from headrace.broker.coordinators.transaction_verification import refusal_of
 from headrace.broker.errors import NotEnoughReplicas, TimedOut
@@ -23,8 +22,9 @@ from headrace.broker.records.inspections import Outcome
 from headrace.broker.replicas.partition import Partition
 from headrace.broker.replicas.pending_verification import Verification
 from headrace.broker.replicas.purgatory import Commit
-from headrace.broker.requests.dispatch import Context, HangUp, Reply, handles
+from headrace.broker.requests.dispatch import Context, HangUp, handles
 from headrace.broker.requests.requirements import on_topics, on_transactional_ids
+from headrace.broker.results import NO_RESPONSE, Reply, Result
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.coordinators.decision import Producer
@@ -61,22 +61,20 @@ _WRITE_TOPIC: Final = on_topics(Operation.WRITE)
     range(3, 14),
     requires=(_WRITE_TOPIC, _WRITE),
 )
-def produce(
-    request: ProduceRequest, context: Context
-) -> ProduceResponse | Awaitable[Reply] | Steps[ProduceResponse | Awaitable[Reply] | None] | None:
-    """Append or queue every batch in order; the returned awaitable waits for the acks.
+def produce(request: ProduceRequest, context: Context) -> Result:
+    """Append or queue every batch in order; the result waits for the acks.
 
     Batches whose records have to be read are queued per partition (see `broker.inspections`).
     """
     topics = request.topic_data
     if len(topics) > AT_ONCE or sum([len(topic.partition_data) for topic in topics]) > AT_ONCE:
-        return _in_steps(request, context)
+        return Result(steps=_in_steps(request, context))
     appends = _Appends([], [])
     replies = [_topic(topic, request, context, appends) for topic in topics]
     return _respond(replies, appends, request, context)
 
 
-def _in_steps(request: ProduceRequest, context: Context) -> Steps[ProduceResponse | Awaitable[Reply] | None]:
+def _in_steps(request: ProduceRequest, context: Context) -> Steps[Result]:
     """Append like `produce`, in slices, for a request with many partitions."""
     appends = _Appends([], [])
     topics = []
@@ -95,9 +93,9 @@ def _in_steps(request: ProduceRequest, context: Context) -> Steps[ProduceRespons
 
 def _respond(
     topics: list[TopicProduceResponse], appends: "_Appends", request: ProduceRequest, context: Context
-) -> ProduceResponse | Awaitable[Reply] | None:
+) -> Result:
     if appends.queued:
-        return _answer_later(topics, appends, request, context)
+        return Result(later=_answer_later(topics, appends, request, context))
     return _answer(topics, appends.uncommitted, request, context)
 
 
@@ -121,14 +119,14 @@ def _answer(
     waiting: "list[_UncommittedBatch]",
     request: ProduceRequest,
     context: Context,
-) -> ProduceResponse | Awaitable[ProduceResponse] | None:
+) -> Result:
     if waiting:
-        return _wait(replies, waiting, request.timeout_ms, context.broker.loop)
+        return Result(later=_wait(replies, waiting, request.timeout_ms, context.broker.loop))
     if request.acks != 0:
-        return ProduceResponse(responses=replies)
+        return Result(ProduceResponse(responses=replies))
     for refused in (each for topic in replies for each in topic.partition_responses if each.error_code):
         raise HangUp(f"closing the connection after a failed Produce with acks=0: {refused.error_message}")
-    return None
+    return NO_RESPONSE
 
 
 async def _answer_later(
@@ -137,8 +135,7 @@ async def _answer_later(
     for queued in appends.queued:
         await asyncio.wait([queued.done])  # which does not cancel the append if the client disconnects
         queued.replies[queued.position] = queued.done.result()
-    answer = _answer(replies, appends.uncommitted, request, context)
-    return await answer if inspect.isawaitable(answer) else answer
+    return cast("Reply", await _answer(replies, appends.uncommitted, request, context).response())
 
 
 class _UncommittedBatch(NamedTuple):

@@ -8,9 +8,9 @@ Versions:  v1 session lifetime; v2 flexible.
 """
 
 import asyncio
-from collections.abc import Awaitable
 
 from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.results import Result
 from headrace.broker.security.authentication import refuse
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
@@ -19,21 +19,21 @@ from headrace.security.sasl.exchange import AuthenticationFailed
 
 
 @handles(ApiKey.SASL_AUTHENTICATE, range(3), requires=(), when_ready=False)
-def sasl_authenticate(
-    request: SaslAuthenticateRequest, context: Context
-) -> SaslAuthenticateResponse | Awaitable[SaslAuthenticateResponse]:
+def sasl_authenticate(request: SaslAuthenticateRequest, context: Context) -> Result:
     session = context.sasl
     if session is None:
-        return SaslAuthenticateResponse(
-            error_code=ErrorCode.ILLEGAL_SASL_STATE,
-            error_message="this listener does not use SASL",
-            auth_bytes=b"",
+        return Result(
+            SaslAuthenticateResponse(
+                error_code=ErrorCode.ILLEGAL_SASL_STATE,
+                error_message="this listener does not use SASL",
+                auth_bytes=b"",
+            )
         )
     try:
         answer = session.respond(bytes(request.auth_bytes))
     except AuthenticationFailed as error:
-        return _refuse(error, context)
-    return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=session.lifetime_ms)
+        return Result(later=_refuse(error, context))
+    return Result(SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=session.lifetime_ms))
 
 
 async def _refuse(error: AuthenticationFailed, context: Context) -> SaslAuthenticateResponse:

@@ -4,11 +4,10 @@ Behaviour: the leader's request contains the assignments; all responses are sent
 Versions:  v3 static members; v4 flexible; v5 protocol type and name, which must be the group's.
 """
 
-from collections.abc import Awaitable
-
 from headrace.broker.coordinators.replies import respond
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group
+from headrace.broker.results import Result
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.coordinators.group.decision import Sync, Synced
 from headrace.coordinators.group.errors import InconsistentProtocol
@@ -20,9 +19,7 @@ _NAMES_PROTOCOL = 5
 
 
 @handles(ApiKey.SYNC_GROUP, range(6), requires=on_group(Operation.READ))
-def sync_group(
-    request: SyncGroupRequest, context: Context
-) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+def sync_group(request: SyncGroupRequest, context: Context) -> Result:
     sync = Sync(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -38,7 +35,7 @@ def sync_group(
         shard = context.broker.groups.shard(sync.group_id)
         reply = shard.write_and_wait(lambda machine, waiter, now_ms: machine.sync(sync, waiter, now_ms))
     except FAILURES as error:
-        return _refused(error)
+        return Result(_refused(error))
     return respond(reply, _synced, _refused)
 
 

@@ -35,7 +35,6 @@ class RequestUsage:
     __slots__ = (
         "_began",
         "_is_charged",
-        "_is_settled",
         "_key",
         "_quotas",
         "_seconds",
@@ -51,7 +50,7 @@ class RequestUsage:
         self.client_id = client_id or ""
         self._key = key
         self._size = size
-        self._is_charged = self._is_settled = False
+        self._is_charged = False
         self._throttled_by = _RATES.get(key, QuotaKey.REQUEST_PERCENTAGE)
         self._seconds = 0.0
         self._began: float | None = perf_counter()
@@ -76,11 +75,6 @@ class RequestUsage:
     def exempt(self) -> None:
         """Charge nothing: the request comes from another broker."""
         self._is_charged = True
-
-    def settle(self) -> bool:
-        """Return True once: the response is ready, and the client can be throttled."""
-        was_settled, self._is_settled = self._is_settled, True
-        return not was_settled
 
     def pause(self) -> None:
         """Stop counting time, because the request waits."""

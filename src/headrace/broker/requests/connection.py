@@ -1,33 +1,23 @@
 """One connection of a client: requests are handled as they arrive, responses go out in the same order."""
 
 import asyncio
-import inspect
 import logging
 import ssl
 from collections import deque
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import perf_counter
-from types import GeneratorType
 from typing import Any, Final, NamedTuple, cast
 
 from headrace.broker.network.fair_queue import QUANTUM_S
 from headrace.broker.quotas.throttling import EXEMPT, RequestUsage, Timed
-from headrace.broker.requests.dispatch import (
-    Context,
-    Encoded,
-    Handler,
-    HangUp,
-    Reply,
-    accepts_brokers,
-    call,
-    can_answer,
-)
+from headrace.broker.requests.dispatch import Context, Handler, HangUp, accepts_brokers, call, can_answer
 from headrace.broker.requests.envelopes import forward
 from headrace.broker.requests.throttled_replies import with_throttle_time
+from headrace.broker.results import Encoded, Reply, Result
 from headrace.broker.security.authentication import refuse
 from headrace.broker.services import BrokerServices
-from headrace.broker.slices import Sliced, Steps, completed, free_later, in_slices
+from headrace.broker.slices import Sliced, Steps, free_later, in_slices
 from headrace.protocol.api import decode_request, decode_request_in_slices, encode_response
 from headrace.protocol.api_versions import answer_version
 from headrace.protocol.errors import ProtocolError
@@ -282,27 +272,26 @@ class Connection(asyncio.BufferedProtocol):
         is_large = len(body) > SLICED_BYTES and key != ApiKey.API_VERSIONS
         structs: list[Any] = []
         if is_large:
-            result: Any = self._decode_and_call(body, handler, context, structs)
+            result = Result(steps=self._decode_and_call(body, handler, context, structs))
         else:
             result = self._call(decode_request(key, version, body), handler, context)
-        if isinstance(result, GeneratorType):
-            work = Sliced(result)
+        if result.steps is not None:
+            work = Sliced(result.steps)
             if not work.run():
                 self._is_slicing = True
                 request = _Request(handler, header, began, usage, structs)
-                self._answer_later(self._finish(work, request), request)
+                self._answer_later(partial(self._finish, work), request)
                 return
             result = work.result
         if self._sasl is not None and key == ApiKey.SASL_AUTHENTICATE:
             self._authentication_continued(self._sasl)
-        if usage is not None and not inspect.isawaitable(result):
-            result = self._charged(result, header, usage)
-        if isinstance(result, Message | Encoded):
-            self._answer(result, header)
-        elif result is not None:
+        if result.later is not None:
             request = _Request(handler, header, began, usage, structs)
-            self._answer_later(self._encoded(result, request) if is_large else result, request)
+            self._answer_later(partial(self._wait, result.later, in_slices=is_large), request)
             return
+        reply = result.reply if usage is None else self._charged(result.reply, header, usage)
+        if reply is not None:
+            self._answer(reply, header)
         self._broker.meters.request(key).done(began)
 
     def _context_of(self, header: RequestHeader, usage: RequestUsage | None) -> Context:
@@ -339,7 +328,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _charged(self, reply: Reply, header: RequestHeader, usage: RequestUsage | None) -> Reply:
         """Charge a request whose response is ready; return the response with its throttle time."""
-        if usage is None or not usage.settle():
+        if usage is None:
             return reply
         throttle_ms = usage.charge(answered=reply is not None)
         key, version = header.request_api_key, header.request_api_version
@@ -406,53 +395,54 @@ class Connection(asyncio.BufferedProtocol):
             raise HangUp(f"{handler.key.name} is not accepted before authentication")
         self.principal = principal
 
-    def _call(self, request: Any, handler: Handler, context: Context) -> Any:
-        """Return what the handler returns: a response, steps that lead to one, or an awaitable."""
+    def _call(self, request: Any, handler: Handler, context: Context) -> Result:
+        """Return what the handler returns, once it can answer, or what the controller answers."""
         if (handler.on_controller or handler.when_ready) and not can_answer(handler, self._broker):
-            return self._answer_elsewhere(request, handler, context)
+            return Result(later=self._answer_elsewhere(request, handler, context))
         return call(handler, request, context)
 
     def _decode_and_call(
         self, body: memoryview, handler: Handler, context: Context, structs: list[Any]
-    ) -> Steps[Any]:
+    ) -> Steps[Result]:
         """Decode a large request in steps, then call its handler."""
         request = yield from decode_request_in_slices(handler.key, context.version, body, structs)
         result = self._call(request, handler, context)
-        if isinstance(result, GeneratorType):
-            result = yield from result
-        return result
+        return result if result.steps is None else (yield from result.steps)
 
-    async def _finish(self, work: Sliced[Any], request: _Request) -> Reply:
+    async def _finish(self, work: Sliced[Result], request: _Request) -> Reply:
         """Return the response to a long request. One at a time over all connections, to bound the memory."""
         async with self._broker.long_requests:
             try:
-                reply = await work.finish()
+                result = await work.finish()
             finally:
                 self._is_slicing = False
                 self._regulate()
-            if isinstance(reply, Message):
-                return await self._encoded_in_slices(reply, request)
-        if inspect.isawaitable(reply):
+            if result.later is None:
+                return await self._encoded(result.reply, request)
+        return await self._wait(result.later, request, in_slices=True)
+
+    async def _wait(self, later: Awaitable[Reply], request: _Request, *, in_slices: bool) -> Reply:
+        """Return a response that is not ready yet; that to a large request may be as large."""
+        reply = await later
+        if in_slices:
             return await self._encoded(reply, request)
-        return cast("Reply", reply)
+        return self._charged(reply, request.header, request.usage)
 
-    async def _encoded(self, result: Awaitable[Reply], request: _Request) -> Reply:
-        """Return the response to a large request, encoded in slices: it may be as large."""
-        return await self._encoded_in_slices(await result, request)
-
-    async def _encoded_in_slices(self, reply: Reply, request: _Request) -> Reply:
+    async def _encoded(self, reply: Reply, request: _Request) -> Reply:
+        """Return the response with its throttle time, encoded in slices."""
         reply = self._charged(reply, request.header, request.usage)
         if isinstance(reply, Message):
             version = request.header.request_api_version
             return Encoded(await in_slices(reply.encode_in_slices(version, request.structs)))
         return reply
 
-    async def _answer_elsewhere(self, request: Any, handler: Handler, context: Context) -> Any:
+    async def _answer_elsewhere(self, request: Any, handler: Handler, context: Context) -> Reply:
         """Wait until this broker has the cluster's metadata; forward a request for the controller."""
         await self._broker.ready.wait()
         if handler.on_controller and not can_answer(handler, self._broker):
             return await forward(request, context)
-        return await completed(call(handler, request, context))
+        reply: Reply = await call(handler, request, context).response()
+        return reply
 
     def _answer(self, reply: Any, header: RequestHeader) -> None:
         buffers = _encode(reply, header)
@@ -479,13 +469,12 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.writelines(self._out)
             self._out, self._out_bytes = [], 0
 
-    def _answer_later(self, result: Awaitable[Reply], request: _Request) -> None:
+    def _answer_later(self, respond: Callable[[_Request], Awaitable[Reply]], request: _Request) -> None:
         slot = _Slot()
         self._slots.append(slot)
         if request.usage is not None:
             request.usage.pause()
-            result = Timed(result, request.usage)
-        task = self._broker.loop.create_task(self._fill(slot, result, request))
+        task = self._broker.loop.create_task(self._fill(slot, respond, request))
         self._tasks.add(task)
         task.add_done_callback(partial(self._answered, request.structs))
 
@@ -495,10 +484,13 @@ class Connection(asyncio.BufferedProtocol):
         if structs:
             free_later(structs, self._broker.loop)
 
-    async def _fill(self, slot: _Slot, result: Awaitable[Reply], request: _Request) -> None:
+    async def _fill(
+        self, slot: _Slot, respond: Callable[[_Request], Awaitable[Reply]], request: _Request
+    ) -> None:
         header = request.header
         try:
-            reply = self._charged(await result, header, request.usage)
+            response = respond(request)
+            reply = await (response if request.usage is None else Timed(response, request.usage))
             self._broker.meters.request(header.request_api_key).done(request.began)
             slot.buffers = [] if reply is None else _encode(reply, header)
             self._parked += sum(map(len, slot.buffers))

@@ -1,7 +1,8 @@
 """Which function answers which request: one table, filled by `@handles`, read by dispatch and ApiVersions."""
 
+import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from importlib import import_module
 from pkgutil import iter_modules
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from headrace.broker.quotas.throttling import RequestUsage
 from headrace.broker.requests.requirements import Required, Requirement
+from headrace.broker.results import Result
 from headrace.broker.services import BrokerServices
 from headrace.broker.slices import Steps
 from headrace.protocol.api import response_class
@@ -17,7 +19,6 @@ from headrace.protocol.between_brokers.seed_replica import SEED_REPLICA
 from headrace.protocol.between_brokers.step_down import STEP_DOWN
 from headrace.protocol.between_brokers.update_metadata import UPDATE_METADATA
 from headrace.protocol.compiled.structs import default_of
-from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import APIS, LATEST_VERSION_UNSTABLE, ApiKey
 from headrace.security.authorization import (
@@ -47,15 +48,6 @@ class CoordinatorMoved(HangUp):
 
     level = logging.INFO
 
-
-class Encoded(NamedTuple):
-    """The body of a response that is encoded already, in the version of the request."""
-
-    body: list[Buffer]
-
-
-Reply = Message | Encoded | None
-"""What a handler answers; None is no response at all, which only Produce with acks=0 gives."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -121,7 +113,7 @@ class BrokerKey(IntEnum):
 class Handler(NamedTuple):
     key: ApiKey | BrokerKey
     versions: range
-    function: Callable[[Any, Context], Reply | Awaitable[Reply] | Steps[Any]]
+    function: Callable[[Any, Context], Result]
     requires: Sequence[Required]
     on_controller: bool = False  # a broker that is not the controller forwards the request
     inter_broker: bool = False  # only brokers send it (`Context.accepts_brokers`)
@@ -144,20 +136,38 @@ def handles(
 
     `requires` is what the principal must be allowed (`requirements`); an empty sequence lets everybody in.
 
-    A plain function answers at once. If its work grows with the request it is a generator that yields every
-    few elements (`slices`), and returns the response. What it returns may be awaitable instead: then later
-    requests of the connection are handled meanwhile, and the responses still go out in order.
+    A plain function returns the response. If its work grows with the request it is a generator that yields
+    every few elements (`slices`), and returns the response. A coroutine function waits for something before.
+    A function that decides from request to request declares that it returns a `Result`, or `Steps[Result]`.
     """
     requirements = (requires,) if isinstance(requires, Requirement | Permission) else tuple(requires)
 
     def enter(function: Function) -> Function:
         assert key not in HANDLERS, f"{key.name} has two handlers"
         HANDLERS[key] = Handler(
-            key, versions, function, requirements, on_controller, inter_broker, when_ready
+            key, versions, with_result(function), requirements, on_controller, inter_broker, when_ready
         )
         return function
 
     return enter
+
+
+def with_result(function: Callable[..., Any]) -> Callable[[Any, Context], Result]:
+    """Return a handler's function with a `Result`, whatever kind of function it is declared to be."""
+    returns = inspect.signature(function).return_annotation
+    if returns is Result:
+        return function
+    if returns == Steps[Result]:
+        return lambda request, context: Result(steps=function(request, context))
+    if inspect.isgeneratorfunction(function):
+
+        def steps(request: Any, context: Context) -> Steps[Result]:
+            return Result((yield from function(request, context)))
+
+        return lambda request, context: Result(steps=steps(request, context))
+    if inspect.iscoroutinefunction(function):
+        return lambda request, context: Result(later=function(request, context))
+    return lambda request, context: Result(function(request, context))
 
 
 def enabled(handlers: Mapping[int, Handler], *, unstable: bool) -> Mapping[int, Handler]:
@@ -177,13 +187,13 @@ def can_answer(handler: Handler, broker: BrokerServices) -> bool:
     return broker.ready.is_set() and (not handler.on_controller or broker.is_controller)
 
 
-def call(handler: Handler, request: Any, context: Context) -> Any:
+def call(handler: Handler, request: Any, context: Context) -> Result:
     """Authorize a request and return what its handler returns. Every request goes through here."""
     if context.authorizer is not ALLOW_ALL:
         try:
             _authorize(handler, request, context)
         except AuthorizationFailed as error:
-            return _refusal(handler, error)
+            return Result(_refusal(handler, error))
     return handler.function(request, context)
 
 

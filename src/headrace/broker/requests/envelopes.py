@@ -4,7 +4,8 @@ import asyncio
 import ipaddress
 from typing import Final
 
-from headrace.broker.requests.dispatch import Context, Encoded, HangUp
+from headrace.broker.requests.dispatch import Context, HangUp
+from headrace.broker.results import Encoded
 from headrace.broker.slices import Steps, in_slices
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.headers import decode_response_header, encode_request_header

@@ -4,7 +4,7 @@ import copy
 from functools import cache
 from typing import Final
 
-from headrace.broker.requests.dispatch import Encoded, Reply
+from headrace.broker.results import Encoded, Reply
 from headrace.protocol.api import response_class
 from headrace.protocol.message import Message
 

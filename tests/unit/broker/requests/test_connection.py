@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from itertools import pairwise
 from typing import Any, cast
 
@@ -11,7 +11,8 @@ import pytest
 
 from headrace.broker.network.connections import AUTHENTICATION_S, Connections
 from headrace.broker.requests.connection import Connection
-from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, load_handlers
+from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, load_handlers, with_result
+from headrace.broker.results import Result
 from headrace.broker.server import Broker
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.slices import FREED_TOGETHER, Steps, each
@@ -68,7 +69,7 @@ class Client:
         broker = Broker(BrokerConfig.of({"broker.id": "1"}))
         broker._loop = asyncio.get_running_loop()
         broker.connections = Connections(broker.config, lambda: 0, broker.quotas)
-        handler = Handler(ApiKey.LIST_GROUPS, range(5), answer, (), when_ready=False)
+        handler = Handler(ApiKey.LIST_GROUPS, range(5), with_result(answer), (), when_ready=False)
         listener = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, is_inter_broker=False)
         self.transport = FakeTransport()
         self.connection = Connection(broker, {ApiKey.LIST_GROUPS: handler}, listener)
@@ -128,10 +129,10 @@ def test_a_response_that_is_ready_waits_for_the_earlier_ones() -> None:
     async def story() -> None:
         first: asyncio.Future[ListGroupsResponse] = asyncio.get_running_loop().create_future()
 
-        def answer(
-            asked: ListGroupsRequest, context: Context
-        ) -> ListGroupsResponse | Awaitable[ListGroupsResponse]:
-            return first if asked.states_filter == ["a"] else at_once(asked, context)
+        def answer(asked: ListGroupsRequest, context: Context) -> Result:
+            if asked.states_filter == ["a"]:
+                return Result(later=first)
+            return Result(at_once(asked, context))
 
         client = Client(answer)
         client.send(request("a") + request("b"))
@@ -161,7 +162,11 @@ def test_a_client_that_does_not_read_its_responses_is_not_read_from() -> None:
 def test_a_connection_that_is_lost_cancels_the_requests_that_wait() -> None:
     async def story() -> None:
         forever: asyncio.Future[ListGroupsResponse] = asyncio.get_running_loop().create_future()
-        client = Client(lambda _asked, _context: forever)
+
+        def answer(_asked: ListGroupsRequest, _context: Context) -> Result:
+            return Result(later=forever)
+
+        client = Client(answer)
         client.send(request("a"))
         await client.served()
         (task,) = client.connection._tasks
