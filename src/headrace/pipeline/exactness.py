@@ -76,7 +76,8 @@ def not_one_object(text: str) -> str | None:
 def _pattern(schema: T.StructType, *, is_json: bool) -> str:
     """Return the pattern of numbers and times that a type of the schema may not hold."""
     types = list(_leaves(schema))
-    before = r"[\[:,]\s*-?" if is_json else ""  # numbers are not within quotes
+    # A number is not within quotes: the seconds of 12:00:00.123 are none.
+    before = r"(?:[^0-9]:|[\[,])\s*-?" if is_json else ""
     digits = 7 if T.FloatType() in types else 15
     parts = [rf"{before}(?:[0-9][0-9.]{{{digits}}}|[0-9.]+[eE])"]
     if scales := [each.scale for each in types if isinstance(each, T.DecimalType)]:
