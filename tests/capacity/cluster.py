@@ -26,13 +26,13 @@ from headrace.protocol.between_brokers.update_metadata import (
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.locations import Location, Locations
 from headrace.protocol.message import Message
+from headrace.protocol.peers import Link
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from headrace.replication.controller.channel import Link
 from headrace.replication.controller.model import Member, TopicRules
 from headrace.replication.controller.placement import MAX_PARTITIONS, spread
 from headrace.replication.controller.runner import Controller

@@ -14,7 +14,7 @@ from headrace.broker.settings.config import BrokerConfig
 from headrace.protocol.between_brokers.update_metadata import UpdateMetadataRequest
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
-from headrace.replication.controller.channel import PeerGone
+from headrace.protocol.peers import PeerGone
 from headrace.replication.controller.updates import VERSIONS
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory

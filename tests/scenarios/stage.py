@@ -15,6 +15,7 @@ from headrace.coordination.znodes import PERSISTENT_PATHS, TopicAssignment, topi
 from headrace.coordination.znodes import Controller as ControllerZnode
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -29,7 +30,6 @@ from headrace.protocol.schema.create_topics import (
 from headrace.protocol.schema.elect_leaders import ElectLeadersRequest, TopicPartitions
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.replication.controller.channel import PeerGone
 from headrace.security.listeners import Endpoint
 from scenarios.language import Line, ScenarioError, Vocabulary
 from simulation.alarm import heard

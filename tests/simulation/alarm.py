@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headrace.coordination.errors import CoordinationError
-from headrace.replication.controller.errors import NotController
+from headrace.protocol.kafka_errors import NotController
 from simulation.loop import SimLoop
 from simulation.world import World
 

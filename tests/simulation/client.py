@@ -3,7 +3,7 @@
 import asyncio
 
 from headrace.protocol.ids import TopicPartition
-from headrace.replication.controller.channel import PeerGone
+from headrace.protocol.peers import PeerGone
 from headrace.security.listeners import Endpoint
 from simulation.network import Network
 from simulation.peer import Peer, WhoLeads

@@ -4,6 +4,7 @@ import asyncio
 
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.fetch import PartitionData
 from headrace.protocol.schema.offset_fetch import (
     OffsetFetchRequest,
@@ -11,7 +12,6 @@ from headrace.protocol.schema.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
 )
-from headrace.replication.controller.channel import PeerGone
 from simulation.bank import OFFSETS, Bank
 from simulation.client import PATIENCE_S, Client
 from simulation.ledger import Ledger

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headrace.broker.peers.versions import PeerVersions
 from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, HangUp, can_answer
 from headrace.broker.slices import at_once
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.list_offsets import ListOffsetsResponse
-from headrace.replication.controller.channel import PeerGone
 from headrace.security.listeners import Endpoint
 from simulation.loop import SimLoop
 from simulation.network import End, Unreachable

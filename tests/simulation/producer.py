@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.replication.controller.channel import PeerGone
 from simulation.client import PATIENCE_S, Client
 from simulation.ledger import Ledger
 from simulation.log import Batch

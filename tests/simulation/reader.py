@@ -4,8 +4,8 @@ import asyncio
 
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
-from headrace.replication.controller.channel import PeerGone
 from simulation.client import PATIENCE_S, Client
 from simulation.ledger import Ledger
 from simulation.log import Batch

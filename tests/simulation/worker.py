@@ -11,6 +11,7 @@ from typing import Any
 from headrace.coordinators.decision import Producer
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.end_txn import EndTxnRequest
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -19,7 +20,6 @@ from headrace.protocol.schema.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from headrace.replication.controller.channel import PeerGone
 from headrace.security.listeners import Endpoint
 from simulation.bank import OFFSETS, STATES, TIMEOUT_MS, Bank, Transfer
 from simulation.client import PATIENCE_S, Client

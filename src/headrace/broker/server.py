@@ -52,7 +52,7 @@ from headrace.coordination.session import NotConnected, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.message import Message
-from headrace.replication.controller.channel import Link, PeerGone
+from headrace.protocol.peers import Link, PeerGone
 from headrace.replication.controller.config_admin import ALL_BROKERS, ConfigAdmin
 from headrace.replication.controller.model import TopicRules
 from headrace.replication.controller.runner import Controller

@@ -34,8 +34,8 @@ from headrace.coordination.session import ZooKeeperSession
 from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.kafka_errors import SecurityDisabled, UnknownTopicOrPartition
 from headrace.replication.controller.config_admin import ConfigAdmin
-from headrace.replication.controller.errors import SecurityDisabled, UnknownTopicOrPartition
 from headrace.replication.controller.runner import Controller
 from headrace.replication.controller.topic_admin import TopicAdmin
 from headrace.security.authorization import Authorizer

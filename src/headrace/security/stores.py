@@ -98,9 +98,9 @@ class Keystore:
             raise InvalidTlsSetting(
                 "ssl.keystore.password", f"is missing: {self.certificate.value} is a {kind} keystore"
             )
+        store = _load_pkcs12(self.certificate, data, self.password, "ssl.keystore.password")
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat  # noqa: PLC0415  takes 50 ms
 
-        store = _load_pkcs12(self.certificate, data, self.password, "ssl.keystore.password")
         if store.key is None or store.cert is None:
             raise InvalidTlsSetting(
                 self.certificate.setting,

@@ -24,9 +24,9 @@ from headrace.broker.results import Result
 from headrace.protocol.api import api_schema, request_class
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.fetch import FetchResponse
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.channel import PeerGone
 from headrace.testing import interception
 from headrace.testing.interception import Intercepted
 from headrace.testing.refusals import OF_A_SESSION, names_topics

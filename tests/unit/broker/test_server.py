@@ -17,8 +17,8 @@ from headrace.broker.server import Broker
 from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration, Controller
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from headrace.replication.controller.channel import PeerGone
 from headrace.security.listeners import Endpoint
 from headrace.storage.directory import CLEAN_SHUTDOWN
 from headrace.storage.errors import ForeignDirectory

@@ -21,13 +21,13 @@ from headrace.coordinators.transaction.coordinator import TransactionCoordinator
 from headrace.coordinators.transaction.state import Transaction
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from headrace.replication.controller.channel import PeerGone
 
 WRITE_MARKERS_VERSIONS: Final = range(2, 3)
 MAX_MARKERS: Final = 100  # of one request; more would hold the event loops of both brokers for too long

@@ -30,13 +30,13 @@ from headrace.coordinators.errors import CoordinatorError, CoordinatorNotAvailab
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from headrace.replication.controller.channel import PeerGone
 from headrace.storage.errors import InvalidTxnState
 
 ADD_PARTITIONS_VERSIONS: Final = range(5, 6)

@@ -15,6 +15,7 @@ from headrace.broker.requests.requirements import config_action, on_configs
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.protocol.schema.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -22,7 +23,6 @@ from headrace.protocol.schema.alter_configs import (
     AlterConfigsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation
 
 

@@ -11,6 +11,7 @@ from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.kafka_errors import InvalidReplicationFactor, NotController
 from headrace.protocol.schema.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -19,7 +20,6 @@ from headrace.protocol.schema.alter_partition_reassignments import (
     ReassignableTopicResponse,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.errors import InvalidReplicationFactor, NotController
 from headrace.replication.controller.model import Changes, ClusterModel
 from headrace.replication.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.security.authorization import Operation

@@ -12,6 +12,12 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import Turns, grouped, in_slices
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.kafka_errors import (
+    DuplicateResource,
+    ResourceNotFound,
+    UnacceptableCredential,
+    UnsupportedSaslMechanism,
+)
 from headrace.protocol.schema.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -20,12 +26,6 @@ from headrace.protocol.schema.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.errors import (
-    DuplicateResource,
-    ResourceNotFound,
-    UnacceptableCredential,
-    UnsupportedSaslMechanism,
-)
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512
 from headrace.security.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential

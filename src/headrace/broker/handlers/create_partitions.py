@@ -13,6 +13,7 @@ from headrace.broker.requests.mutation_quotas import MutationQuota
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Turns, grouped, in_slices
 from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.protocol.schema.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -20,7 +21,6 @@ from headrace.protocol.schema.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation
 
 _ALTER: Final = on_topics(Operation.ALTER)

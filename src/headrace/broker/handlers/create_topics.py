@@ -18,6 +18,7 @@ from headrace.broker.slices import Turns, grouped, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.coordination.znodes import TopicAssignment
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.kafka_errors import InvalidReplicaAssignment, InvalidRequest
 from headrace.protocol.schema.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -26,7 +27,6 @@ from headrace.protocol.schema.create_topics import (
     CreateTopicsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.errors import InvalidReplicaAssignment, InvalidRequest
 from headrace.replication.controller.placement import check_partitions
 from headrace.security.authorization import Operation, Permission, ResourceType
 

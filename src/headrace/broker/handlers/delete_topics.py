@@ -12,6 +12,7 @@ from headrace.broker.requests.mutation_quotas import MutationQuota
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.delete_topics import (
     DeletableTopicResult,
@@ -20,7 +21,6 @@ from headrace.protocol.schema.delete_topics import (
     DeleteTopicState,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation, Permission, ResourceType
 
 logger = logging.getLogger(__name__)

@@ -23,6 +23,7 @@ from headrace.broker.settings.describe import (
 from headrace.broker.slices import STEP, Steps, keyed
 from headrace.broker.translate import error_message
 from headrace.protocol.errors import KafkaError
+from headrace.protocol.kafka_errors import InvalidRequest, UnknownTopicOrPartition
 from headrace.protocol.schema.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -33,7 +34,6 @@ from headrace.protocol.schema.describe_configs import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.config_admin import ResourceType
-from headrace.replication.controller.errors import InvalidRequest, UnknownTopicOrPartition
 from headrace.security.authorization import Operation
 from headrace.storage.topics import check_topic_name
 

@@ -15,6 +15,7 @@ from headrace.broker.slices import STEP, Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.kafka_errors import LeaderNotSteppedDown, NotController
 from headrace.protocol.schema.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -23,7 +24,6 @@ from headrace.protocol.schema.elect_leaders import (
     TopicPartitions,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.errors import LeaderNotSteppedDown, NotController
 from headrace.replication.controller.model import Changes, ClusterModel
 from headrace.replication.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.security.authorization import (

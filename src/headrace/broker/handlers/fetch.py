@@ -40,6 +40,7 @@ from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.batch import read_header
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.kafka_errors import UnknownTopicOrPartition
 from headrace.protocol.schema.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -49,7 +50,6 @@ from headrace.protocol.schema.fetch import (
     PartitionData,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.errors import UnknownTopicOrPartition
 from headrace.security.authorization import (
     AuthorizationFailed,
     Operation,

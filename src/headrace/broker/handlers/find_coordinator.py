@@ -14,13 +14,13 @@ from headrace.broker.requests.requirements import on_groups, on_transactional_id
 from headrace.broker.slices import Turns, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.coordinators.errors import CoordinatorNotAvailable
+from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.protocol.schema.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation
 
 _SEVERAL_KEYS, _SHARE_GROUPS = 4, 6

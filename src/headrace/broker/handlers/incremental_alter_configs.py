@@ -10,6 +10,7 @@ Versions:  v1 flexible.
 from headrace.broker.handlers.alter_configs import alter_each
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_configs
+from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.protocol.schema.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -18,7 +19,6 @@ from headrace.protocol.schema.incremental_alter_configs import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.config_admin import Change, ConfigOperation
-from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation
 
 

@@ -21,6 +21,7 @@ from headrace.broker.results import Result
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartition,
@@ -29,7 +30,6 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.storage.time_lookup import FoundOffset
 

@@ -30,7 +30,9 @@ from headrace.broker.results import Encoded, Result
 from headrace.broker.slices import STEP, Steps, each, free, in_slices
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import ZERO_UUID
+from headrace.protocol.peers import UnsupportedByPeer
 from headrace.protocol.schema.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.metadata import (
@@ -41,8 +43,6 @@ from headrace.protocol.schema.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from headrace.replication.controller.channel import UnsupportedByPeer
-from headrace.replication.controller.errors import NotController
 from headrace.security.authorization import AuthorizationFailed, Operation, ResourceType
 from headrace.storage.topics import check_topic_name
 

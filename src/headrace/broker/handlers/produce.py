@@ -31,6 +31,7 @@ from headrace.coordinators.decision import Producer
 from headrace.protocol.batch import HEADER_SIZE, read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.fields import Buffer
+from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.produce import (
     BatchIndexAndErrorMessage,
@@ -41,7 +42,6 @@ from headrace.protocol.schema.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from headrace.replication.controller.errors import InvalidRequest
 from headrace.security.authorization import Operation
 from headrace.storage.errors import InvalidTopic, StorageError
 from headrace.storage.topics import INTERNAL_TOPICS

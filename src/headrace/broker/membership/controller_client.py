@@ -11,7 +11,9 @@ from headrace.broker.peers.versions import PeerVersions
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
 from headrace.protocol.schema.create_topics import (
     CreatableTopic,
@@ -19,8 +21,6 @@ from headrace.protocol.schema.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
 )
-from headrace.replication.controller.channel import PeerGone
-from headrace.replication.controller.errors import NotController
 from headrace.replication.controller.topic_admin import BROKER_DEFAULT
 
 _NO_CONTROLLER_TIMEOUT_S = 10.0  # how long a request waits for a controller to be elected

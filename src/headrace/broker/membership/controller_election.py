@@ -9,8 +9,8 @@ from headrace.coordination import znodes
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
-from headrace.replication.controller.channel import Link
-from headrace.replication.controller.errors import NotController
+from headrace.protocol.kafka_errors import NotController
+from headrace.protocol.peers import Link
 from headrace.replication.controller.runner import Controller
 from headrace.replication.controller.store import Rules
 from headrace.replication.controller.transactions import elect_controller

@@ -9,9 +9,9 @@ from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.setting import InvalidSetting
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
-from headrace.replication.controller.channel import PeerGone
 from headrace.security.sasl.exchange import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 from headrace.security.sasl.jaas import jaas_options
 from headrace.security.sasl.scram_client import ScramClient

@@ -20,9 +20,9 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import FrameBuffer, encode_frame
 from headrace.protocol.headers import decode_response_header, encode_request_header
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone, UnsupportedByPeer
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.request_header import RequestHeader
-from headrace.replication.controller.channel import PeerGone, UnsupportedByPeer
 from headrace.security.listeners import Endpoint
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024

@@ -12,9 +12,9 @@ from headrace.protocol.api import request_class
 from headrace.protocol.between_brokers.broker_metrics import BROKER_METRICS
 from headrace.protocol.between_brokers.step_down import STEP_DOWN
 from headrace.protocol.between_brokers.update_metadata import UPDATE_METADATA
+from headrace.protocol.peers import UnsupportedByPeer
 from headrace.protocol.schema.api_versions import ApiVersionsResponse
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.channel import UnsupportedByPeer
 
 FIRST_VERSIONS: Final[Mapping[int, range]] = {
     UPDATE_METADATA: range(8, 9),

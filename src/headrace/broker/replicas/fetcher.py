@@ -18,6 +18,7 @@ from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.translate import FAILURES
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone, UnsupportedByPeer
 from headrace.protocol.schema.fetch import (
     FetchPartition,
     FetchRequest,
@@ -29,7 +30,6 @@ from headrace.protocol.schema.fetch import (
 )
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.replication import follower
-from headrace.replication.controller.channel import PeerGone, UnsupportedByPeer
 from headrace.replication.follower import EpochEnd, Position
 from headrace.replication.rate import Rate
 

@@ -10,6 +10,7 @@ from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -18,7 +19,6 @@ from headrace.protocol.schema.alter_partition import (
     AlterPartitionResponsePartitionData,
     BrokerState,
 )
-from headrace.replication.controller.channel import PeerGone
 from headrace.replication.leader import Leader
 
 VERSIONS = range(3, 4)

@@ -22,7 +22,7 @@ from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.compression import Buffer
 from headrace.protocol.control_records import encode_end_txn_batch
 from headrace.protocol.ids import TopicPartition
-from headrace.replication.controller.errors import FencedLeaderEpoch, PolicyViolation
+from headrace.protocol.kafka_errors import FencedLeaderEpoch, PolicyViolation
 from headrace.replication.follower import UNKNOWN, EpochEnd, find_divergence
 from headrace.replication.leader import Leader
 from headrace.storage.append.inspection import PreparedBatch

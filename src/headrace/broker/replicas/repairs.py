@@ -16,6 +16,7 @@ from headrace.broker.replicas.partition import Partition
 from headrace.broker.translate import FAILURES
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone, UnsupportedByPeer
 from headrace.protocol.schema.fetch import (
     FetchPartition,
     FetchRequest,
@@ -24,7 +25,6 @@ from headrace.protocol.schema.fetch import (
     PartitionData,
     ReplicaState,
 )
-from headrace.replication.controller.channel import PeerGone, UnsupportedByPeer
 from headrace.storage.checks.damage import Damage, SegmentCheck
 from headrace.storage.checks.repair import SegmentRepair
 from headrace.storage.log import Log

@@ -17,7 +17,7 @@ from headrace.protocol.between_brokers.seed_replica import SeedReplicaRequest, S
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
-from headrace.replication.controller.channel import PeerGone
+from headrace.protocol.peers import PeerGone
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import StorageError

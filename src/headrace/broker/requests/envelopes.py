@@ -9,11 +9,11 @@ from headrace.broker.results import Encoded
 from headrace.broker.slices import Steps, in_slices
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.headers import decode_response_header, encode_request_header
+from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.envelope import EnvelopeRequest, EnvelopeResponse
 from headrace.protocol.schema.request_header import RequestHeader
-from headrace.replication.controller.channel import PeerGone
-from headrace.replication.controller.errors import NotController
 
 ENVELOPE_VERSIONS: Final = range(1)
 _TIMEOUT_S: Final = 60.0

@@ -15,6 +15,7 @@ from headrace.broker.schemas.names import SchemaNames
 from headrace.protocol.batch import read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.fetch import (
     FetchPartition,
     FetchRequest,
@@ -30,7 +31,6 @@ from headrace.protocol.schema.list_offsets import (
 )
 from headrace.registry.schema_ids import SchemaRef
 from headrace.registry.validation import RegisteredSchema
-from headrace.replication.controller.channel import PeerGone
 from headrace.storage.append.inspection import MAX_INSPECTED_BYTES, is_quick
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Final
 from headrace.broker.membership.change_notifications import ChangeNotifications
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
-from headrace.replication.controller.errors import InvalidRequest
+from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.replication.controller.transactions import remove_old_changes
 from headrace.security import acl_storage
 from headrace.security.acl_index import AclIndex

@@ -10,8 +10,8 @@ from headrace.broker.settings.group_configs import GROUP_CONFIGS, check_group_va
 from headrace.broker.settings.setting import InvalidSetting, Kind, Scope, Settings, show
 from headrace.broker.settings.topic import TOPIC_SETTINGS
 from headrace.protocol.errors import KafkaError
+from headrace.protocol.kafka_errors import InvalidConfig, InvalidRequest
 from headrace.replication.controller.config_admin import ALL_BROKERS, ResourceType
-from headrace.replication.controller.errors import InvalidConfig, InvalidRequest
 
 _PER_LISTENER = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
 

@@ -8,11 +8,12 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 from headrace.protocol.between_brokers.update_metadata import PARTS_SINCE, UPDATE_METADATA
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
+from headrace.protocol.peers import Link, PeerGone, UnsupportedByPeer
 from headrace.replication.controller.updates import VERSIONS as UPDATE_VERSIONS
 from headrace.replication.controller.updates import Batch, TopicForgotten, Updates
 
@@ -24,31 +25,6 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 0.02, 0.5
 _UNSUPPORTED_RETRY_S = 5.0  # only another version of one of the two brokers can help
 
 logger = logging.getLogger(__name__)
-
-
-class PeerGone(Exception):
-    """The connection to the other broker has failed; whether it has handled the request is not known."""
-
-
-class UnsupportedByPeer(PeerGone):
-    """The other broker supports no version of the API that this broker can send; nothing was sent."""
-
-    def __init__(self, message: str, key: int) -> None:
-        super().__init__(message)
-        self.key = key
-
-
-class Link(Protocol):
-    """A connection to a broker. A request is sent in the highest of `versions` that the broker supports."""
-
-    async def ask(self, request: Message, versions: range, *, timeout_s: float | None = None) -> Any: ...
-
-    def common_versions(self, key: int, versions: range) -> range:
-        """Return the versions of an API among `versions` that the broker supports; perhaps none."""
-
-    async def closed(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class Channel:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
 from headrace.coordination.znodes import CONFIG_CHANGES, Config
-from headrace.replication.controller.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
+from headrace.protocol.kafka_errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from headrace.replication.controller.transactions import remove_old_changes, write_config
 
 USERS: Final = "users"

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from headrace.protocol.between_brokers.step_down import StepDownPartition, StepDownRequest
 from headrace.protocol.ids import TopicPartition
-from headrace.replication.controller.channel import Channel, PeerGone, UnsupportedByPeer
+from headrace.protocol.peers import PeerGone, UnsupportedByPeer
+from headrace.replication.controller.channel import Channel
 from headrace.replication.controller.model import Changes, ClusterModel
 
 _VERSIONS = range(1)

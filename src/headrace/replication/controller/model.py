@@ -14,8 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.locations import Location, Locations
-from headrace.replication.controller.errors import (
+from headrace.protocol.kafka_errors import (
     ElectionNotNeeded,
     EligibleLeadersNotAvailable,
     FencedLeaderEpoch,
@@ -27,6 +26,7 @@ from headrace.replication.controller.errors import (
     PreferredLeaderNotAvailable,
     UnknownTopicOrPartition,
 )
+from headrace.protocol.locations import Location, Locations
 from headrace.replication.controller.partition_index import PartitionIndex
 from headrace.replication.election import (
     NO_LEADER,

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
-from headrace.protocol.locations import Location, Locations, node_of, nodes
-from headrace.replication.controller.errors import (
+from headrace.protocol.kafka_errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
 )
+from headrace.protocol.locations import Location, Locations, node_of, nodes
 
 MAX_PARTITIONS = 10_000  # of one topic: more of them in one request are taken for a mistake
 _RACK_STEPS = 2  # of choosing replicas: new nodes in new racks, then new racks

@@ -22,16 +22,17 @@ from headrace.coordination.session import Conflict, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration, Config, PartitionState, TopicAssignment
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.message import Message
-from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from headrace.replication.controller import transactions
-from headrace.replication.controller.channel import Channel, Link, PeerGone
-from headrace.replication.controller.errors import (
+from headrace.protocol.kafka_errors import (
     LeaderNotSteppedDown,
     NotController,
     StaleBrokerEpoch,
     UnknownTopicOrPartition,
 )
+from headrace.protocol.message import Message
+from headrace.protocol.peers import Link, PeerGone
+from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from headrace.replication.controller import transactions
+from headrace.replication.controller.channel import Channel
 from headrace.replication.controller.handover import Handover
 from headrace.replication.controller.in_doubt_waits import InDoubtWaits
 from headrace.replication.controller.model import Changes, ClusterModel, Member, Survey, TopicModel

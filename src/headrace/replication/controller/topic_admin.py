@@ -16,7 +16,7 @@ from headrace.coordination.znodes import (
     topic_path,
 )
 from headrace.protocol.errors import KafkaError
-from headrace.replication.controller.errors import (
+from headrace.protocol.kafka_errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidRequest,

@@ -33,7 +33,7 @@ from headrace.coordination.znodes import (
     user_of,
 )
 from headrace.protocol.ids import TopicPartition
-from headrace.replication.controller.errors import NotController, TopicAlreadyExists
+from headrace.protocol.kafka_errors import NotController, TopicAlreadyExists
 from headrace.replication.controller.model import Changes, ClusterModel, Member
 from headrace.replication.controller.partition_index import placement
 from headrace.replication.controller.pauses import Pauses

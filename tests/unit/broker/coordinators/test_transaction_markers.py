@@ -14,6 +14,7 @@ from headrace.coordinators.errors import CoordinatorNotAvailable
 from headrace.coordinators.transaction.state import Transaction, TransactionState
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -21,7 +22,6 @@ from headrace.protocol.schema.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from headrace.replication.controller.channel import PeerGone
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

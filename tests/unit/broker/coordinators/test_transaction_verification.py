@@ -18,6 +18,7 @@ from headrace.coordinators.errors import CoordinatorNotAvailable, NotCoordinator
 from headrace.coordinators.transaction.errors import ProducerFenced
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -25,7 +26,6 @@ from headrace.protocol.schema.add_partitions_to_txn import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from headrace.replication.controller.channel import PeerGone
 from headrace.storage.errors import InvalidProducerEpoch, InvalidTxnState
 from support.records import make_batch
 from unit.broker.replica_samples import FOLLOWED, LED, REPLICAS, make_partition

@@ -11,15 +11,15 @@ from headrace.broker.membership.controller_client import ControllerClient
 from headrace.broker.peers.peer import Peers
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from headrace.protocol.schema.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from headrace.replication.controller.channel import PeerGone
-from headrace.replication.controller.errors import NotController
 
 HERE, THERE, ELSEWHERE = 1, 2, 3
 REGISTERED = {

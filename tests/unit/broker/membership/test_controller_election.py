@@ -12,8 +12,8 @@ from headrace.broker.membership.controller_election import ControllerElection
 from headrace.coordination import znodes
 from headrace.coordination.session import NotConnected
 from headrace.coordination.znodes import BrokerRegistration, ControllerEpoch
-from headrace.replication.controller.channel import Link, PeerGone
-from headrace.replication.controller.errors import NotController
+from headrace.protocol.kafka_errors import NotController
+from headrace.protocol.peers import Link, PeerGone
 from headrace.replication.controller.model import TopicRules
 from headrace.replication.controller.runner import Controller
 from headrace.security.listeners import Endpoint

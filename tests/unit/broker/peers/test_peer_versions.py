@@ -5,9 +5,9 @@ import pytest
 from headrace.broker.peers.versions import FIRST_VERSIONS, PeerVersions
 from headrace.protocol.between_brokers.step_down import STEP_DOWN
 from headrace.protocol.between_brokers.update_metadata import UPDATE_METADATA
+from headrace.protocol.peers import UnsupportedByPeer
 from headrace.protocol.schema.api_versions import ApiVersion, ApiVersionsResponse
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.channel import UnsupportedByPeer
 
 
 def versions_of(**listed: tuple[int, int]) -> PeerVersions:

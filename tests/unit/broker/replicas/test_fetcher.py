@@ -14,6 +14,7 @@ from headrace.broker.replicas.partition import Partition
 from headrace.broker.settings.config import BrokerConfig
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -27,7 +28,6 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from headrace.replication.controller.channel import PeerGone
 from headrace.replication.rate import Rate
 from support.records import make_batch
 from unit.broker.replica_samples import FOLLOWED, HERE, THERE, TOPIC_ID, change, make_partition

@@ -12,13 +12,13 @@ from headrace.broker.replicas.partition import Partition, monotonic_ms
 from headrace.broker.slices import at_once
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResponsePartitionData,
     AlterPartitionResponseTopicData,
 )
-from headrace.replication.controller.channel import PeerGone
 from unit.broker.replica_samples import (
     ELSEWHERE,
     HERE,

@@ -13,7 +13,7 @@ from headrace.broker.errors import (
     UnknownLeaderEpoch,
 )
 from headrace.broker.replicas.partition import Partition
-from headrace.replication.controller.errors import FencedLeaderEpoch
+from headrace.protocol.kafka_errors import FencedLeaderEpoch
 from support.records import make_batch
 from unit.broker.replica_samples import (
     ELSEWHERE,

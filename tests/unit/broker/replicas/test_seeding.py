@@ -24,7 +24,7 @@ from headrace.protocol.between_brokers.update_metadata import (
 )
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
-from headrace.replication.controller.channel import PeerGone
+from headrace.protocol.peers import PeerGone
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity

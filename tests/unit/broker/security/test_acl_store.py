@@ -8,7 +8,7 @@ import pytest
 
 from headrace.broker.security.acl_store import MAX_ENTRIES_BYTES, AclStore
 from headrace.coordination.session import Delete, NotConnected
-from headrace.replication.controller.errors import InvalidRequest
+from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.security import acl_storage
 from headrace.security.acl_index import AclIndex
 from headrace.security.acl_storage import UnreadableAcls

@@ -15,8 +15,9 @@ from headrace.protocol.between_brokers.update_metadata import (
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
+from headrace.protocol.peers import PeerGone
 from headrace.replication.controller import channel as channels
-from headrace.replication.controller.channel import Channel, PeerGone
+from headrace.replication.controller.channel import Channel
 from headrace.replication.controller.model import ClusterModel, Member, TopicModel
 from headrace.replication.controller.updates import VERSIONS, Updates
 from headrace.replication.election import Partition

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import LeaderEpoch, Offset, TopicPartition
-from headrace.replication.controller.errors import (
+from headrace.protocol.kafka_errors import (
     ElectionNotNeeded,
     FencedLeaderEpoch,
     IneligibleReplica,

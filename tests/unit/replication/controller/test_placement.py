@@ -4,12 +4,12 @@ from collections.abc import Mapping
 import pytest
 
 from headrace.broker.slices import at_once
-from headrace.protocol.locations import Location, Locations
-from headrace.replication.controller.errors import (
+from headrace.protocol.kafka_errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
 )
+from headrace.protocol.locations import Location, Locations
 from headrace.replication.controller.placement import (
     MAX_PARTITIONS,
     Placed,

@@ -1,4 +1,4 @@
-"""What the controller answers instead of making a change: one class for each outcome, with its error code."""
+"""Errors that several packages raise: one class for each refusal, with its Kafka error code."""
 
 from headrace.protocol.errors import ErrorCode, KafkaError
 
