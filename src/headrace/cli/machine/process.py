@@ -209,8 +209,12 @@ class Service(Member):
             elif line.startswith(REFUSAL):
                 self._refusal = line.removeprefix(REFUSAL)
             else:
-                level, _, message = line.partition(" ")
-                logger.log(_LEVELS.get(level, logging.WARNING), "%s: %s", self.name, message)
+                self._log_line(line)
+
+    def _log_line(self, line: str) -> None:
+        """Log a line of the process: its level, then the message."""
+        level, _, message = line.partition(" ")
+        logger.log(_LEVELS.get(level, logging.WARNING), "%s: %s", self.name, message)
 
     def _how(self, status: int) -> str:
         return super()._how(status) if self._refusal is None else f"cannot run: {self._refusal}"
