@@ -78,7 +78,7 @@ def test_searches_end_when_their_clients_leave(
 
         def is_full() -> bool:
             try:
-                answer = requests.get(f"{gateway.url}{searched}", timeout=1)
+                answer = requests.get(f"{gateway.url}{searched}", timeout=5)
             except (requests.Timeout, requests.ConnectionError):  # it has waited, and has left by now
                 return False
             return answer.status_code == 429 or '"error_code":42902' in answer.text

@@ -211,7 +211,7 @@ def test_it_inherits_no_descriptor(tmp_path: Path) -> None:
         os.set_inheritable(file.fileno(), True)  # as a careless library may leave it
         process = CleanerProcess.start()
         try:
-            wait_until(lambda: b"storage.compaction.process" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
+            wait_until(lambda: b"compaction.process" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
             links = [str(link.readlink()) for link in Path(f"/proc/{process.pid}/fd").iterdir()]
         finally:
             process.close()
@@ -255,7 +255,7 @@ def cleaners(broker: BrokerProcess) -> list[int]:
     found = []
     for child in children(broker.pid):
         try:
-            if b"storage.compaction.process" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if b"compaction.process" in Path(f"/proc/{child}/cmdline").read_bytes():
                 found.append(child)
         except FileNotFoundError:
             continue
