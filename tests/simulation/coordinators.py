@@ -71,7 +71,7 @@ def coordinators_in_memory(clock: SimpleNamespace) -> Iterator[None]:
         patch(f"{loading}.keys_and_values", lambda batch, _header: batch.records),
         patch("headrace.broker.replicas.partition.read_header", lambda data: data[0]),
         patch("headrace.broker.replicas.partition.encode_end_txn_batch", _encode_marker),
-        patch("headrace.broker.handlers.produce._transactional_producer", _transactional_producer),
-        patch("headrace.broker.handlers.produce.bytearray", tuple, create=True),
+        patch("headrace.broker.records.appends._transactional_producer", _transactional_producer),
+        patch("headrace.broker.records.appends.bytearray", tuple, create=True),
     ):
         yield

@@ -27,6 +27,7 @@ from headrace.broker.network.fair_queue import FairQueue
 from headrace.broker.peers.authentication import PeerCredentials
 from headrace.broker.peers.peer import LocalLink, Peer, PeerPool, Peers
 from headrace.broker.quotas.client_quotas import ClientQuotas, has_quotas
+from headrace.broker.records.appends import Appends
 from headrace.broker.records.fetch_sessions import FetchSessions
 from headrace.broker.records.inspections import Inspections, InspectionThreads
 from headrace.broker.replicas.housekeeping import Housekeeping, Job
@@ -162,6 +163,14 @@ class Broker(BrokerServices):
                 new_peer_pool=self._new_peer_pool,
                 warned_of=set(),
             )
+        )
+        self.appends = Appends(
+            self.inspections,
+            self.transactions.verifier,
+            self.schemas,
+            self.meters,
+            ensure_lease=self.ensure_lease,
+            disk_failed=self.disk_failed,
         )
         self._scrub = Scrub(self.partitions, config=lambda: self.config)
         self._housekeeping = Housekeeping(

@@ -18,6 +18,7 @@ from headrace.broker.meters import Meters
 from headrace.broker.network.connections import Connections
 from headrace.broker.network.fair_queue import FairQueue
 from headrace.broker.quotas.client_quotas import ClientQuotas
+from headrace.broker.records.appends import Appends
 from headrace.broker.records.fetch_sessions import FetchSessions
 from headrace.broker.records.inspections import Inspections
 from headrace.broker.replicas.partition import Partition
@@ -73,6 +74,7 @@ class BrokerServices:
     replicas: Replicas
     fetch_sessions: FetchSessions
     inspections: Inspections
+    appends: Appends
     schemas: Schemas
     meters: Meters
     lease: Lease

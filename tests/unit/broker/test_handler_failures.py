@@ -1,11 +1,11 @@
 """What handlers answer when the disk fails under them."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from headrace.broker.meters import Meters
+from headrace.broker.records.appends import Appends
 from headrace.broker.requests.dispatch import HANDLERS, Context, load_handlers
 from headrace.broker.slices import at_once
 from headrace.protocol.errors import ErrorCode
@@ -31,7 +31,10 @@ LISTENER = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, is_inter_broker=Tru
 class BrokenBroker:
     def __init__(self) -> None:
         self.meters = Meters()
-        self.schemas = SimpleNamespace(rules={})
+        nobody: Any = None  # is asked, as no partition is found
+        self.appends = Appends(
+            nobody, nobody, nobody, self.meters, ensure_lease=nobody, disk_failed=self.disk_failed
+        )
 
     def partition(self, _topic: str, _index: int) -> Any:
         raise StorageError("the disk is gone")
