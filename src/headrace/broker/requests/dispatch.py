@@ -4,6 +4,7 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from functools import update_wrapper
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeVar
@@ -155,19 +156,22 @@ def handles(
 def with_result(function: Callable[..., Any]) -> Callable[[Any, Context], Result]:
     """Return a handler's function with a `Result`, whatever kind of function it is declared to be."""
     returns = inspect.signature(function).return_annotation
+    adapted: Callable[[Any, Context], Result]
     if returns is Result:
         return function
     if returns == Steps[Result]:
-        return lambda request, context: Result(steps=function(request, context))
-    if inspect.isgeneratorfunction(function):
+        adapted = lambda request, context: Result(steps=function(request, context))  # noqa: E731
+    elif inspect.isgeneratorfunction(function):
 
         def steps(request: Any, context: Context) -> Steps[Result]:
             return Result((yield from function(request, context)))
 
-        return lambda request, context: Result(steps=steps(request, context))
-    if inspect.iscoroutinefunction(function):
-        return lambda request, context: Result(later=function(request, context))
-    return lambda request, context: Result(function(request, context))
+        adapted = lambda request, context: Result(steps=steps(request, context))  # noqa: E731
+    elif inspect.iscoroutinefunction(function):
+        adapted = lambda request, context: Result(later=function(request, context))  # noqa: E731
+    else:
+        adapted = lambda request, context: Result(function(request, context))  # noqa: E731
+    return update_wrapper(adapted, function)
 
 
 def enabled(handlers: Mapping[int, Handler], *, unstable: bool) -> Mapping[int, Handler]:
