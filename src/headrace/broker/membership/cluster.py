@@ -80,6 +80,7 @@ class ClusterView:
         self.on_controller: list[Callable[[int], Awaitable[None]]] = []  # -1: there is no controller
         self._epochs: dict[int, int] = {}
         self._watched: set[int] = set()  # brokers whose registrations have not changed since they were read
+        self._reading_brokers = asyncio.Lock()
         self._session = session
         self._on_config = on_config
         self._loaded_configs: defaultdict[str, set[str]] = defaultdict(set)  # the names of each kind
@@ -173,19 +174,21 @@ class ClusterView:
     def _config_changed(self) -> None:
         self.changed(CONFIG_CHANGES)
 
-    async def reload_brokers(self) -> None:
-        """Read which brokers are registered, and all registrations."""
-        self._watched.clear()
-        await self.load_brokers()
+    async def load_brokers(self, *, again: bool = False) -> None:
+        """Read which brokers are registered, and the registrations that are new or have changed.
 
-    async def load_brokers(self) -> None:
-        """Read which brokers are registered, and the registrations that are new or have changed."""
-        names = await self._session.children(BROKER_IDS, lambda: self.changed(BROKER_IDS))
-        live = {int(name) for name in names}
-        for gone in self.registrations.keys() - live:
-            del self.registrations[gone]
-        self._watched &= live
-        await asyncio.gather(*(self._load_broker(broker_id) for broker_id in live - self._watched))
+        With `again`, all registrations are read. Calls take turns: a registration that another call is reading
+        is in `_watched`, but not yet in `registrations`.
+        """
+        async with self._reading_brokers:
+            if again:
+                self._watched.clear()
+            names = await self._session.children(BROKER_IDS, lambda: self.changed(BROKER_IDS))
+            live = {int(name) for name in names}
+            for gone in self.registrations.keys() - live:
+                del self.registrations[gone]
+            self._watched &= live
+            await asyncio.gather(*(self._load_broker(broker_id) for broker_id in live - self._watched))
         for callback in self.on_brokers:
             await callback(self.brokers)
 

@@ -94,7 +94,7 @@ class ControllerElection:
         )
         session_id = self._session.session_id
         try:
-            await self._view.reload_brokers()  # those that the view has may be long outdated
+            await self._view.load_brokers(again=True)  # those that the view has may be long outdated
             seen = self._view.brokers
             await controller.begin(*seen)
         except (NotController, CoordinationError) as error:
