@@ -177,8 +177,8 @@ class ClusterView:
     async def load_brokers(self, *, again: bool = False) -> None:
         """Read which brokers are registered, and the registrations that are new or have changed.
 
-        With `again`, all registrations are read. Calls take turns: a registration that another call is reading
-        is in `_watched`, but not yet in `registrations`.
+        With `again`, all registrations are read. Calls take turns: a registration that another call is
+        reading is in `_watched`, but not yet in `registrations`.
         """
         async with self._reading_brokers:
             if again:
