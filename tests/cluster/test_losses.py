@@ -119,7 +119,7 @@ def test_a_broker_with_an_older_copy_of_its_directory_waits_for_another(
 ) -> None:
     old = cluster.brokers[1]
     copy = old.log_dir.with_name("copy")
-    shutil.copytree(old.log_dir, copy)
+    shutil.copytree(old.log_dir, copy, ignore=shutil.ignore_patterns("*.tmp"))
     write(cluster, SECOND)
     if through_the_elr:
         for each in (cluster.brokers[3], cluster.brokers[1]):
@@ -137,7 +137,7 @@ def test_a_broker_with_a_copy_from_before_its_last_start_waits_for_another(clust
     old = cluster.brokers[1]
     old.stop()
     copy = old.log_dir.with_name("copy")
-    shutil.copytree(old.log_dir, copy)
+    shutil.copytree(old.log_dir, copy, ignore=shutil.ignore_patterns("*.tmp"))
     old.start()
     cluster.heal()
     write(cluster, SECOND)
