@@ -13,11 +13,7 @@ from compare.raw import ProduceSource
 from compare.wire import MIB, Batch, ask, produce_request, topic_id
 from headrace.client.wire.connection import Address
 from headrace.protocol.records import Record, encode_batch
-from headrace.protocol.schema.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
+from headrace.protocol.schema.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from headrace.protocol.schema.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

@@ -8,16 +8,7 @@ from typing import Final
 from compare.drive import Driven, Source, drive
 from compare.servers import Server
 from compare.table import Expected, Figures, Line
-from compare.wire import (
-    ERROR_AT,
-    KIB,
-    MIB,
-    Batch,
-    FetchTemplate,
-    make_batch,
-    produce_request,
-    topic_id,
-)
+from compare.wire import ERROR_AT, KIB, MIB, Batch, FetchTemplate, make_batch, produce_request, topic_id
 from headrace.protocol.api import ApiKey
 
 GB: Final = 1e9
@@ -181,13 +172,7 @@ def produce_line(
 
 
 def fetch_line(
-    size: str,
-    batch: Batch,
-    connections: int,
-    seconds: float,
-    *,
-    cpu: float | None = 1.2,
-    kind: str = "raw",
+    size: str, batch: Batch, connections: int, seconds: float, *, cpu: float | None = 1.2, kind: str = "raw"
 ) -> Line[Server]:
     raw = RawLine(batch, connections, 1, seconds)
     return Line(

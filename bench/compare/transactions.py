@@ -52,10 +52,7 @@ class TransactionLine:
         records = self.records_each * (self.transactions - self.transactions // 4)
         seconds = read(server.bootstrap, self.topic, records)
         data = records * RECORD_BYTES
-        return {
-            "records/s": records / seconds,
-            "CPU s/GB": (server.cpu_seconds() - cpu) / data * 1e9,
-        }
+        return {"records/s": records / seconds, "CPU s/GB": (server.cpu_seconds() - cpu) / data * 1e9}
 
 
 def write(bootstrap: str, topic: str, records_each: int, transactions: int, *, aborts: bool = False) -> float:
@@ -103,9 +100,7 @@ def read(bootstrap: str, topic: str, records: int) -> float:
 def lines(*, quick: bool) -> Iterator[Line[Server]]:
     for records_each, transactions in ((100, 200), (10_000, 20)):
         line = TransactionLine(
-            records_each=records_each,
-            transactions=transactions // (2 if quick else 1),
-            topic=next(_names),
+            records_each=records_each, transactions=transactions // (2 if quick else 1), topic=next(_names)
         )
         yield Line(
             name=f"transactions of {records_each:,} records, {PARTITIONS} part",
@@ -126,8 +121,5 @@ def lines(*, quick: bool) -> Iterator[Line[Server]]:
         run=reading.read,
         finish=reading.finish,
         quick=True,
-        expected=[
-            Expected(figure="records/s", at_least=1.0),
-            Expected(figure="CPU s/GB", at_most=1.2),
-        ],
+        expected=[Expected(figure="records/s", at_least=1.0), Expected(figure="CPU s/GB", at_most=1.2)],
     )

@@ -24,11 +24,7 @@ INTERVAL_S: Final = 3.0  # what every client has as heartbeat.interval.ms
 SESSION_TIMEOUT_MS: Final = 10_000  # short, so that a broker that falls behind loses members within a run
 REBALANCE_TIMEOUT_MS: Final = 60_000
 VERSION: Final = 1  # of subscriptions and assignments
-REJOIN: Final = {
-    ErrorCode.REBALANCE_IN_PROGRESS,
-    ErrorCode.ILLEGAL_GENERATION,
-    ErrorCode.UNKNOWN_MEMBER_ID,
-}
+REJOIN: Final = {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
 
 
 class ClassicMember(Member):

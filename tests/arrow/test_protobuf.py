@@ -72,11 +72,7 @@ def full_order(kinds: dict[str, Any]) -> Any:
 
 
 def test_values_are_structs_of_their_protobuf_schema(
-    up: UpProcess,
-    registry: SchemaRegistryClient,
-    topic: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    up: UpProcess, registry: SchemaRegistryClient, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kinds = messages(tmp_path, common=COMMON, order=ORDER)
     send(up, registry, topic, full_order(kinds), kinds["Order"](card="", state=77), kinds["Order"]())

@@ -59,10 +59,7 @@ class Command:
         self, *arguments: str, stdin: bytes = b"", environment: dict[str, str] | None = None
     ) -> Result:
         status, out, err = fork_server().run(
-            arguments,
-            stdin=stdin,
-            environment=self.environment | (environment or {}),
-            timeout_s=TIMEOUT_S,
+            arguments, stdin=stdin, environment=self.environment | (environment or {}), timeout_s=TIMEOUT_S
         )
         return Result(status, out, err.decode())
 

@@ -42,13 +42,7 @@ MACHINE = Machine(
     disk=Disk(path="/data", total_bytes=100 * GIB, free_bytes=60 * GIB, sync_ms=0.8),
 )
 DIRECTORY = BrokerDirectory(
-    path="/data/broker-1",
-    broker_id=1,
-    cluster_id="c",
-    held_by=None,
-    clean=True,
-    partitions=3,
-    verified=3,
+    path="/data/broker-1", broker_id=1, cluster_id="c", held_by=None, clean=True, partitions=3, verified=3
 )
 GROUP = GroupFacts(
     name="billing", members=2, state="Stable", lag_before=10, lag=5, committed_before=100, committed=150

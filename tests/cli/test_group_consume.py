@@ -232,11 +232,7 @@ def test_a_member_outlives_its_broker(tmp_path: Path, protocol: str) -> None:
     ("arguments", "status", "sentence"),
     [
         ("consume absent --group g", 1, "there is no topic absent"),
-        (
-            "consume ^[ --group g",
-            1,
-            "^[ is not a regular expression that librdkafka supports",
-        ),
+        ("consume ^[ --group g", 1, "^[ is not a regular expression that librdkafka supports"),
         ("consume one two", 2, "Several topics, and --instance-id, need a --group."),
         ("consume one --instance-id i", 2, "Several topics, and --instance-id, need a --group."),
         ("consume one --group g --partition 0", 2, "leave out --partition"),

@@ -64,13 +64,7 @@ class Pod:
         environment = clean_environment() | self.environment
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         done = subprocess.run(
-            command,
-            input=stdin,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=WAIT_S,
+            command, input=stdin, env=environment, capture_output=True, text=True, check=False, timeout=WAIT_S
         )
         assert done.returncode == 0, done
         return done.stdout

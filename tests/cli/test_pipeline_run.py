@@ -100,10 +100,7 @@ def test_a_pipeline_from_init_to_its_second_run(headrace: Command, tmp_path: Pat
         assert "mill.archive ended: 1 batch, 1 row in, 1 out, lag 0" in out
 
     assert stored(tmp_path / "mill-table") == ["1", "2", "3"]
-    assert consumed(headrace, "mill-large-orders") == [
-        '{"id":"2","price":250.0}',
-        '{"id":"3","price":300.0}',
-    ]
+    assert consumed(headrace, "mill-large-orders") == ['{"id":"2","price":250.0}', '{"id":"3","price":300.0}']
     assert consumed(headrace, "mill-orders.dead-letters") == ["no order"]
     (group,) = headrace.ok("group", "describe", "mill.archive", "--json").json
     assert group["total_lag"] == 0

@@ -22,10 +22,7 @@ def test_quotas_are_set_listed_and_removed(headrace: Command, user: str) -> None
     headrace.ok("quota", "set", "--user", user, "--client-id-default", "consumer_byte_rate=5")
 
     assert headrace.ok("quota", "list", "--user", user, "--json").json == [
-        {
-            "entity": {"user": user},
-            "quotas": {"producer_byte_rate": 1_000_000.0, "request_percentage": 12.5},
-        },
+        {"entity": {"user": user}, "quotas": {"producer_byte_rate": 1_000_000.0, "request_percentage": 12.5}},
         {"entity": {"user": user, "client-id": None}, "quotas": {"consumer_byte_rate": 5.0}},
     ]
     listed = headrace.ok("quota", "list").text

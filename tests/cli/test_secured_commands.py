@@ -193,15 +193,7 @@ def test_a_gateway_connects_by_the_same_file(files: dict[str, Path]) -> None:
     with Admin(ConnectionSettings.load(files["java"])) as admin:
         admin.create_topic(topic, partitions=1, replicas=1)
     with subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "headrace",
-            "--command-config",
-            str(files["java"]),
-            "gateway",
-            "--port=0",
-        ],
+        [sys.executable, "-m", "headrace", "--command-config", str(files["java"]), "gateway", "--port=0"],
         stdout=subprocess.PIPE,
         text=True,
         env=clean_environment(),

@@ -242,11 +242,7 @@ def test_coordinators_and_leaders_on_several_brokers_are_asked(cluster: ClusterP
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (
-            "describe nobody",
-            1,
-            "no coordinator knows transactional id nobody (TRANSACTIONAL_ID_NOT_FOUND)",
-        ),
+        ("describe nobody", 1, "no coordinator knows transactional id nobody (TRANSACTIONAL_ID_NOT_FOUND)"),
         ("list --pattern (", 1, "pattern '(' is no regular expression of RE2 (INVALID_REGULAR_EXPRESSION)"),
         ("list --state wrong", 2, "'wrong' is not one of"),
         ("list --open-for soon", 2, "--open-for soon: expected a duration such as PT1H30M or P7D."),
@@ -301,11 +297,7 @@ def test_an_asyncio_admin_does_the_same(headrace: Command, topic: str, transacti
         async with AsyncAdmin(headrace.bootstrap) as admin:
             for each in await admin.find_hanging_transactions([topic], min_duration_ms=0):
                 await admin.abort_transaction(
-                    each.topic,
-                    each.partition,
-                    each.producer_id,
-                    each.producer_epoch,
-                    each.coordinator_epoch,
+                    each.topic, each.partition, each.producer_id, each.producer_epoch, each.coordinator_epoch
                 )
             return list(await admin.find_hanging_transactions([topic], min_duration_ms=0))
 

@@ -19,13 +19,7 @@ class BrokerProcess(ServerProcess):
     """`headrace broker`, always at the same port and with the same directory."""
 
     def __init__(
-        self,
-        broker_id: int,
-        root: Path,
-        zookeeper: str,
-        settings: Mapping[str, str],
-        *,
-        place: Place = HERE,
+        self, broker_id: int, root: Path, zookeeper: str, settings: Mapping[str, str], *, place: Place = HERE
     ) -> None:
         self.id = broker_id
         self.log_dir = root / f"broker-{broker_id}"

@@ -16,10 +16,7 @@ from wire.confluent import read
 
 EMBEDDED: Final = "embedded"
 ENSEMBLE: Final = "zookeeper"
-COORDINATIONS: Final[Mapping[str, Callable[[Path], Coordination]]] = {
-    EMBEDDED: Embedded,
-    ENSEMBLE: Ensemble,
-}
+COORDINATIONS: Final[Mapping[str, Callable[[Path], Coordination]]] = {EMBEDDED: Embedded, ENSEMBLE: Ensemble}
 ELSEWHERE: Final[Mapping[str, type[Embedded] | type[EnsembleElsewhere]]] = {
     EMBEDDED: Embedded,
     ENSEMBLE: EnsembleElsewhere,

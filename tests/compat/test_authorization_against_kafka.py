@@ -36,7 +36,7 @@ UNAUTHORIZED: Final = {
 }
 CODES: Final = {"error_code", "partition_error_code"}
 OPERATIONS_FIELDS: Final = {
-    *("topic_authorized_operations", "cluster_authorized_operations", "authorized_operations"),
+    *("topic_authorized_operations", "cluster_authorized_operations", "authorized_operations")
 }
 NOT_COMPARED: Final = {
     ApiKey.ALTER_PARTITION,  # among brokers, and among brokers and controllers in Kafka

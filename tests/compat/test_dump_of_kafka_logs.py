@@ -63,14 +63,7 @@ def test_every_file_is_printed_and_the_records_are_those_that_kafka_served(
         }
     assert [
         each["control"] for each in by_kind["transactions", ".log"] if each.get("control") in MARKERS
-    ] == [
-        "COMMIT",
-        "ABORT",
-        "COMMIT",
-        "ABORT",
-        "ABORT",
-        "COMMIT",
-    ]
+    ] == ["COMMIT", "ABORT", "COMMIT", "ABORT", "ABORT", "COMMIT"]
     assert len(by_kind["transactions", ".txnindex"]) == 3
     positions = [each["position"] for each in by_kind["segments", ".index"]]
     assert positions, "index entries, and no padding, which an index has after SIGKILL"

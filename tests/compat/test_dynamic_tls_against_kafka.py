@@ -7,13 +7,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from compat.kafka_tools.java import KafkaJava
 from compat.secured_kafka import STORE_PASSWORD, Files, SecuredKafka

@@ -25,14 +25,7 @@ from headrace.protocol.compiled.structs import Struct, default_of
 from headrace.protocol.consumer_protocol import decode_assignment, decode_subscription
 from headrace.protocol.records import Record, decode_batch, encode_batch
 from headrace.storage.config import LogConfig
-from support.groups import (
-    GroupDesk,
-    beat_request,
-    commit_request,
-    join_request,
-    subscription,
-    sync_request,
-)
+from support.groups import GroupDesk, beat_request, commit_request, join_request, subscription, sync_request
 from support.logs import open_test_log
 from support.records import split_batches
 from unit.coordinators.group.test_records import RECORDS

@@ -317,8 +317,5 @@ def test_schemas_are_kept_by_apache_kafka_too(
     assert made == [1, 2]
     assert sum("only one gateway" in each for each in caplog.messages) == 1
 
-    with (
-        serve_in_thread(kafka_server.bootstrap) as later,
-        SchemaRegistryClient({"url": later.url}) as client,
-    ):
+    with serve_in_thread(kafka_server.bootstrap) as later, SchemaRegistryClient({"url": later.url}) as client:
         assert client.get_versions("s") == [1, 2]

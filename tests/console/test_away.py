@@ -12,10 +12,7 @@ from headrace.testing.process import UpProcess
 
 @pytest.fixture(scope="module")
 def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[UpProcess, str]]:
-    with (
-        UpProcess(tmp_path_factory.mktemp("fragile")) as up,
-        serve_in_thread(up.bootstrap) as served,
-    ):
+    with UpProcess(tmp_path_factory.mktemp("fragile")) as up, serve_in_thread(up.bootstrap) as served:
         yield up, served.url
 
 

@@ -10,13 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.coordination.processes import (
-    ExitWatch,
-    ProcessExited,
-    ProcessIdentity,
-    has_exited,
-    own_process,
-)
+from headrace.coordination.processes import ExitWatch, ProcessExited, ProcessIdentity, has_exited, own_process
 
 NOBODY = 2**22 - 1  # no process has this pid
 

@@ -9,14 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from coordination.processes import CoordinatorProcess
-from coordination.secured import (
-    ANN,
-    BOB,
-    TICK_MS,
-    SecuredServer,
-    secured_coordinator,
-    write_files,
-)
+from coordination.secured import ANN, BOB, TICK_MS, SecuredServer, secured_coordinator, write_files
 from coordination.wire import Wire
 from headrace.coordination.client_security import DIGEST_SCHEME, ClientSecurity, CredentialRefused
 from headrace.coordination.credentials import Credential

@@ -103,10 +103,7 @@ PAYMENT = {
     "type": "record",
     "name": "Payment",
     "fields": [
-        {
-            "name": "amount",
-            "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
-        },
+        {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
         {"name": "receipt", "type": ["null", "bytes"]},
         {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
     ],

@@ -91,10 +91,7 @@ def test_a_topic_that_is_deleted_ends_its_tails_with_a_sentence(gateway: Asking)
         assert next(events).kind == "ready"
         gateway.delete(f"/api/v1/topics/{topic}")
         (last,) = events
-    assert (last.kind, last.data) == (
-        "error",
-        {"error_code": 40401, "message": f"there is no topic {topic}"},
-    )
+    assert (last.kind, last.data) == ("error", {"error_code": 40401, "message": f"there is no topic {topic}"})
 
 
 def test_there_are_so_many_tails_and_whoever_goes_makes_room(gateway: Asking) -> None:

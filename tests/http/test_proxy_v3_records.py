@@ -105,10 +105,7 @@ def test_a_stream_that_breaks_off_says_so_and_keeps_what_was_whole(gateway: Aski
         yield b'{"value": {"type": "JS'
 
     answer = requests.post(
-        f"{topics}/{topic}/records",
-        data=parts(),
-        headers={"content-type": "application/json"},
-        timeout=30,
+        f"{topics}/{topic}/records", data=parts(), headers={"content-type": "application/json"}, timeout=30
     )
     assert [each["error_code"] for each in lines(answer)] == [200, 400]
     assert gateway.values(topic) == ['"whole"']

@@ -15,13 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headrace.protocol.batch import (
-    BatchHeader,
-    TimestampType,
-    add_sequence,
-    assign_append_time,
-    read_batch,
-)
+from headrace.protocol.batch import BatchHeader, TimestampType, add_sequence, assign_append_time, read_batch
 from headrace.protocol.compression import Compression
 from headrace.protocol.records import decode_batch
 from headrace.storage.config import LogConfig
@@ -221,9 +215,7 @@ class LogMachine(RuleBasedStateMachine):
         assert answer.duplicate
         assert (answer.base_offset, answer.last_offset) == (base_offset, original.header.last_offset)
 
-    @rule(
-        parts=st.lists(st.tuples(batch_options, times, st.integers(0, 30)), min_size=1, max_size=3),
-    )
+    @rule(parts=st.lists(st.tuples(batch_options, times, st.integers(0, 30)), min_size=1, max_size=3))
     def append_as_follower(self, parts: list[tuple[dict[str, object], int, int]]) -> None:
         """Batches as a leader sends them, with the gaps that its compaction left."""
         sent = []
@@ -355,14 +347,7 @@ class LogMachine(RuleBasedStateMachine):
         damage=st.integers(0, 2**32),
     )
     def crash(
-        self,
-        *,
-        surviving: float,
-        torn: float,
-        garbage: bytes,
-        keep_later: bool,
-        distrust: bool,
-        damage: int,
+        self, *, surviving: float, torn: float, garbage: bytes, keep_later: bool, distrust: bool, damage: int
     ) -> None:
         """Lose any part of what was not flushed, and whatever else a crash may take with it."""
         self.log.release()

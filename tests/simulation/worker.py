@@ -100,9 +100,7 @@ class Worker(Client):
     async def _transfer(self) -> None:
         ids = self.world.random.sample(self._ids, self.world.random.randint(1, len(self._ids)))
         transfer = Transfer(
-            {id_: next(self._values) for id_ in ids},
-            wants_commit=self._happens(0.7),
-            producer=self._producer,
+            {id_: next(self._values) for id_ in ids}, wants_commit=self._happens(0.7), producer=self._producer
         )
         self._bank.transfers.append(transfer)
         is_late = self._happens(0.1)  # the last request, for which the worker does not wait

@@ -3,16 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from headrace.coordination.session import (
-    ANY_VERSION,
-    Check,
-    Conflict,
-    Create,
-    Delete,
-    Operation,
-    Set,
-    Znode,
-)
+from headrace.coordination.session import ANY_VERSION, Check, Conflict, Create, Delete, Operation, Set, Znode
 
 Watch = tuple[int, int]  # a session, and the number that it knows the watch by
 

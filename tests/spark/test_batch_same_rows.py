@@ -58,11 +58,7 @@ QUERIES: Final[dict[str, tuple[int, dict[str, Any]]]] = {
     "up to a timestamp that is still to come": (SKEWED, {"subscribe": "skewed", "endingTimestamp": 2**42}),
     "from a timestamp that some partitions do not reach": (
         1000,
-        {
-            "subscribe": "skewed",
-            "startingTimestamp": AT_1000,
-            "startingOffsetsByTimestampStrategy": "latest",
-        },
+        {"subscribe": "skewed", "startingTimestamp": AT_1000, "startingOffsetsByTimestampStrategy": "latest"},
     ),
     "from a timestamp among records that are not in its order": (
         len(CODECS) * (PER_CODEC - 10),

@@ -17,14 +17,7 @@ from headrace.pipeline.checker import Checker
 from headrace.pipeline.progress import Progress
 from headrace.pipeline.runner import Runner
 from headrace.pipeline.topics import create, missing_topics
-from spark.change_events import (
-    Change,
-    disordered,
-    envelope,
-    final_rows,
-    history_of_source,
-    json_value,
-)
+from spark.change_events import Change, disordered, envelope, final_rows, history_of_source, json_value
 from spark.plant import Plant
 from spark.registry_plant import RegistryPlant
 from wire.confluent import make_topic, read, send

@@ -25,10 +25,7 @@ TRUCK = {
         {"name": "tags", "type": {"type": "array", "items": "string"}},
         {"name": "wheels", "type": {"type": "map", "values": "int"}},
         {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["SMALL", "LARGE"]}},
-        {
-            "name": "price",
-            "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
-        },
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
         {
             "name": "owner",
             "type": {"type": "record", "name": "Owner", "fields": [{"name": "name", "type": "string"}]},

@@ -24,10 +24,7 @@ def test_drivers_killed_in_turn_leave_every_record_once(tmp_path: Path) -> None:
         records = [{"key": b"%d" % n, "value": b"%d" % n} for n in range(RECORDS)]
         assert not [error for error, _ in send(bootstrap, "source", records) if error]
         drivers = Drivers(
-            module="spark.once_driver",
-            root=tmp_path,
-            bootstrap=bootstrap,
-            checkpoint=tmp_path / "checkpoint",
+            module="spark.once_driver", root=tmp_path, bootstrap=bootstrap, checkpoint=tmp_path / "checkpoint"
         )
         drivers.kill_in_turn(KILLS, random.Random(5), most_batches=3)
         found = read(bootstrap, "target", partitions=range(PARTITIONS), isolation_level="read_committed")

@@ -119,10 +119,7 @@ def test_leaders_that_move_after_a_batch_is_planned_cost_no_row(cluster: Cluster
     read_before = offsets_of(reader, tasks)
     until("all are in sync", lambda: all(len(each.isrs) == 3 for each in described(admin, topic).values()))
     os.kill(cluster.members["broker-3"], signal.SIGKILL)
-    until(
-        "the others lead",
-        lambda: all(each.leader in {1, 2} for each in described(admin, topic).values()),
-    )
+    until("the others lead", lambda: all(each.leader in {1, 2} for each in described(admin, topic).values()))
 
     assert sorted(read_before) == sorted(offsets_of(reader, tasks)) == sorted([*range(10)] * 6)
 

@@ -60,12 +60,7 @@ def fetched(cluster: Recording, rack: str, kill: int | None = None) -> int:
 
 
 def test_a_task_reads_from_the_replica_in_its_rack(cluster: ClusterProcess) -> None:
-    for rack, asked in {
-        "": [LEADER],
-        "a": [LEADER],
-        "nowhere": [LEADER],
-        "b": [LEADER, FOLLOWER],
-    }.items():
+    for rack, asked in {"": [LEADER], "a": [LEADER], "nowhere": [LEADER], "b": [LEADER, FOLLOWER]}.items():
         with closing(Recording(cluster.bootstrap)) as recording:
             assert fetched(recording, rack) == RECORDS
             assert recording.asked == asked

@@ -30,9 +30,7 @@ def ids(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted((each["id"] for each in rows), key=int)
 
 
-def test_bad_rows_go_to_a_topic_with_reason_and_origin_and_groups_have_the_offsets(
-    plant: Plant,
-) -> None:
+def test_bad_rows_go_to_a_topic_with_reason_and_origin_and_groups_have_the_offsets(plant: Plant) -> None:
     make_topic(plant.bootstrap, "letters", partitions=2, retention_ms="-1")  # one record is old
     plant.feed("letters", [order(1), b"\xff\x00", order(2)], key=b"k", headers=[("mine", b"1")])
     plant.feed("letters", [b'{"id": "3", "price": "dear"}'], partition=1, timestamp=1_767_225_600_000)

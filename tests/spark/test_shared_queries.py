@@ -179,9 +179,7 @@ def test_a_batch_that_an_upsert_has_already_is_skipped_and_the_query_goes_on(
     assert found == {0: (0, {})} | ({} if finished else {1: (2, {"orders": {"not free": 1}})})
 
 
-def test_a_repeated_batch_has_its_lag_and_rows_that_are_computed_again_are_counted_once(
-    plant: Plant,
-) -> None:
+def test_a_repeated_batch_has_its_lag_and_rows_that_are_computed_again_are_counted_once(plant: Plant) -> None:
     make_topic(plant.bootstrap, "lagging")
     pipeline = orders("lagging", options={"maxOffsetsPerTrigger": "10"})
 

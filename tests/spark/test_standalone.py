@@ -70,11 +70,7 @@ def _run(master: str, bootstrap: str, directory: Path) -> subprocess.Popen[bytes
     settings += ["--bootstrap", bootstrap]
     with (directory / "run.log").open("wb") as log:
         return subprocess.Popen(
-            [*command, *settings],
-            cwd=directory,
-            env=dict(os.environ),
-            stdout=log,
-            stderr=subprocess.STDOUT,
+            [*command, *settings], cwd=directory, env=dict(os.environ), stdout=log, stderr=subprocess.STDOUT
         )
 
 

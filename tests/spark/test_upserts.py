@@ -16,14 +16,7 @@ from pyspark.sql import SparkSession
 from headrace.spark.batch import Batch
 from headrace.spark.merge import tombstones
 from headrace.spark.merge.upsert import Upsert
-from spark.change_events import (
-    Change,
-    all_versions,
-    cut,
-    disordered,
-    final_rows,
-    history_of_source,
-)
+from spark.change_events import Change, all_versions, cut, disordered, final_rows, history_of_source
 from spark.merged_tables import delta_rows
 from spark.table_rows import ROWS, TYPES, plain
 from spark.upserting import HISTORY, InterruptedTable, delta, events, merge_all, merge_of

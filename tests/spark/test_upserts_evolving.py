@@ -36,11 +36,7 @@ def test_columns_and_fields_arrive_while_upserting(spark: SparkSession, tmp_path
 
     merge_all(
         target,
-        [
-            spark.createDataFrame(old, OLD),
-            spark.createDataFrame(new, NEW),
-            spark.createDataFrame(late, OLD),
-        ],
+        [spark.createDataFrame(old, OLD), spark.createDataFrame(new, NEW), spark.createDataFrame(late, OLD)],
     )
 
     def row(key: int, place: dict[str, Any] | None, lsn: int, **more: Any) -> dict[str, Any]:

@@ -91,9 +91,7 @@ def put(
 def compact(log: Log, *, first_dirty_offset: int = 0, max_keys: int = 1000) -> int | None:
     """Compact all closed and stable segments; return the first dirty offset afterwards."""
     plan = plan_compaction(
-        log,
-        first_dirty_offset=first_dirty_offset,
-        up_to_offset=log.last_stable_offset(log.log_end_offset),
+        log, first_dirty_offset=first_dirty_offset, up_to_offset=log.last_stable_offset(log.log_end_offset)
     )
     if plan is None:
         return first_dirty_offset

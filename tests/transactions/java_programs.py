@@ -10,14 +10,7 @@ from signal import SIGCONT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM, Signals
 from typing import Final
 
 from compat.kafka_tools.assignors import can_compile
-from compat.kafka_tools.java import (
-    CACHE,
-    SHORT_LIVED,
-    KafkaJava,
-    KafkaUnavailableError,
-    find_jars,
-    find_java,
-)
+from compat.kafka_tools.java import CACHE, SHORT_LIVED, KafkaJava, KafkaUnavailableError, find_jars, find_java
 from compat.locking import only_one_process
 
 POM: Final = Path(__file__).with_name("pom.xml")

@@ -114,8 +114,4 @@ def test_a_forked_child_does_not_stop_the_threads_of_its_parent() -> None:
         os.waitpid(child, 0)
         print("the child has ended", flush=True)
     """
-    assert run(script) == (
-        0,
-        "at exit MainThread\nthe child has ended\nstop first\nat exit MainThread\n",
-        "",
-    )
+    assert run(script) == (0, "at exit MainThread\nthe child has ended\nstop first\nat exit MainThread\n", "")

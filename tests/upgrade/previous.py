@@ -70,10 +70,7 @@ def run(source: Path, program: str, text: str) -> str:
 def _git(root: Path, *arguments: str) -> str:
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise NoPreviousVersion(

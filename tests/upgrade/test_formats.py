@@ -132,10 +132,7 @@ MESSAGES: Final[Sequence[tuple[Message, int]]] = [
         ),
         0,
     ),
-    (
-        EnvelopeRequest(request_data=b"data", request_principal=b"principal", client_host_address=b"\0" * 4),
-        0,
-    ),
+    (EnvelopeRequest(request_data=b"data", request_principal=b"principal", client_host_address=b"\0" * 4), 0),
     (EnvelopeResponse(response_data=b"data", error_code=41), 0),
     (
         AlterPartitionRequest(

@@ -53,9 +53,7 @@ from headrace.protocol.schema.describe_quorum import (
     DescribeQuorumRequestPartitionData as DescribeQuorumPartition,
 )
 from headrace.protocol.schema.describe_quorum import DescribeQuorumRequestTopicData as DescribeQuorumTopic
-from headrace.protocol.schema.describe_topic_partitions import (
-    DescribeTopicPartitionsRequest,
-)
+from headrace.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
 from headrace.protocol.schema.describe_topic_partitions import TopicRequest as DescribedTopic
 from headrace.protocol.schema.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from headrace.protocol.schema.elect_leaders import ElectLeadersRequest, TopicPartitions

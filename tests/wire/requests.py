@@ -7,11 +7,7 @@ from typing import Any
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.records import Record, decode_batch
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
-from headrace.protocol.schema.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
+from headrace.protocol.schema.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from support.records import headers_of, make_batch, split_batches

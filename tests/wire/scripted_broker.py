@@ -27,11 +27,7 @@ from headrace.protocol.schema.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from headrace.protocol.schema.produce import (
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-)
+from headrace.protocol.schema.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from headrace.storage.producers.state import ProducerState
 
 TOPIC: Final = "scripted"

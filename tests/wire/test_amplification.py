@@ -124,9 +124,7 @@ def test_list_offsets_of_100_000_partitions_lets_others_have_their_turn(broker: 
     assert cost.hold_s < HOLD_S
 
 
-def test_a_request_of_more_elements_than_any_client_needs_ends_its_connection(
-    broker: MeasuredBroker,
-) -> None:
+def test_a_request_of_more_elements_than_any_client_needs_ends_its_connection(broker: MeasuredBroker) -> None:
     cost = broker.cost_of(frame_of(fetch_of(200_000, session_epoch=-1), 12))
 
     assert cost.received_bytes == 0

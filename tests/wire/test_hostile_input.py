@@ -21,11 +21,7 @@ from headrace.protocol.batch import build_batch
 from headrace.protocol.compression import Buffer, Compression, compress
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.protocol.varint import encode_varint
 from support.records import TIMESTAMP, make_batch

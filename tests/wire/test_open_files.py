@@ -87,10 +87,7 @@ def values_of_all(client: RawClient, topic: str, partitions: int) -> list[list[b
 def test_more_written_partitions_than_files_that_may_be_open(
     tmp_path: Path, limit: int, partitions: int
 ) -> None:
-    with (
-        BrokerProcess(tmp_path, inside=hard_limit(limit)) as broker,
-        RawClient(broker.bootstrap) as client,
-    ):
+    with BrokerProcess(tmp_path, inside=hard_limit(limit)) as broker, RawClient(broker.bootstrap) as client:
         create_topic(client, "many", partitions=partitions)
         produce_to_all(client, "many", partitions)
         produce_to_all(client, "many", partitions)

@@ -8,11 +8,7 @@ import pytest
 
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from headrace.protocol.schema.describe_producers import (
-    DescribeProducersRequest,
-    ProducerState,
-    TopicRequest,
-)
+from headrace.protocol.schema.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
 from headrace.protocol.schema.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

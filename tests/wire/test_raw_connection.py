@@ -220,9 +220,7 @@ def _at_end(client: RawClient) -> bool:
         return True
 
 
-def test_a_name_nobody_has_is_created_by_the_first_to_ask_and_by_no_one_else(
-    broker: BrokerProcess,
-) -> None:
+def test_a_name_nobody_has_is_created_by_the_first_to_ask_and_by_no_one_else(broker: BrokerProcess) -> None:
     name = fresh_name("together")
     clients = [RawClient(broker.bootstrap) for _ in range(10)]
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)

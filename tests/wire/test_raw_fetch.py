@@ -10,15 +10,7 @@ from headrace.protocol.schema.delete_topics import DeleteTopicsRequest
 from support.records import headers_of, make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient, frame_of
-from wire.requests import (
-    create_topic,
-    fetch,
-    fetch_request,
-    fresh_name,
-    produce,
-    produce_request,
-    records_in,
-)
+from wire.requests import create_topic, fetch, fetch_request, fresh_name, produce, produce_request, records_in
 
 DEADLINE_S = 10
 LONG_MS = 60_000  # a wait that a test never sees the end of

@@ -9,11 +9,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
-from headrace.protocol.schema.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from support.records import TIMESTAMP, headers_of, make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient, frame_of

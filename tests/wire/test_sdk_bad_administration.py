@@ -73,11 +73,7 @@ def test_a_group_goes_nowhere_that_is_no_offset(broker: BrokerProcess) -> None:
                 (lambda: bad.set_group_offsets(group, {(topic, 0): "1"}), BadSetting, "offset='1'"),
                 (lambda: bad.set_group_offsets(group, {(topic, 0): 1.0}), BadSetting, "offset=1.0"),
                 (lambda: bad.set_group_offsets(group, {(topic, 0): -1}), BadSetting, "offset=-1"),
-                (
-                    lambda: bad.set_group_offsets(group, [(topic, 0)]),
-                    BadSetting,
-                    "such as {('orders', 0)",
-                ),
+                (lambda: bad.set_group_offsets(group, [(topic, 0)]), BadSetting, "such as {('orders', 0)"),
                 (lambda: bad.set_group_offsets(5, {(topic, 0): 1}), BadSetting, "a group is named by a str"),
                 (lambda: bad.describe_group(5), BadSetting, "a group is named by a str, not by 5"),
                 (lambda: bad.describe_group(["g"]), BadSetting, "a group is named by a str"),

@@ -196,9 +196,7 @@ def test_a_partition_that_is_not_there_is_not_a_topic_that_is_not_there(broker: 
             admin.set_group_offsets(fresh("group"), {("nowhere", 0): 1})
 
 
-def test_a_topic_that_is_deleted_is_not_called_by_its_reader_s_group(
-    broker: BrokerProcess,
-) -> None:
+def test_a_topic_that_is_deleted_is_not_called_by_its_reader_s_group(broker: BrokerProcess) -> None:
     topic, group = topic_of(broker.bootstrap, numbers(3)), fresh("group")
     with Consumer(broker.bootstrap, topic, group=group, auto_commit=False, **QUICK) as consumer:
         next(iter(consumer))

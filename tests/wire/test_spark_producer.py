@@ -113,10 +113,7 @@ def test_what_had_arrived_is_not_written_twice(fate: Fate, at: int) -> None:
 
 @pytest.mark.parametrize("late", [Fate(held_for=4), refused(ErrorCode.NOT_ENOUGH_REPLICAS, held_for=4)])
 def test_five_are_on_their_way_and_keep_their_order_also_if_one_is_refused(late: Fate) -> None:
-    with (
-        ScriptedBrokers([FINE, FINE, late]) as brokers,
-        producing(brokers.bootstrap) as target,
-    ):
+    with ScriptedBrokers([FINE, FINE, late]) as brokers, producing(brokers.bootstrap) as target:
         values = add_pairs(target, 12)
 
         assert target.flush() == {HERE: (0, 23)}
@@ -146,10 +143,7 @@ def test_whatever_happens_every_batch_is_there_once_and_in_order(seed: int) -> N
         Fate(new_leader=1),
     ]
     fates = [chance.choice([FINE, *kinds]) for _ in range(12)]
-    with (
-        ScriptedBrokers(fates, brokers=2, partitions=2) as brokers,
-        producing(brokers.bootstrap) as target,
-    ):
+    with ScriptedBrokers(fates, brokers=2, partitions=2) as brokers, producing(brokers.bootstrap) as target:
         values = [add_pairs(target, 10, TopicPartition(TOPIC, n)) for n in range(2)]
         offsets = target.flush()
 
@@ -187,11 +181,7 @@ REFUSALS: Final[dict[str, tuple[Fate, int, str]]] = {
         1,
         "scripted-0: TOPIC_AUTHORIZATION_FAILED: this user may not write there",
     ),
-    "anything else": (
-        refused(ErrorCode.POLICY_VIOLATION, "no."),
-        1,
-        "scripted-0: the broker says no.",
-    ),
+    "anything else": (refused(ErrorCode.POLICY_VIOLATION, "no."), 1, "scripted-0: the broker says no."),
 }
 
 

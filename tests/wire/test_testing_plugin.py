@@ -127,7 +127,7 @@ def test_the_report_of_a_failure_has_the_warnings_of_the_broker_and_of_this_test
         def test_fails(headrace_session, headrace):
             spoil(headrace_session, 2_000_000_002)
             assert not "as it should be"
-        """,
+        """
     )
 
     result.assert_outcomes(passed=1, failed=1)

@@ -81,10 +81,7 @@ def test_our_own_client_does_too(cluster: SecuredCluster, files: Files) -> None:
 
 def test_a_certificate_of_a_stranger_is_refused(cluster: SecuredCluster, files: Files) -> None:
     stranger = files.write("stranger", authority=Authority("somebody else"))
-    settings = files.client() | {
-        "ssl.certificate.location": str(stranger),
-        "ssl.key.location": str(stranger),
-    }
+    settings = files.client() | {"ssl.certificate.location": str(stranger), "ssl.key.location": str(stranger)}
     with pytest.raises(ClientError, match=r"does not trust our certificate|closed the connection"):
         Admin(cluster.bootstrap, settings).list_topics()
 

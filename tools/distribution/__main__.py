@@ -146,10 +146,7 @@ def _optional() -> dict[str, list[str]]:
 def _printed(outcome: Outcome) -> Outcome:
     result = outcome.failure or "ok"
     size = "" if outcome.failure else outcome.megabytes
-    print(
-        ROW.format(outcome.python, outcome.what, size, f"{outcome.seconds:.0f}", result),
-        flush=True,
-    )
+    print(ROW.format(outcome.python, outcome.what, size, f"{outcome.seconds:.0f}", result), flush=True)
     return outcome
 
 

@@ -340,13 +340,7 @@ def drain(
 @_waiting_options
 @options
 def balance(
-    session: Session,
-    *,
-    node: str,
-    timeout_s: float | None,
-    throttle: int | None,
-    dry_run: bool,
-    wait: bool,
+    session: Session, *, node: str, timeout_s: float | None, throttle: int | None, dry_run: bool, wait: bool
 ) -> None:
     """Spread the replicas of a node over its brokers:  headrace cluster balance --node NAME --wait
 

@@ -14,7 +14,7 @@ from headrace.storage.checks.verify import verify as verify_log
 from headrace.storage.errors import StorageError
 
 COMMANDS: Final = {
-    "dump": Lazy("headrace.cli.log_dump", "dump", "Print what is in the files of a partition."),
+    "dump": Lazy("headrace.cli.log_dump", "dump", "Print what is in the files of a partition.")
 }
 
 

@@ -29,11 +29,7 @@ Decoder = Callable[[Record], Entry]
 
 @click.command()
 @click.argument(
-    "paths",
-    metavar="PATH...",
-    nargs=-1,
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
+    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
 )
 @click.option("--records", "--print-data-log", is_flag=True, help="Print the records of each batch, too.")
 @click.option(
@@ -54,11 +50,7 @@ Decoder = Callable[[Record], Entry]
     help="Only batches and records from here on.",
 )
 @click.option(
-    "--max-messages",
-    "-n",
-    "-c",
-    type=click.IntRange(1),
-    help="Print so many lines of each file at most.",
+    "--max-messages", "-n", "-c", type=click.IntRange(1), help="Print so many lines of each file at most."
 )
 @click.option(
     "--max-bytes",
@@ -153,9 +145,7 @@ def _shown(data: bytes | None, max_bytes: int) -> Any:
 
 
 def _group_record(record: Record) -> Entry:
-    from headrace.coordinators.group.records import (  # noqa: PLC0415  only with --offsets-decoder
-        decode_record,
-    )
+    from headrace.coordinators.group.records import decode_record  # noqa: PLC0415  only with --offsets-decoder
 
     decoded = decode_record(record.key, record.value)
     if decoded is None:

@@ -127,9 +127,7 @@ class Tracing:
     """ASGI middleware that makes a span for each request, in the trace of the caller's `traceparent`."""
 
     def __init__(self, app: ASGIApp, provider: "TracerProvider") -> None:
-        from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415  an extra
-            TraceContextTextMapPropagator,
-        )
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415  an extra
 
         self._app = app
         self._tracer = provider.get_tracer("headrace.http")

@@ -9,12 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, TypedDict, Unpack
 
-from headrace.protocol.batch import (
-    HEADER_SIZE,
-    BatchHeader,
-    TimestampType,
-    build_batch,
-)
+from headrace.protocol.batch import HEADER_SIZE, BatchHeader, TimestampType, build_batch
 from headrace.protocol.compression import Buffer, Compression, compress, decompress
 from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.varint import encode_varint, read_varint

@@ -7,16 +7,7 @@ from typing import Final
 from cachetools import LRUCache
 
 from headrace.registry import names
-from headrace.registry.formats import (
-    InvalidSchema,
-    Level,
-    Parsed,
-    Reference,
-    Resolve,
-    Schema,
-    check,
-    parse,
-)
+from headrace.registry.formats import InvalidSchema, Level, Parsed, Reference, Resolve, Schema, check, parse
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, Refusal
 from headrace.registry.state import LATEST, Show, State

@@ -85,9 +85,7 @@ def record_names(schema: Schema, resolve: Resolve) -> RecordNames:
             root = load(schema.text)
             name = root["title"] if isinstance(root, dict) and isinstance(root.get("title"), str) else None
         case SchemaType.PROTOBUF:
-            from headrace.registry.formats.protobuf.protobuf import (  # noqa: PLC0415  slow to import
-                ProtobufSchema,
-            )
+            from headrace.registry.formats.protobuf.protobuf import ProtobufSchema  # noqa: PLC0415  slow to import
 
             parsed = parse(schema, resolve)
             assert isinstance(parsed, ProtobufSchema), parsed

@@ -114,10 +114,7 @@ def elect(
         return partition
     # The last ISR stays in the state: these are the replicas to wait for.
     return replace(
-        partition,
-        leader=NO_LEADER,
-        leader_epoch=partition.leader_epoch + 1,
-        last_leader=partition.leader,
+        partition, leader=NO_LEADER, leader_epoch=partition.leader_epoch + 1, last_leader=partition.leader
     )
 
 

@@ -14,13 +14,7 @@ from collections.abc import Collection, Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from headrace.security.acl_index import (
-    EVERY_OPERATION,
-    AclIndex,
-    Permissions,
-    canonical_host,
-    subjects_of,
-)
+from headrace.security.acl_index import EVERY_OPERATION, AclIndex, Permissions, canonical_host, subjects_of
 from headrace.security.acls import WILDCARD, PatternType, PermissionType, ResourcePattern
 from headrace.security.authorization import OPERATION_BITS, Operation, ResourceType
 from headrace.security.principals import Principal

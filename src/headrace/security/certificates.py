@@ -132,10 +132,7 @@ def hosts_of(certificate: x509.Certificate) -> tuple[str, ...]:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return ()
-    return (
-        *names.get_values_for_type(x509.DNSName),
-        *map(str, names.get_values_for_type(x509.IPAddress)),
-    )
+    return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
 
 
 def read_certificates(pem: bytes) -> list[x509.Certificate]:

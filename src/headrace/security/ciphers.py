@@ -13,11 +13,7 @@ from typing import Final
 from headrace.security.pem import InvalidTlsSetting
 
 SETTING: Final = "ssl.cipher.suites"
-TLS13_SUITES: Final = (
-    "TLS_AES_256_GCM_SHA384",
-    "TLS_CHACHA20_POLY1305_SHA256",
-    "TLS_AES_128_GCM_SHA256",
-)
+TLS13_SUITES: Final = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
 _JAVA_NAME: Final = re.compile(
     r"(?:TLS|SSL)_(?P<exchange>[A-Z_]+?)_WITH_(?P<cipher>[A-Z0-9_]+?)(?:_(?P<mode>CBC|GCM))?_(?P<digest>SHA\d*)"
 )

@@ -8,13 +8,7 @@ return.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from headrace.protocol.batch import (
-    BatchHeader,
-    TimestampType,
-    assign_append_time,
-    assign_offset,
-    read_header,
-)
+from headrace.protocol.batch import BatchHeader, TimestampType, assign_append_time, assign_offset, read_header
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.ids import LeaderEpoch

@@ -142,10 +142,7 @@ class TlsServer(Acceptor):
         client = _address(connection)
         try:
             await self._loop.connect_accepted_socket(
-                self._make_protocol,
-                connection,
-                ssl=self._context,
-                ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
+                self._make_protocol, connection, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S
             )
             _acknowledge(connection)
         except OSError as error:  # of TLS as well: its errors are OSErrors

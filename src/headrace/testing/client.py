@@ -169,11 +169,7 @@ def _read_partition(
     offset = int(listed.offset)
     while True:
         request = fetch_request(
-            partition,
-            offset,
-            topic_id=topic.topic_id,
-            max_bytes=_FETCH_BYTES,
-            read_committed=read_committed,
+            partition, offset, topic_id=topic.topic_id, max_bytes=_FETCH_BYTES, read_committed=read_committed
         )
         data: PartitionData = brokers.at(leader, request).responses[0].partitions[0]
         _check(data.error_code, partition)

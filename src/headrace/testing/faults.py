@@ -227,12 +227,7 @@ class Faults:
         return self._add(key, interception.delay(seconds), what, times=times, **narrowed)
 
     def hang_up(
-        self,
-        api: str,
-        *,
-        after: After = "before",
-        times: int | None = 1,
-        **narrowed: Unpack[Narrowed],
+        self, api: str, *, after: After = "before", times: int | None = 1, **narrowed: Unpack[Narrowed]
     ) -> Fault:
         """Close the connection instead of a response, before the request is served or after it.
 

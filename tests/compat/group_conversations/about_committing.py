@@ -128,10 +128,7 @@ def leader_epochs_are_kept(talk: Talk) -> None:
     desk = Desk(talk)
     partitions = [
         OffsetCommitRequestPartition(
-            partition_index=index,
-            committed_offset=index,
-            committed_leader_epoch=epoch,
-            committed_metadata="",
+            partition_index=index, committed_offset=index, committed_leader_epoch=epoch, committed_metadata=""
         )
         for index, epoch in enumerate((0, 7, -1))
     ]

@@ -1,9 +1,6 @@
 """Groups of consumers that have none left become classic ones again."""
 
-from compat.group_conversations.classic import (
-    Member,
-    assignment,
-)
+from compat.group_conversations.classic import Member, assignment
 from compat.group_conversations.consumer import Consumer
 from compat.group_conversations.desk import Desk
 from compat.group_conversations.migration import look, upgraded

@@ -1,9 +1,6 @@
 """Classic members in a group of consumers: they join, sync, heartbeat, commit and leave as ever."""
 
-from compat.group_conversations.classic import (
-    Member,
-    protocols_of,
-)
+from compat.group_conversations.classic import Member, protocols_of
 from compat.group_conversations.consumer import Consumer
 from compat.group_conversations.desk import Desk
 from compat.group_conversations.migration import look, upgraded

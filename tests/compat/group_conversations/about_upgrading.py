@@ -1,13 +1,6 @@
 """Consumers join classic groups, which become groups of consumers if they can."""
 
-from compat.group_conversations.classic import (
-    Member,
-    assembled,
-    assignment,
-    owned,
-    stable,
-    subscription,
-)
+from compat.group_conversations.classic import Member, assembled, assignment, owned, stable, subscription
 from compat.group_conversations.consumer import Consumer, settle, shares
 from compat.group_conversations.desk import Desk
 from compat.group_conversations.migration import look, upgraded

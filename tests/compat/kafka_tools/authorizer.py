@@ -80,15 +80,7 @@ def _encoded(cluster: Cluster) -> dict[str, Any]:
 
 def _encoded_filter(wanted: AclFilter) -> list[Any]:
     type_, name, pattern_type, principal, host, operation, permission_type = wanted
-    return [
-        type_ or ANY,
-        name,
-        pattern_type,
-        principal,
-        host,
-        operation or ANY,
-        permission_type or ANY,
-    ]
+    return [type_ or ANY, name, pattern_type, principal, host, operation or ANY, permission_type or ANY]
 
 
 def _binding(fields: Sequence[Any]) -> AclBinding:

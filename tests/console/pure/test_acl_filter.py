@@ -40,11 +40,7 @@ def test_without_filters_every_acl_is_listed() -> None:
 def test_a_name_selects_all_that_apply_to_it() -> None:
     form = read_form({"type": "TOPIC", "name": "orders", "principal": "alice", "permission": "DENY"})
     assert form.filter == AclFilter(
-        ResourceType.TOPIC,
-        "orders",
-        PatternType.MATCH,
-        "User:alice",
-        permission_type=PermissionType.DENY,
+        ResourceType.TOPIC, "orders", PatternType.MATCH, "User:alice", permission_type=PermissionType.DENY
     )
 
 

@@ -8,15 +8,7 @@ from headrace.gateway.console.views.cluster import needing_care, troubles
 
 def broker(broker_id: int, state: str) -> Broker:
     return Broker(
-        id=broker_id,
-        host="h",
-        port=1,
-        rack=None,
-        state=state,
-        controller=False,
-        pid=None,
-        leads=0,
-        follows=0,
+        id=broker_id, host="h", port=1, rack=None, state=state, controller=False, pid=None, leads=0, follows=0
     )
 
 

@@ -3,14 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from headrace.client.errors import (
-    ADVICE,
-    ClientError,
-    DeliveryFailed,
-    NoSuchTopic,
-    Unreachable,
-    lowered,
-)
+from headrace.client.errors import ADVICE, ClientError, DeliveryFailed, NoSuchTopic, Unreachable, lowered
 from headrace.client.librdkafka_errors import translate
 
 

@@ -51,11 +51,7 @@ for name in headrace.__all__:
 
 def in_base_install(program: str, *extras: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(*extras),
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", program], env=environment(*extras), capture_output=True, text=True, check=False
     )
 
 

@@ -84,10 +84,7 @@ Caused by: java.io.IOException: No space left on device
     [
         (IN_A_FUNCTION, "ZeroDivisionError: division by zero (PYTHON_EXCEPTION)"),
         (RAISED, "source orders: shop-orders-1 offset 1: it is not JSON"),
-        (
-            OURS,
-            "option 'maxoffsetpertrigger': unknown; did you mean maxOffsetsPerTrigger?",
-        ),
+        (OURS, "option 'maxoffsetpertrigger': unknown; did you mean maxOffsetsPerTrigger?"),
         (OF_A_WRITER, "column 'value' is double, and has to be string or binary"),
         (
             ANALYSIS,

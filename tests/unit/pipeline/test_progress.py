@@ -78,8 +78,7 @@ def test_rows_that_spark_has_counted_twice_are_counted_once() -> None:
     assert (told.rows_per_s, told.written_per_s, told.processed_per_s) == (500.0, 175.0, 2500.0)
 
     initial = Position(
-        offsets={TopicPartition("positions", 0): 50},
-        initial_offsets={TopicPartition("positions", 0): 40},
+        offsets={TopicPartition("positions", 0): 50}, initial_offsets={TopicPartition("positions", 0): 40}
     )
     first = {"startOffset": dict(INITIAL), "endOffset": initial.to_json(), "numInputRows": 13}
     assert of_batch("trucks", SAID | {"numInputRows": 13, "sources": [first]}).rows == 10

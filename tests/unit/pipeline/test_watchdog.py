@@ -17,8 +17,7 @@ def test_a_batch_without_a_job_is_reported_once_every_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"has_running_job": True}, {"last_job": 8}, {"batch": 4}, {"in_batch": False}],
+    "change", [{"has_running_job": True}, {"last_job": 8}, {"batch": 4}, {"in_batch": False}]
 )
 def test_jobs_batches_and_pauses_begin_the_interval_anew(change: dict[str, Any]) -> None:
     watchdog = Watchdog(after_s=60)

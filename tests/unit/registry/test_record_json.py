@@ -73,11 +73,7 @@ WRITTEN = [
     ),
     (Record(NoopKey(), None), b'{"keytype":"NOOP","magic":0}', None),
     (Record(MaxIdKey("."), MaxIdValue(9)), b'{"keytype":"NOOP","magic":0,"maxIdOf":"."}', b'{"maxId":9}'),
-    (
-        Record(SchemaKey("s", 1), None),
-        b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}',
-        None,
-    ),
+    (Record(SchemaKey("s", 1), None), b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', None),
 ]
 
 

@@ -4,11 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from headrace.security.acl_authorizer import (
-    MAX_CACHED_NAME,
-    AclAuthorizer,
-    parse_super_users,
-)
+from headrace.security.acl_authorizer import MAX_CACHED_NAME, AclAuthorizer, parse_super_users
 from headrace.security.acl_index import AclIndex, Permissions, Subject
 from headrace.security.acls import AclEntry, PatternType, PermissionType, ResourcePattern
 from headrace.security.authorization import CLUSTER_NAME, OPERATIONS, Operation, ResourceType

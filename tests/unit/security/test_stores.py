@@ -153,10 +153,7 @@ def test_the_password_of_a_pkcs12_store_of_java(java: Java) -> None:
 def test_every_type_holds_the_same_chain(tmp_path: Path) -> None:
     pem = tmp_path / "store.pem"
     pem.write_text(SERVER.key + SERVER.certificate + AUTHORITY.certificate)
-    stores = [
-        keystore(pem),
-        keystore(pkcs12_file(tmp_path / "b"), ssl_keystore_password=STORE),
-    ]
+    stores = [keystore(pem), keystore(pkcs12_file(tmp_path / "b"), ssl_keystore_password=STORE)]
     inline = Keystore.of(
         {
             "ssl.keystore.type": "pem",

@@ -167,10 +167,7 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
         "subscribePattern and assign, not subscribe and assign",
     ),
     "no topic": (SERVERS | {"subscribe": " , "}, "option 'subscribe': no topic is named"),
-    "no expression": (
-        SERVERS | {"subscribePattern": "(a"},
-        "'(a' cannot be matched: missing )",
-    ),
+    "no expression": (SERVERS | {"subscribePattern": "(a"}, "'(a' cannot be matched: missing )"),
     "no assignment": (SERVERS | {"assign": "orders"}, "option 'assign': not JSON"),
     "no offsets": (
         ORDERS | {"startingOffsets": "17"},
@@ -210,10 +207,7 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
         ORDERS | {"startingOffsetsByTimestampStrategy": "earliest"},
         "option 'startingOffsetsByTimestampStrategy': 'earliest' is not one of error, latest",
     ),
-    "no number": (
-        ORDERS | {"minPartitions": "--5"},
-        "'--5' is not an integer of at least 1",
-    ),
+    "no number": (ORDERS | {"minPartitions": "--5"}, "'--5' is not an integer of at least 1"),
     "a number too small": (ORDERS | {"maxOffsetsPerTrigger": "0"}, "'0' is not an integer of at least 1"),
     "no fetch size": (
         ORDERS | {"kafka.max.partition.fetch.bytes": "1MB"},

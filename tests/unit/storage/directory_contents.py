@@ -5,9 +5,7 @@ from pathlib import Path
 
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
-from headrace.storage.directory import (
-    LogDirectory,
-)
+from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
 from headrace.storage.log import Log
 from support.records import make_batch

@@ -14,12 +14,7 @@ from headrace.protocol.batch import read_batch
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.checkpoints import read_offsets
 from headrace.storage.config import LogConfig
-from headrace.storage.directory import (
-    CLEAN_SHUTDOWN,
-    LOG_START_OFFSETS,
-    RECOVERY_POINTS,
-    LogDirectory,
-)
+from headrace.storage.directory import CLEAN_SHUTDOWN, LOG_START_OFFSETS, RECOVERY_POINTS, LogDirectory
 from headrace.storage.errors import ForeignDirectory
 from headrace.storage.identity import Identity
 from support.clock import SettableClock

@@ -80,12 +80,7 @@ class TestTruncate:
         assert log.has_deleted_files
 
         log.unlink_deleted()
-        assert sorted(path.suffix for path in log.directory.iterdir()) == [
-            "",
-            ".index",
-            ".log",
-            ".timeindex",
-        ]
+        assert sorted(path.suffix for path in log.directory.iterdir()) == ["", ".index", ".log", ".timeindex"]
 
     def test_the_recovery_point_is_never_past_the_end(self, log: Log) -> None:
         log.flush()

@@ -23,14 +23,7 @@ class WorkerProcess:
     """A worker, from its start to its end; its diary, a file beside `path`, stays when it is gone."""
 
     def __init__(
-        self,
-        kind: Kind,
-        bootstrap: str,
-        group: str,
-        topic: str,
-        path: Path,
-        *,
-        commits: int = UNLIMITED,
+        self, kind: Kind, bootstrap: str, group: str, topic: str, path: Path, *, commits: int = UNLIMITED
     ) -> None:
         self.name = path.name
         self._diary = path.with_suffix(".diary")

@@ -42,11 +42,7 @@ async def alter_client_quotas(
 
 
 async def _alter(
-    entry: AlterClientQuotasRequestEntryData,
-    seen: set[QuotaEntity],
-    context: Context,
-    *,
-    validate_only: bool,
+    entry: AlterClientQuotasRequestEntryData, seen: set[QuotaEntity], context: Context, *, validate_only: bool
 ) -> AlterClientQuotasResponseEntryData:
     def changed(values: dict[str, str]) -> dict[str, str]:
         for op in entry.ops:

@@ -40,12 +40,7 @@ CREATE: Final = (_CREATE, _CREATE_ON_CLUSTER)
 _DESCRIBE_CONFIGS: Final = on_topics(Operation.DESCRIBE_CONFIGS)
 
 
-@handles(
-    ApiKey.CREATE_TOPICS,
-    range(2, 8),
-    requires=(*CREATE, _DESCRIBE_CONFIGS),
-    on_controller=True,
-)
+@handles(ApiKey.CREATE_TOPICS, range(2, 8), requires=(*CREATE, _DESCRIBE_CONFIGS), on_controller=True)
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     by_name = await in_slices(grouped(lambda topic: topic.name, request.topics))

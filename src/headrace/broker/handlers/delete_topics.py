@@ -31,10 +31,7 @@ _DELETE_ON_CLUSTER: Final = Permission(Operation.DELETE, ResourceType.CLUSTER)
 
 
 @handles(
-    ApiKey.DELETE_TOPICS,
-    range(1, 7),
-    requires=(_DELETE, _DESCRIBE, _DELETE_ON_CLUSTER),
-    on_controller=True,
+    ApiKey.DELETE_TOPICS, range(1, 7), requires=(_DELETE, _DESCRIBE, _DELETE_ON_CLUSTER), on_controller=True
 )
 async def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)

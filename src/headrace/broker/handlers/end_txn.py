@@ -22,11 +22,7 @@ from headrace.security.authorization import Operation
 _FENCED, _EPOCH_BUMP = 2, 5
 
 
-@handles(
-    ApiKey.END_TXN,
-    range(6),
-    requires=on_transactional_id(Operation.WRITE),
-)
+@handles(ApiKey.END_TXN, range(6), requires=on_transactional_id(Operation.WRITE))
 async def end_txn(request: EndTxnRequest, context: Context) -> EndTxnResponse:
     end = EndTransaction(
         request.transactional_id,

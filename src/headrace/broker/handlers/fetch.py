@@ -71,11 +71,7 @@ _READ: Final = on_topics(Operation.READ)  # for consumers
 _REPLICATE: Final = Permission(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)  # for followers
 
 
-@handles(
-    ApiKey.FETCH,
-    range(4, 19),
-    requires=(_READ, _REPLICATE),
-)
+@handles(ApiKey.FETCH, range(4, 19), requires=(_READ, _REPLICATE))
 def fetch(request: FetchRequest, context: Context) -> Steps[Result]:
     """Read immediately; wait only if less than min_bytes are available."""
     replica = _replica(request)
@@ -297,12 +293,7 @@ def _require_replication(context: Context) -> None:
 
 
 def _read(
-    plan: Plan,
-    request: FetchRequest,
-    context: Context,
-    replica: _Replica | None,
-    *,
-    may_block: bool = False,
+    plan: Plan, request: FetchRequest, context: Context, replica: _Replica | None, *, may_block: bool = False
 ) -> Steps[_ReadResult]:
     reading = nullcontext if may_block else cached_only
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
@@ -463,10 +454,7 @@ def _read_to_log_end(
         )
     fetched = partition.read_as_replica(entry.offset, limit, at_least_one=first)
     partition.follower_fetches(
-        replica.broker_id,
-        entry.offset,
-        broker_epoch=replica.broker_epoch,
-        now_ms=monotonic_ms(),
+        replica.broker_id, entry.offset, broker_epoch=replica.broker_epoch, now_ms=monotonic_ms()
     )
     if fetched.data:
         partition.serve_follower(replica.broker_id, entry.offset)

@@ -31,9 +31,7 @@ _WRITE_TOPIC: Final = on_topics(Operation.WRITE)
 
 
 @handles(
-    ApiKey.INIT_PRODUCER_ID,
-    range(7),
-    requires=(_WRITE, _TWO_PHASE_COMMIT, _IDEMPOTENT_WRITE, _WRITE_TOPIC),
+    ApiKey.INIT_PRODUCER_ID, range(7), requires=(_WRITE, _TWO_PHASE_COMMIT, _IDEMPOTENT_WRITE, _WRITE_TOPIC)
 )
 async def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
     try:

@@ -15,10 +15,7 @@ from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinators.topics import compile_expression
 from headrace.coordinators.transaction.state import Transaction, TransactionState
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.list_transactions import (
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-)
+from headrace.protocol.schema.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from headrace.protocol.schema.list_transactions import TransactionState as ListedTransaction
 from headrace.security.authorization import Operation
 

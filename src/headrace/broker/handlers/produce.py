@@ -57,11 +57,7 @@ class _Appended(NamedTuple):
     outcomes: "list[Outcome | asyncio.Future[Outcome]]"
 
 
-@handles(
-    ApiKey.PRODUCE,
-    range(3, 14),
-    requires=(_WRITE_TOPIC, _WRITE),
-)
+@handles(ApiKey.PRODUCE, range(3, 14), requires=(_WRITE_TOPIC, _WRITE))
 def produce(request: ProduceRequest, context: Context) -> Result:
     """Append every batch in order; the result waits for the acks."""
     topics = request.topic_data

@@ -14,12 +14,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.security.authorization import Operation
 
 
-@handles(
-    BrokerKey.SEED_REPLICA,
-    range(1),
-    requires=on_cluster(Operation.CLUSTER_ACTION),
-    inter_broker=True,
-)
+@handles(BrokerKey.SEED_REPLICA, range(1), requires=on_cluster(Operation.CLUSTER_ACTION), inter_broker=True)
 async def seed_replica(request: SeedReplicaRequest, context: Context) -> SeedReplicaResponse:
     broker = context.broker
     try:

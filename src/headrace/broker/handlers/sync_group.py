@@ -41,9 +41,7 @@ def sync_group(request: SyncGroupRequest, context: Context) -> Result:
 
 def _synced(answer: Synced) -> SyncGroupResponse:
     return SyncGroupResponse(
-        protocol_type=answer.protocol_type,
-        protocol_name=answer.protocol_name,
-        assignment=answer.assignment,
+        protocol_type=answer.protocol_type, protocol_name=answer.protocol_name, assignment=answer.assignment
     )
 
 

@@ -48,11 +48,7 @@ _Offsets = dict[tuple[str, int], Committed]
 _Codes = dict[tuple[str | bytes, int], ErrorCode]
 
 
-@handles(
-    ApiKey.TXN_OFFSET_COMMIT,
-    range(7),
-    requires=(_WRITE, _READ, _READ_TOPIC),
-)
+@handles(ApiKey.TXN_OFFSET_COMMIT, range(7), requires=(_WRITE, _READ, _READ_TOPIC))
 async def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> TxnOffsetCommitResponse:
     group_error, refused = ErrorCode.NONE, _Codes()
     try:
@@ -139,10 +135,7 @@ async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: C
     shard = broker.groups.shard(request.group_id)
     partition = shard.partition
     verification = broker.transactions.verifier.required(
-        partition,
-        request.transactional_id,
-        producer,
-        adds=context.version >= _IMPLICIT_PARTITIONS,
+        partition, request.transactional_id, producer, adds=context.version >= _IMPLICIT_PARTITIONS
     )
     if verification is None:
         await _append(shard, offsets, request, context, None)

@@ -29,11 +29,7 @@ from headrace.storage.topics import OFFSETS_TOPIC
 
 _TIMEOUT_S = 30.0  # for the replicas
 _NOT_READY = frozenset(
-    {
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.NOT_COORDINATOR,
-    }
+    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
 )
 
 _ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)

@@ -73,9 +73,7 @@ class IsrChanges:
 
     def _wanted(self, partition: Partition) -> frozenset[int] | None:
         return partition.wanted_isr(
-            now_ms=monotonic_ms(),
-            max_lag_ms=self._max_lag_ms(),
-            live=self._live_brokers(),
+            now_ms=monotonic_ms(), max_lag_ms=self._max_lag_ms(), live=self._live_brokers()
         )
 
     async def _propose_all(self) -> None:

@@ -15,10 +15,7 @@ from headrace.broker.settings.setting import Kind, Scope, Setting, show, shown
 from headrace.broker.settings.topic import BROKER_SYNONYMS, TOPIC_SETTINGS
 
 PROCESS: Final = Setting(
-    name="headrace.pid",
-    kind=Kind.INT,
-    default=None,
-    doc="The process id of this broker; it cannot be set.",
+    name="headrace.pid", kind=Kind.INT, default=None, doc="The process id of this broker; it cannot be set."
 )
 _UNKNOWN_DOC: Final = "No effect: unknown setting."
 _FAMILIES: Final = {

@@ -57,10 +57,7 @@ GROUP_SETTINGS: Final = [
     _number("group.max.session.timeout.ms", 1_800_000, "The maximum session timeout of a classic member.", 1),
     _number("group.max.size", _MAX_INT, "The maximum number of members of a classic group.", 1),
     _number(
-        "group.consumer.session.timeout.ms",
-        45_000,
-        "The session timeout of members of consumer groups.",
-        1,
+        "group.consumer.session.timeout.ms", 45_000, "The session timeout of members of consumer groups.", 1
     ),
     _number(
         "group.consumer.heartbeat.interval.ms",

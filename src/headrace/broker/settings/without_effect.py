@@ -66,10 +66,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _long("socket.connection.setup.timeout.max.ms", 30_000),
         _long("socket.connection.setup.timeout.ms", 10_000),
     ),
-    *_unused(
-        "all listeners start together",
-        _list("early.start.listeners"),
-    ),
+    *_unused("all listeners start together", _list("early.start.listeners")),
     *_unused(
         "a request leaves its purgatory when it is completed",
         _int("delete.records.purgatory.purge.interval.requests", 1),
@@ -136,10 +133,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _long("metrics.sample.window.ms", 30_000, low=1),
         _int("telemetry.max.bytes", 1_048_576, low=1),
     ),
-    *_unused(
-        "config providers are not supported",
-        _list("config.providers", scope=_ALL),
-    ),
+    *_unused("config providers are not supported", _list("config.providers", scope=_ALL)),
     *_unused(
         "KRaft is not supported: the cluster metadata is in ZooKeeper",
         _int("broker.heartbeat.interval.ms", 2000),

@@ -58,12 +58,7 @@ ZOOKEEPER_SETTINGS: Final = [
         "the password and needs no users in ZooKeeper.",
         choices=("sasl", "digest"),
     ),
-    _static(
-        "ssl.client.enable",
-        Kind.BOOLEAN,
-        False,
-        "Whether the broker connects to ZooKeeper with TLS.",
-    ),
+    _static("ssl.client.enable", Kind.BOOLEAN, False, "Whether the broker connects to ZooKeeper with TLS."),
     _static(
         "clientCnxnSocket",
         Kind.STRING,

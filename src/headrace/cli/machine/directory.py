@@ -121,9 +121,7 @@ async def check_left_out_brokers(directory: DataDirectory, brokers: int, config:
 
 async def _replicas(config: "BrokerConfig") -> dict[int, list[str]]:
     """Return the partitions on each broker, as ZooKeeper has them."""
-    from headrace.broker.security.zookeeper_security import (  # noqa: PLC0415  most starts do without
-        zookeeper_security,
-    )
+    from headrace.broker.security.zookeeper_security import zookeeper_security  # noqa: PLC0415  most starts do without
     from headrace.coordination.session import ZooKeeperSession  # noqa: PLC0415
     from headrace.coordination.znodes import TOPICS, TopicAssignment, topic_path  # noqa: PLC0415
 

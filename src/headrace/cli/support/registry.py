@@ -52,12 +52,7 @@ def registry_of_records(session: Session) -> "Registry | None":
     gateway there is of the same cluster.
     """
     from headrace.client.errors import ClientError  # noqa: PLC0415
-    from headrace.client.schemas.location import (  # noqa: PLC0415
-        advertised,
-        at_gateway,
-        is_on_this_machine,
-        serves,
-    )
+    from headrace.client.schemas.location import advertised, at_gateway, is_on_this_machine, serves  # noqa: PLC0415
 
     location = _given(session)
     if location is not None:

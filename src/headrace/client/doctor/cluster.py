@@ -141,12 +141,7 @@ def _views(area: Area, views: Mapping[int, View]) -> Iterator[Finding]:
 
 def _partitions(area: Area, status: ClusterStatus) -> Iterator[Finding]:
     sick = (
-        (
-            status.offline,
-            "offline",
-            "no replica is alive",
-            "Start the brokers with the replicas.",
-        ),
+        (status.offline, "offline", "no replica is alive", "Start the brokers with the replicas."),
         (
             status.leaderless,
             "leaderless",

@@ -72,19 +72,14 @@ async def download(
     pages = _Pages(request, hub, name, search, most)
     first = await pages.read()  # errors of the search are still a refusal
     file = f"{name}-incomplete.{format}" if pages.offline else f"{name}.{format}"
-    headers = {
-        "Content-Disposition": f'attachment; filename="{file}"',
-        "X-Content-Type-Options": "nosniff",
-    }
+    headers = {"Content-Disposition": f'attachment; filename="{file}"', "X-Content-Type-Options": "nosniff"}
     return StreamingResponse(_stream(export, pages, first), media_type=_TYPES[format], headers=headers)
 
 
 def _export(format_: str, topic: str) -> Export:
     if format_ != "parquet":
         return JsonExport(topic) if format_ == "json" else CsvExport()
-    from headrace.gateway.admin.parquet_export import (  # noqa: PLC0415  pyarrow takes long to load
-        ParquetExport,
-    )
+    from headrace.gateway.admin.parquet_export import ParquetExport  # noqa: PLC0415  pyarrow takes long to load
 
     return ParquetExport()
 

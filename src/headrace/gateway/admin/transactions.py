@@ -69,8 +69,7 @@ def transactions(
     response: Response,
     *,
     state: Annotated[
-        list[str],
-        Query(description=f"Only in these states: {', '.join(STATES)}.", max_length=len(STATES)),
+        list[str], Query(description=f"Only in these states: {', '.join(STATES)}.", max_length=len(STATES))
     ] = [],  # noqa: B006
     producer_id: Annotated[
         list[Annotated[int, Field(ge=0, le=INT64)]],
@@ -102,9 +101,7 @@ def transactions(
     left = found if after is None else [each for each in found if each.transactional_id > after]
     page = tuple(left[:limit])
     return TransactionsAnswer(
-        transactions=page,
-        total=len(found),
-        next=page[-1].transactional_id if len(left) > limit else None,
+        transactions=page, total=len(found), next=page[-1].transactional_id if len(left) > limit else None
     )
 
 

@@ -25,13 +25,7 @@ router = APIRouter(tags=["users"], route_class=RawRoute, responses=answers(400, 
 
 UserName = Annotated[
     str,
-    Path(
-        description="The user.",
-        min_length=1,
-        max_length=LONGEST_KNOWN,
-        pattern=NO_NUL,
-        examples=["alice"],
-    ),
+    Path(description="The user.", min_length=1, max_length=LONGEST_KNOWN, pattern=NO_NUL, examples=["alice"]),
 ]
 Mechanism = Literal["SCRAM-SHA-512", "SCRAM-SHA-256"]
 Mechanisms = Annotated[list[Mechanism], Field(min_length=1, max_length=2)]
@@ -40,8 +34,7 @@ NewPassword = Annotated[
     Field(json_schema_extra={"format": "password", "writeOnly": True}),
 ]
 Iterations = Annotated[
-    StrictInt,
-    Field(ge=MIN_ITERATIONS, le=MAX_ITERATIONS, description="How often the password is hashed."),
+    StrictInt, Field(ge=MIN_ITERATIONS, le=MAX_ITERATIONS, description="How often the password is hashed.")
 ]
 
 
@@ -62,8 +55,7 @@ class UserBody(Body):
     name: Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_NAME, pattern=NO_NUL)]
     password: NewPassword
     mechanisms: Annotated[
-        Mechanisms,
-        Field(default=["SCRAM-SHA-512"], description="What the user may authenticate with."),
+        Mechanisms, Field(default=["SCRAM-SHA-512"], description="What the user may authenticate with.")
     ]
     iterations: Iterations = ITERATIONS
 

@@ -120,12 +120,7 @@ def _gateway() -> Any:
     """Start the Java process; it ends with this one, whose end closes its standard input."""
     try:
         import pyspark  # noqa: PLC0415  an optional package
-        from py4j.java_gateway import (  # noqa: PLC0415
-            GatewayClient,
-            GatewayParameters,
-            JavaGateway,
-            launch_gateway,
-        )
+        from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway, launch_gateway  # noqa: PLC0415
         from py4j.protocol import get_return_value, is_error  # noqa: PLC0415
     except ImportError as error:
         raise PipelineError("state on HDFS needs Spark's jars: pip install 'headrace[spark]'") from error

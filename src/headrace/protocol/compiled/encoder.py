@@ -27,11 +27,7 @@ from headrace.protocol.compiled.structs import StructType, default_of, struct_na
 from headrace.protocol.compiled.wire_size import holds_records
 from headrace.protocol.fields import Buffer, Field
 
-HELPERS: Final = {
-    "pack": pack,
-    "uvarint": primitives.uvarint,
-    "string_uvarint": primitives.string_uvarint,
-}
+HELPERS: Final = {"pack": pack, "uvarint": primitives.uvarint, "string_uvarint": primitives.string_uvarint}
 
 
 def compile_encoder(cls: StructType, version: int, *, flexible: bool) -> Callable[[Any], list[Buffer]]:

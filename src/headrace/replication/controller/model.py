@@ -277,11 +277,7 @@ class ClusterModel:
         for key, partition in self.select(keys):
             ranks = survey.get(key, {})
             wanted = elect(
-                partition,
-                live,
-                rank=ranks.get,
-                avoid=self.shutting_down,
-                waited=key in self.waited_for,
+                partition, live, rank=ranks.get, avoid=self.shutting_down, waited=key in self.waited_for
             )
             wanted = shrink_isr_to_live(wanted, live)
             for broker_id in self.shutting_down:

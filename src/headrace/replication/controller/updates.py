@@ -6,14 +6,7 @@ shared by all brokers that need it before the partitions in it change.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import (
-    AsyncIterator,
-    Collection,
-    Hashable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -159,10 +152,7 @@ class Updates:
         ]
 
     def _request(
-        self,
-        content: _Content,
-        states: Sequence[UpdateMetadataTopicState],
-        to_broker: int,
+        self, content: _Content, states: Sequence[UpdateMetadataTopicState], to_broker: int
     ) -> UpdateMetadataRequest:
         member = self._model.members.get(to_broker)
         return UpdateMetadataRequest(

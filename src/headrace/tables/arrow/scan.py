@@ -168,9 +168,7 @@ class Scan:
         found = [each for each in found if each.size > 0]
         if filter_ is None:
             return found
-        from headrace.tables.reader.narrowing import (  # noqa: PLC0415  pyarrow.dataset imports pandas
-            Narrowing,
-        )
+        from headrace.tables.reader.narrowing import Narrowing  # noqa: PLC0415  pyarrow.dataset imports pandas
 
         return Narrowing(filter_, self.arrow_schema).narrow(found, cluster.offsets)
 

@@ -144,10 +144,7 @@ def test_closed_connections_take_no_time() -> None:
 
 
 @given(
-    st.lists(
-        st.tuples(st.integers(0, 4), st.integers(1, 20), st.booleans()),
-        max_size=60,
-    ),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 20), st.booleans()), max_size=60),
     st.lists(st.floats(0.01, 3.0), min_size=5, max_size=5),
 )
 def test_every_request_is_handled_in_the_end(

@@ -67,11 +67,7 @@ def test_a_duration_beyond_all_bounds_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("text", "milliseconds"),
-    [
-        ("@1234", 1234),
-        ("1970-01-01T00:00:01.500Z", 1500),
-        ("1970-01-01T02:00:00+02:00", 0),
-    ],
+    [("@1234", 1234), ("1970-01-01T00:00:01.500Z", 1500), ("1970-01-01T02:00:00+02:00", 0)],
 )
 def test_times_are_iso_8601_or_milliseconds(text: str, milliseconds: int) -> None:
     assert time_ms(text, "--to-datetime") == milliseconds

@@ -35,10 +35,7 @@ def test_the_target_of_a_move_is_what_stays() -> None:
             '{"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": ["1"]}]}',
             "is no partition",
         ),
-        (
-            json.dumps(plan_of([Move(topic="a", partition=0, replicas=(1,))] * 2)),
-            "a-0 is named twice",
-        ),
+        (json.dumps(plan_of([Move(topic="a", partition=0, replicas=(1,))] * 2)), "a-0 is named twice"),
         (
             '{"version": 1, "partitions": [{"topic":"a", "partition":0, "replicas":[1], "log_dirs": [""]}]}',
             "log_dirs can only be 'any'",

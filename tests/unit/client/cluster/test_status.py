@@ -28,12 +28,7 @@ def partition(
     index: int, leader: int | None, replicas: tuple[int, ...], in_sync: tuple[int, ...], *, least: int = 1
 ) -> PartitionState:
     return PartitionState(
-        topic="orders",
-        partition=index,
-        leader=leader,
-        replicas=replicas,
-        in_sync=in_sync,
-        min_in_sync=least,
+        topic="orders", partition=index, leader=leader, replicas=replicas, in_sync=in_sync, min_in_sync=least
     )
 
 
@@ -73,9 +68,7 @@ def test_nobody_leads_an_offline_or_a_leaderless_partition() -> None:
 def test_too_few_in_sync_are_counted_against_what_the_topic_wants() -> None:
     nodes = [node(1), node(2), node(3)]
     found = status(
-        nodes,
-        partition(0, 1, (1, 2, 3), (1,), least=2),
-        partition(1, 1, (1, 2, 3), (1, 2), least=2),
+        nodes, partition(0, 1, (1, 2, 3), (1,), least=2), partition(1, 1, (1, 2, 3), (1, 2), least=2)
     )
     assert indexes(found.under_min_isr) == [0]
     assert indexes(found.under_replicated) == [0, 1]

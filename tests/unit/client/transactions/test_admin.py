@@ -6,13 +6,7 @@ from typing import Any
 import pytest
 
 from headrace.client.errors import ClientError, Unreachable
-from headrace.client.transactions.admin import (
-    GRACE_MS,
-    LIST_S,
-    MAX_TIMEOUT,
-    STATE_TOPIC,
-    TransactionAdmin,
-)
+from headrace.client.transactions.admin import GRACE_MS, LIST_S, MAX_TIMEOUT, STATE_TOPIC, TransactionAdmin
 from headrace.client.transactions.transaction import ActiveProducer, PartitionEnd
 from headrace.client.wire.brokers import QUICK_S, Brokers
 from headrace.client.wire.connection import Address, NoAnswer

@@ -142,9 +142,7 @@ def test_a_provider_that_fails_is_named_without_its_message(function: str, why: 
 
 def test_a_class_of_java_is_refused() -> None:
     with pytest.raises(WrongSetting, match=r"config\.providers\.x\.class is 'com\.example\.Vault': expected"):
-        resolve(
-            {"a": "${x:b}", "config.providers": "x", "config.providers.x.class": "com.example.Vault"},
-        )
+        resolve({"a": "${x:b}", "config.providers": "x", "config.providers.x.class": "com.example.Vault"})
 
 
 def test_security_and_librdkafka_get_the_secret_and_do_not_show_it(kept: Path) -> None:

@@ -42,10 +42,7 @@ def test_the_certificate_is_checked_even_if_the_host_is_not(algorithm: str) -> N
         ),
         (TLS | {"ssl.keystore.type": "JCEKS"}, "ssl.keystore.type is JCEKS: supported are PEM, PKCS12, JKS"),
         (TLS | {"ssl.cipher.suites": "NO_SUCH_CIPHER"}, "ssl.cipher.suites has the unknown or unsupported"),
-        (
-            TLS | {"ssl.key.location": "a.key"},
-            "ssl.key.location is set, and the certificate of that key is",
-        ),
+        (TLS | {"ssl.key.location": "a.key"}, "ssl.key.location is set, and the certificate of that key is"),
         (
             TLS | {"ssl.endpoint.identification.algorithm": "http"},
             "ssl.endpoint.identification.algorithm is 'http': choose https or none",

@@ -11,14 +11,7 @@ from headrace.protocol.consumer_protocol import (
     encode_assignment,
 )
 from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition
-from support.groups import (
-    GroupDesk,
-    Waiter,
-    beat_request,
-    commit_request,
-    join_request,
-    sync_request,
-)
+from support.groups import GroupDesk, Waiter, beat_request, commit_request, join_request, sync_request
 
 
 def desk(**limits: Any) -> GroupDesk:

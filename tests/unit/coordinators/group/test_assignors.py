@@ -63,11 +63,7 @@ def test_range_cuts_a_topic_among_its_own_subscribers_only() -> None:
 
 
 def test_range_puts_static_members_first_in_the_order_of_their_instance_ids() -> None:
-    group = {
-        "m1": member("A"),
-        "m2": member("A", instance_id="i2"),
-        "m3": member("A", instance_id="i1"),
-    }
+    group = {"m1": member("A"), "m2": member("A", instance_id="i2"), "m3": member("A", instance_id="i1")}
     assert assign_range(group, {A: 3}) == {"m3": some(A=[0]), "m2": some(A=[1]), "m1": some(A=[2])}
 
 

@@ -118,9 +118,7 @@ def test_the_leader_of_an_earlier_generation_assigns_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "some",
-    [{"protocol_type": "connect"}, {"protocol_name": "sticky"}],
-    ids=["type", "name"],
+    "some", [{"protocol_type": "connect"}, {"protocol_name": "sticky"}], ids=["type", "name"]
 )
 def test_a_sync_in_another_protocol_is_refused(some: dict[str, Any]) -> None:
     at = desk()

@@ -82,8 +82,7 @@ RECORDS = [
             rebalance_timeout_ms=300_000,
             server_assignor="uniform",
             classic_member_metadata=ClassicMemberMetadata(
-                session_timeout_ms=45_000,
-                supported_protocols=[ClassicProtocol(name="range", metadata=b"s")],
+                session_timeout_ms=45_000, supported_protocols=[ClassicProtocol(name="range", metadata=b"s")]
             ),
         ),
     ),

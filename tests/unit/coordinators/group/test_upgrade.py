@@ -8,14 +8,7 @@ from headrace.coordinators.group.classic import State
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.errors import GroupIdNotFound, RebalanceInProgress
 from headrace.protocol.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
-from support.groups import (
-    GroupDesk,
-    beat_request,
-    commit_request,
-    compacted,
-    join_request,
-    sync_request,
-)
+from support.groups import GroupDesk, beat_request, commit_request, compacted, join_request, sync_request
 from unit.coordinators.group.stories import (
     assigning,
     classic,

@@ -53,15 +53,7 @@ def test_more_replicas_than_brokers_are_refused(replicas: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "assignment",
-    [
-        {0: [1], 2: [1]},
-        {1: [1]},
-        {0: []},
-        {0: [1, 1]},
-        {0: [9]},
-        {0: [1, 2], 1: [1]},
-    ],
+    "assignment", [{0: [1], 2: [1]}, {1: [1]}, {0: []}, {0: [1, 1]}, {0: [9]}, {0: [1, 2], 1: [1]}]
 )
 def test_a_manual_assignment_with_a_hole_or_a_stranger_is_refused(assignment: dict[int, list[int]]) -> None:
     with pytest.raises(InvalidReplicaAssignment):

@@ -107,10 +107,7 @@ def test_a_partition_without_a_state_has_to_be_written() -> None:
 
 def test_a_registration_says_whether_its_broker_is_to_be_believed() -> None:
     registration = BrokerRegistration(
-        broker_id=2,
-        endpoints=(Endpoint("PLAINTEXT", "b", 9092),),
-        timestamp_ms=0,
-        rack="r",
+        broker_id=2, endpoints=(Endpoint("PLAINTEXT", "b", 9092),), timestamp_ms=0, rack="r"
     )
 
     assert member_of(registration, 60) == Member(broker_id=2, epoch=60, rack="r")

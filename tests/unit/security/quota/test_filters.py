@@ -55,10 +55,7 @@ def test_any_name_includes_the_default() -> None:
         ([Component("user", Match.DEFAULT, "alice")], ErrorCode.INVALID_REQUEST),
         ([Component("user", Match.ANY, "alice")], ErrorCode.INVALID_REQUEST),
         ([Component("user", 3, None)], ErrorCode.INVALID_REQUEST),
-        (
-            [Component("user", Match.ANY, None), Component("ip", Match.ANY, None)],
-            ErrorCode.INVALID_REQUEST,
-        ),
+        ([Component("user", Match.ANY, None), Component("ip", Match.ANY, None)], ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_invalid_filters_are_refused_with_kafkas_error_codes(

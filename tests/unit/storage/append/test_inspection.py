@@ -183,9 +183,7 @@ def test_every_record_whose_time_is_too_far_from_now_is_named() -> None:
 
 def test_the_clients_times_do_not_matter_where_the_broker_sets_them() -> None:
     config = replace(
-        VALIDATED,
-        message_timestamp_type=TimestampType.LOG_APPEND_TIME,
-        message_timestamp_before_max_ms=100,
+        VALIDATED, message_timestamp_type=TimestampType.LOG_APPEND_TIME, message_timestamp_before_max_ms=100
     )
 
     assert prepare(make_batch(2, timestamps=[NOW, 5]), config, NOW).header.records_count == 2

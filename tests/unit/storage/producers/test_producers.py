@@ -203,13 +203,7 @@ def snapshots(producers: Producers, directory: Path, *offsets: int) -> list[Path
 
 @pytest.mark.parametrize(
     ("start", "end", "expected"),
-    [
-        (0, 30, ([30], 30)),
-        (0, 29, ([20], 20)),
-        (20, 29, ([], 20)),
-        (15, 20, ([20], 20)),
-        (0, 5, ([], 0)),
-    ],
+    [(0, 30, ([30], 30)), (0, 29, ([20], 20)), (20, 29, ([], 20)), (15, 20, ([20], 20)), (0, 5, ([], 0))],
 )
 def test_the_newest_snapshot_within_the_log_counts(
     producers: Producers, tmp_path: Path, start: int, end: int, expected: tuple[list[int], int]

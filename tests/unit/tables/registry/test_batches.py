@@ -87,18 +87,9 @@ def test_a_schema_is_asked_for_once() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (
-            b"",
-            "it has no schema id: it is empty, expected 00 and an id of 4 bytes",
-        ),
-        (
-            b'{"id": 1}',
-            "it has no schema id: it begins with 0x7b, expected 00 and an id of 4 bytes",
-        ),
-        (
-            b"\0\0\0",
-            "it has no schema id: it ends after 3 of 5 bytes, expected 00 and an id of 4 bytes",
-        ),
+        (b"", "it has no schema id: it is empty, expected 00 and an id of 4 bytes"),
+        (b'{"id": 1}', "it has no schema id: it begins with 0x7b, expected 00 and an id of 4 bytes"),
+        (b"\0\0\0", "it has no schema id: it ends after 3 of 5 bytes, expected 00 and an id of 4 bytes"),
         (
             b"\1" + bytes(15),
             "it has no schema id: it ends after 16 of 17 bytes, expected 00 and an id of 4 bytes",

@@ -22,10 +22,7 @@ from headrace.protocol.ids import TopicPartition, by_topic
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-_COLUMNS: Final = {
-    "place": lambda row: row.reassignment.topic_partition,
-    "done": lambda row: row.share,
-}
+_COLUMNS: Final = {"place": lambda row: row.reassignment.topic_partition, "done": lambda row: row.share}
 
 
 @router.get("/ui/moves")

@@ -37,12 +37,7 @@ _PARTITION_COLUMNS = {
 def partitions(request: Request, name: TopicName, reach: ReachDep) -> Response:
     found = topics.topic(name, reach)
     table = table_of(
-        request,
-        found.partitions,
-        _PARTITION_COLUMNS,
-        text=lambda row: str(row.index),
-        sort="worst",
-        size=100,
+        request, found.partitions, _PARTITION_COLUMNS, text=lambda row: str(row.index), sort="worst", size=100
     )
     return topic_page(request, reach, "Partitions", found, table=table)
 

@@ -46,10 +46,7 @@ def topics(request: Request, reach: ReachDep) -> Response:
         "topics.html",
         title="Topics",
         table=_table(
-            request,
-            reach.brokers,
-            found,
-            [row for row in rows if not (hidden and is_internal(row.name))],
+            request, reach.brokers, found, [row for row in rows if not (hidden and is_internal(row.name))]
         ),
         internal=sum(is_internal(row.name) for row in rows),
         hidden=hidden,

@@ -14,12 +14,7 @@ from fastapi.responses import Response
 
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.transactions.admin import Summaries
-from headrace.client.transactions.transaction import (
-    OPEN_STATES,
-    STATES,
-    Transaction,
-    TransactionSummary,
-)
+from headrace.client.transactions.transaction import OPEN_STATES, STATES, Transaction, TransactionSummary
 from headrace.gateway.admin.transactions import ID
 from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.console.tables import by_attributes, table_of
@@ -179,17 +174,11 @@ def _described(reach: Reach, found: Sequence[TransactionSummary | TransactionRow
 
 @router.get("/ui/transactions/{transactional_id:path}")
 def transaction(
-    request: Request,
-    transactional_id: Annotated[str, Path(min_length=1, max_length=ID)],
-    reach: ReachDep,
+    request: Request, transactional_id: Annotated[str, Path(min_length=1, max_length=ID)], reach: ReachDep
 ) -> Response:
     found = reach.transactions.describe([transactional_id])[0]
     table = table_of(
-        request,
-        list(found.partitions),
-        {"place": lambda row: row},
-        text=lambda row: row.topic,
-        sort="place",
+        request, list(found.partitions), {"place": lambda row: row}, text=lambda row: row.topic, sort="place"
     )
     return page(
         request,

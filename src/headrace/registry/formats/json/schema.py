@@ -33,9 +33,7 @@ class JsonSchema:
         return self.canonical
 
     def differences(self, writer: "JsonSchema") -> Differences:
-        from headrace.registry.formats.json import (  # noqa: PLC0415  decoders do not need it
-            compatibility as json_compatibility,
-        )
+        from headrace.registry.formats.json import compatibility as json_compatibility  # noqa: PLC0415  decoders do not need it
 
         return json_compatibility.differences(self.root, self.resources, writer.root, writer.resources)
 

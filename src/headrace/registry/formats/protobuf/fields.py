@@ -3,10 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
-    DescriptorProto,
-    FileDescriptorProto,
-)
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto  # type: ignore[import-untyped]
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as _Field
 
 from headrace.registry.formats.protobuf.names import Names

@@ -351,9 +351,7 @@ def test_the_reason_why_a_table_is_not_compacted_is_logged(
     )
 
 
-def test_a_checkpoint_is_written_when_a_compaction_is_the_commit_that_is_to_have_one(
-    tmp_path: Path,
-) -> None:
+def test_a_checkpoint_is_written_when_a_compaction_is_the_commit_that_is_to_have_one(tmp_path: Path) -> None:
     options = DeltaOptions(path=str(tmp_path / "table"), compact_every=0)
     DeltaTable.create(
         options.path,
