@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 import requests
 from confluent_kafka import Producer
 
+from headrace.client.records.following import Follower
+from headrace.client.records.one_by_one import Record
 from headrace.gateway.rest.hub import SEARCHES, WAITING
 from headrace.testing.process import UpProcess
 from http_amplification.measuring import Served
@@ -66,8 +69,15 @@ def test_memory_of_many_searches_is_bounded(broker: UpProcess, large: str) -> No
     ],
 )
 def test_searches_end_when_their_clients_leave(
-    gateway: Asking, large: str, path: str, caplog: pytest.LogCaptureFixture
+    gateway: Asking, large: str, path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def step_of_a_slow_broker(follower: Follower, timeout_s: float) -> list[Record]:
+        time.sleep(0.5)
+        return step(follower, timeout_s)
+
+    # However fast the machine is, no search ends before its client leaves.
+    step = Follower.step
+    monkeypatch.setattr(Follower, "step", step_of_a_slow_broker)
     caplog.set_level(logging.DEBUG, "headrace.gateway.rest.hub")
     at = urlsplit(gateway.url)
     searched = f"{path.format(large)}?{SEARCHED}&where=beginning&plain=1"
