@@ -1,6 +1,6 @@
 """Coordinators on simulated logs: their records and markers travel as they are, not as bytes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from types import SimpleNamespace
@@ -53,10 +53,6 @@ def _transactional_producer(records: Any) -> Producer | None:
     return Producer(batch.producer_id, batch.producer_epoch) if batch.is_transactional else None
 
 
-async def _read(read: Callable[[], Any]) -> Any:
-    return read()
-
-
 @contextmanager
 def coordinators_in_memory(clock: SimpleNamespace) -> Iterator[None]:
     """Have coordinators and partitions encode and decode batches of the simulation."""
@@ -66,7 +62,6 @@ def coordinators_in_memory(clock: SimpleNamespace) -> Iterator[None]:
         patch(f"{shard}.time", clock),
         patch("headrace.broker.coordinators.producer_ids.time", clock),
         patch(f"{shard}.encode_batch", _encode_batch),
-        patch(f"{loading}.without_blocking", _read),
         patch(f"{loading}.batches", lambda data: ((batch, batch) for batch in data)),
         patch(f"{loading}.keys_and_values", lambda batch, _header: batch.records),
         patch("headrace.broker.replicas.partition.read_header", lambda data: data[0]),

@@ -175,7 +175,13 @@ class SimLog:
                 )
 
     def read(
-        self, offset: int, max_bytes: int, *, max_offset: int | None = None, at_least_one: bool = True
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        max_offset: int | None = None,
+        at_least_one: bool = True,
+        cached_only: bool = False,  # noqa: ARG002  everything is in memory
     ) -> Any:
         end = self.log_end_offset
         if not self.log_start_offset <= offset <= end:

@@ -30,6 +30,7 @@ from headrace.broker.quotas.client_quotas import ClientQuotas, has_quotas
 from headrace.broker.records.appends import Appends
 from headrace.broker.records.fetch_sessions import FetchSessions
 from headrace.broker.records.inspections import Inspections, InspectionThreads
+from headrace.broker.records.reads import Reads
 from headrace.broker.replicas.housekeeping import Housekeeping, Job
 from headrace.broker.replicas.replicas import Replicas
 from headrace.broker.replicas.scrub import Scrub
@@ -171,6 +172,14 @@ class Broker(BrokerServices):
             self.meters,
             ensure_lease=self.ensure_lease,
             disk_failed=self.disk_failed,
+        )
+        self.reads = Reads(
+            self.image,
+            self.replicas,
+            self.meters,
+            config=lambda: self.config,
+            loop=lambda: self.loop,
+            ensure_lease=self.ensure_lease,
         )
         self._scrub = Scrub(self.partitions, config=lambda: self.config)
         self._housekeeping = Housekeeping(

@@ -21,6 +21,7 @@ from headrace.broker.quotas.client_quotas import ClientQuotas
 from headrace.broker.records.appends import Appends
 from headrace.broker.records.fetch_sessions import FetchSessions
 from headrace.broker.records.inspections import Inspections
+from headrace.broker.records.reads import Reads
 from headrace.broker.replicas.partition import Partition
 from headrace.broker.replicas.replicas import Replicas
 from headrace.broker.schemas.validation import Schemas
@@ -75,6 +76,7 @@ class BrokerServices:
     fetch_sessions: FetchSessions
     inspections: Inspections
     appends: Appends
+    reads: Reads
     schemas: Schemas
     meters: Meters
     lease: Lease

@@ -205,7 +205,7 @@ class LogDirectory:
             return  # it was deleted
         if log.has_files:
             self._recovery_points[partition] = log.recovery_point
-        if log.segments and log.log_start_offset > log.segments[0].base_offset:
+        if log.segments and log.log_start_offset > log.segments.local_start_offset:
             self._start_offsets[partition] = log.log_start_offset
         else:
             self._start_offsets.pop(partition, None)

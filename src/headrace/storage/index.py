@@ -126,11 +126,12 @@ class IndexFile:
         if len(self._tail) >= _PAGE_ENTRIES * self.entry.size:
             self.write_out()
 
-    def _floor(self, value: int, field: int) -> int:
+    def _floor(self, value: int, field: int, *, cached_only: bool = False) -> int:
         """Return the number of the last entry whose `field` is at most `value`, or -1.
 
         Most lookups are near the end of a log, or near the previous lookup, and need no read; the
-        others need one read for each step of a binary search over the file's pages.
+        others need one read for each step of a binary search over the file's pages, which raises NotCached
+        with `cached_only` instead of waiting for the disk.
         """
         stored = self._stored_entries()
         if self._tail and self._unpack(self._tail, 0)[field] <= value:
@@ -138,8 +139,15 @@ class IndexFile:
         if self._page is not None and self._covers(self._page[1], value, field):
             return self._page[0] * _PAGE_ENTRIES + self._floor_in(self._page[1], value, field)
         pages = range(-(-stored // _PAGE_ENTRIES))
-        page = bisect_right(pages, value, key=lambda page: self._at(page * _PAGE_ENTRIES)[field]) - 1
-        return -1 if page < 0 else page * _PAGE_ENTRIES + self._floor_in(self._read_page(page), value, field)
+
+        def first_of(page: int) -> int:
+            return self._at(page * _PAGE_ENTRIES, cached_only=cached_only)[field]
+
+        page = bisect_right(pages, value, key=first_of) - 1
+        if page < 0:
+            return -1
+        entries = self._read_page(page, cached_only=cached_only)
+        return page * _PAGE_ENTRIES + self._floor_in(entries, value, field)
 
     def _covers(self, entries: bytes, value: int, field: int) -> bool:
         last = len(entries) // self.entry.size - 1
@@ -149,24 +157,25 @@ class IndexFile:
         numbers = range(len(entries) // self.entry.size)
         return bisect_right(numbers, value, key=lambda number: self._unpack(entries, number)[field]) - 1
 
-    def _at(self, number: int) -> tuple[int, int]:
+    def _at(self, number: int, *, cached_only: bool = False) -> tuple[int, int]:
         stored = self._stored_entries()
         if number >= stored:
             return self._unpack(self._tail, number - stored)
         page, place = divmod(number, _PAGE_ENTRIES)
-        return self._unpack(self._read_page(page), place)
+        return self._unpack(self._read_page(page, cached_only=cached_only), place)
 
     def _unpack(self, entries: bytes | bytearray, number: int) -> tuple[int, int]:
         first, second = self.entry.unpack_from(entries, number * self.entry.size)
         return first, second
 
-    def _read_page(self, page: int) -> bytes:
+    def _read_page(self, page: int, *, cached_only: bool) -> bytes:
         if self._page is None or self._page[0] != page:
             start = page * _PAGE_ENTRIES
             size = min(_PAGE_ENTRIES, self._stored_entries() - start) * self.entry.size
             try:
                 with self.path.open("rb", buffering=0) as file:
-                    data = page_cache.pread(self.path, file.fileno(), size, start * self.entry.size)
+                    position = start * self.entry.size
+                    data = page_cache.pread(self.path, file.fileno(), size, position, cached_only=cached_only)
             except FileNotFoundError:
                 raise CorruptIndex(f"{self.path} is missing") from None
             if len(data) != size:
@@ -197,25 +206,26 @@ class OffsetIndex(IndexFile):
     def can_hold(self, offset: int) -> bool:
         return 0 <= offset - self.base_offset <= MAX_INT32
 
-    def at_or_before(self, offset: int) -> Position:
+    def at_or_before(self, offset: int, *, cached_only: bool = False) -> Position:
         """Return the last entry whose offset is at most `offset`; the segment's start if there is none."""
-        return self._position(self._floor(offset - self.base_offset, 0))
+        number = self._floor(offset - self.base_offset, 0, cached_only=cached_only)
+        return self._position(number, cached_only=cached_only)
 
-    def before_position(self, position: int) -> Position:
+    def before_position(self, position: int, *, cached_only: bool = False) -> Position:
         """Return the last entry whose position is at most `position`, or else the segment's start."""
-        return self._position(self._floor(position, 1))
+        return self._position(self._floor(position, 1, cached_only=cached_only), cached_only=cached_only)
 
-    def last(self) -> Position | None:
-        return self._position(len(self) - 1) if len(self) else None
+    def last(self, *, cached_only: bool = False) -> Position | None:
+        return self._position(len(self) - 1, cached_only=cached_only) if len(self) else None
 
     def truncate_to(self, offset: int) -> None:
         """Drop every entry for a batch that ends at or after `offset`."""
         self.truncate_entries(self._floor(offset - self.base_offset - 1, 0) + 1)
 
-    def _position(self, number: int) -> Position:
+    def _position(self, number: int, *, cached_only: bool) -> Position:
         if number < 0:
             return Position(self.base_offset, 0)
-        relative, position = self._at(number)
+        relative, position = self._at(number, cached_only=cached_only)
         return Position(self.base_offset + relative, position)
 
 

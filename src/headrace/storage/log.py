@@ -149,9 +149,8 @@ class Log(ReadableLog):
             if self._must_roll(len(view), first, last):
                 self._roll(first.base_offset)
                 size = 0
-            begun = (
-                self.active.file.descriptor >= 0
-            )  # the file is open: a failure from here on may leave a part
+            # The file is open from here on: a failure may leave a part of the batches in it.
+            begun = self.active.file.descriptor >= 0
             self.active.append(view, [batch.header for batch in batches])
             if first.leader_epoch < self.epochs.latest:  # which has written nothing
                 self.epochs.assign(first.leader_epoch, first.base_offset)
@@ -214,11 +213,11 @@ class Log(ReadableLog):
         self._ensure_online()
         if offset >= self.log_end_offset:
             return
-        if offset < self.segments[0].base_offset:
+        if offset < self.segments.local_start_offset:
             self.truncate_fully(offset)
             return
         try:
-            self._forget(self.segments[self._segment_number(offset) :])
+            self._forget(self.segments.starting_with(offset))
             while self.active.base_offset > offset:
                 self.segments.pop().delete(self.discard)
             position = self.active.position_of(offset)
@@ -285,7 +284,7 @@ class Log(ReadableLog):
             self._note_change()
             for segment in deleted:
                 segment.delete(self.discard)
-            self.delete_records_before(self.segments[0].base_offset)
+            self.delete_records_before(self.segments.local_start_offset)
             self.producers.remove_snapshots(keep={segment.base_offset for segment in self.segments})
         except OSError as error:
             raise self._fail("delete segments of", error) from error
@@ -296,7 +295,7 @@ class Log(ReadableLog):
         if base_offset == self.active.base_offset:
             self.roll()
         self._forget(())
-        after = self.segments[self._segment_number(base_offset) + 1]
+        after = self.segments[self.segments.number_of(base_offset) + 1]
         self.damaged[base_offset] = damage._replace(end_offset=after.base_offset)
 
     def replace_segments(self, sources: Sequence[Segment], put_in_place: Callable[[], Segment]) -> None:

@@ -8,7 +8,6 @@ import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from headrace.storage.open_files import OpenFiles
 from headrace.storage.replay import Derived
 from headrace.storage.segment import Segment
 from headrace.storage.segment_list import SegmentList
+from headrace.storage.segments import Segments
 
 _NO_DESCRIPTOR = {errno.EMFILE, errno.ENFILE}  # the process, or the machine, has too many open files
 
@@ -40,7 +40,7 @@ class LogFiles:
         config: LogConfig,
         *,
         now_ms: Callable[[], int],
-        segments: list[Segment],
+        segments: Segments,
         derived: Derived,
         log_start_offset: int,
         log_end_offset: int,
@@ -105,7 +105,7 @@ class LogFiles:
 
     @property
     def size(self) -> int:
-        return sum(segment.size for segment in self.segments)
+        return self.segments.size
 
     # -- deleted files -------------------------------------------------------------------------
 
@@ -166,12 +166,8 @@ class LogFiles:
 
     def list_segments(self) -> None:
         """List the closed segments that are durable, for the next start. May run in another thread."""
-        cuts, segments = self.cuts, tuple(self.segments)
-        durable = [
-            first.base_offset
-            for first, after in pairwise(segments)
-            if after.base_offset <= self.recovery_point
-        ]
+        cuts, closed = self.cuts, Segments(self.segments).closed()
+        durable = [segment.base_offset for segment, end_offset in closed if end_offset <= self.recovery_point]
         try:
             self.listed.add(durable, is_stale=lambda: self.cuts != cuts)
         except OSError as error:

@@ -1,6 +1,5 @@
 """Reads of a partition's log: batches from an offset on, records by their time, aborted transactions."""
 
-from bisect import bisect_right
 from collections.abc import Callable
 
 from headrace.protocol.compression import Buffer
@@ -21,13 +20,20 @@ class ReadableLog(LogFiles):
     # -- read ----------------------------------------------------------------------------------
 
     def read(
-        self, offset: int, max_bytes: int, *, max_offset: int | None = None, at_least_one: bool = True
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        max_offset: int | None = None,
+        at_least_one: bool = True,
+        cached_only: bool = False,
     ) -> Buffer:
         """Return whole batches from the one that contains `offset` on; nothing at the log end offset.
 
         The first batch may begin before `offset`: a batch is one checksummed unit and is never split. No
         batch reaches `max_offset`, and together they have at most `max_bytes`, except that the first is
-        returned whatever its size if `at_least_one` is set.
+        returned whatever its size if `at_least_one` is set. With `cached_only`, NotCached is raised, and
+        nothing changes, if the read would wait for the disk.
         """
         self._ensure_online()
         end = self.log_end_offset if max_offset is None else min(max_offset, self.log_end_offset)
@@ -41,12 +47,12 @@ class ReadableLog(LogFiles):
                 raise CorruptLog(damage.path, 0, damage.why)
             end = min(end, damage.from_offset)
         try:
-            return self._read(offset, end, max(0, max_bytes), at_least_one)
+            return self._read(offset, end, max(0, max_bytes), at_least_one, cached_only)
         except CorruptLog as error:
             self.suspect_segment(base_offset_of(error.path))
             raise
         except OSError as error:
-            segment = self.segments[self._segment_number(offset)]
+            segment = self.segments.of(offset)
             if segment is self.active or is_harmless(error):
                 raise self._fail("read", error, harmless=True) from error
             self.suspect_segment(segment.base_offset)
@@ -54,37 +60,36 @@ class ReadableLog(LogFiles):
 
     def suspect(self, offset: int) -> None:
         """Have the segment of `offset` checked: somebody could not use its records."""
-        self.suspect_segment(self.segments[self._segment_number(offset)].base_offset)
+        self.suspect_segment(self.segments.of(offset).base_offset)
 
-    def _read(self, offset: int, end: int, max_bytes: int, at_least_one: bool) -> Buffer:
-        segment, start = self._locate(offset)
+    def _read(self, offset: int, end: int, max_bytes: int, at_least_one: bool, cached_only: bool) -> Buffer:
+        segment, start = self._locate(offset, cached_only)
         limit = segment.size
-        if end < self.log_end_offset and end < self._end_of(segment):
-            within, position = self._locate(end)
+        if end < self.log_end_offset and self.segments.of(end).base_offset <= segment.base_offset:
+            within, position = self._locate(end, cached_only)
             limit = position if within is segment else segment.size
         if start >= limit:
             return b""
-        data, next_offset = segment.read(start, limit, max_bytes, at_least_one=at_least_one)
+        data, next_offset = segment.read(
+            start, limit, max_bytes, at_least_one=at_least_one, cached_only=cached_only
+        )
         stop = start + len(data)
         if stop < segment.size:
-            self._remember(next_offset or segment.base_offset_at(stop), segment, stop)
+            if next_offset is None:
+                next_offset = segment.base_offset_at(stop, cached_only=cached_only)
+            self._remember(next_offset, segment, stop)
         elif segment is self.active:
             self._remember(self.log_end_offset, segment, stop)
         return data
 
-    def _end_of(self, segment: Segment) -> int:
-        """Return the base offset of the segment after `segment`, or the log end offset."""
-        after = self._segment_number(segment.base_offset) + 1
-        return self.segments[after].base_offset if after < len(self.segments) else self.log_end_offset
-
-    def _locate(self, offset: int) -> tuple[Segment, int]:
+    def _locate(self, offset: int, cached_only: bool) -> tuple[Segment, int]:
         """Return the segment and the position of the first batch that reaches `offset`."""
         known = self._positions.get(offset)
         if known is not None and known[1] < known[0].size:
             return known
-        number = self._segment_number(offset)
+        number = self.segments.number_of(offset)
         segment = self.segments[number]
-        position = segment.position_of(offset)
+        position = segment.position_of(offset, cached_only=cached_only)
         while position == segment.size and segment is not self.active:
             number += 1  # compaction or retention has left no batch up to the next segment
             segment, position = self.segments[number], 0
@@ -95,9 +100,6 @@ class ReadableLog(LogFiles):
         self._positions[offset] = segment, position
         if len(self._positions) > _REMEMBERED_POSITIONS:
             del self._positions[next(iter(self._positions))]
-
-    def _segment_number(self, offset: int) -> int:
-        return max(0, bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -124,7 +126,7 @@ class ReadableLog(LogFiles):
         Its steps may run in another thread. If `cuts` has changed when one of them fails, search again.
         """
         self._ensure_online()
-        segments = self.segments[self._segment_number(self.log_start_offset) :]
+        segments = self.segments.starting_with(self.log_start_offset)
         return TimestampSearch(segments, self.log_start_offset, timestamp)
 
     def failed(self, doing: str, error: OSError) -> LogOffline:
@@ -148,7 +150,7 @@ class ReadableLog(LogFiles):
         self._ensure_online()
         aborted: list[AbortedTxn] = []
         try:
-            for segment in self.segments[self._segment_number(start) :]:
+            for segment in self.segments.starting_with(start):
                 if not segment.txn_index:
                     continue
                 end = end if isinstance(end, int) else end()

@@ -17,6 +17,7 @@ from headrace.storage.producers.producers import Producers
 from headrace.storage.replay import Derived
 from headrace.storage.segment import Segment
 from headrace.storage.segment_list import SegmentList
+from headrace.storage.segments import Segments
 
 
 def new_log(
@@ -40,7 +41,7 @@ def new_log(
         directory,
         config,
         now_ms=now_ms,
-        segments=[segment],
+        segments=Segments([segment]),
         derived=Derived(LeaderEpochs(directory, has_file=False), Producers(directory)),
         log_start_offset=0,
         log_end_offset=0,

@@ -1,7 +1,6 @@
 """Reads that do not wait for the disk: the event loop reads only what is in the page cache.
 
-    with cached_only():
-        data = log.read(offset, max_bytes)    # raises NotCached instead of waiting
+    data = log.read(offset, max_bytes, cached_only=True)    # raises NotCached instead of waiting
 
 `NotCached.load` reads what was missing, in another thread, and then the read is repeated.
 """
@@ -10,8 +9,7 @@ import errno
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,14 +24,12 @@ _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # Linux; elsewhere reads wait, an
 _UNSUPPORTED: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
-class _Mode(threading.local):
-    cached_only = False
-
+class _ThreadBuffers(threading.local):
     def __init__(self) -> None:
-        self.buffers = SharedBuffers(BufferPool())
+        self.shared = SharedBuffers(BufferPool())
 
 
-_mode = _Mode()
+_buffers = _ThreadBuffers()
 
 
 class NotCached(Exception):
@@ -53,6 +49,18 @@ class NotCached(Exception):
             _read_into_cache(descriptor, self._position, max(self._size, LOADED_BYTES))
         finally:
             os.close(descriptor)
+
+
+class SeveralNotCached(NotCached):
+    """Reads of several logs would have to wait for the disk."""
+
+    def __init__(self, missing: Sequence[NotCached]) -> None:
+        Exception.__init__(self, "; ".join(map(str, missing)))
+        self._missing = missing
+
+    def load(self) -> None:
+        for part in self._missing:
+            part.load()
 
 
 def _read_into_cache(descriptor: int, position: int, size: int) -> None:
@@ -75,39 +83,11 @@ def disable_readahead(descriptor: int) -> None:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
 
 
-class _CachedOnly:
-    """A class, because a generator costs a microsecond for each partition of a Fetch."""
-
-    def __enter__(self) -> None:
-        _mode.cached_only = True
-
-    def __exit__(self, *_error: object) -> None:
-        _mode.cached_only = False
-
-
-_CACHED_ONLY: Final = _CachedOnly()
-
-
-def cached_only() -> _CachedOnly:
-    """Have reads of this thread raise NotCached instead of waiting. The block must not await."""
-    return _CACHED_ONLY
-
-
-@contextmanager
-def waiting() -> Iterator[None]:
-    """Let reads wait also within `cached_only`, for a change that must not end halfway."""
-    before, _mode.cached_only = _mode.cached_only, False
-    try:
-        yield
-    finally:
-        _mode.cached_only = before
-
-
-def pread(path: Path, descriptor: int, size: int, position: int) -> Buffer:
-    """Return up to `size` bytes of an open file; raise NotCached within `cached_only` if they are on disk."""
-    if not _mode.cached_only or not _NOWAIT or not size:
+def pread(path: Path, descriptor: int, size: int, position: int, *, cached_only: bool = False) -> Buffer:
+    """Return up to `size` bytes of an open file; with `cached_only`, raise NotCached if they are on disk."""
+    if not cached_only or not _NOWAIT or not size:
         return os.pread(descriptor, size, position)
-    data = bytearray(size) if size < _LARGE_BYTES else _mode.buffers.take(size)
+    data = bytearray(size) if size < _LARGE_BYTES else _buffers.shared.take(size)
     try:
         count = os.preadv(descriptor, [data], position, _NOWAIT)
     except BlockingIOError:

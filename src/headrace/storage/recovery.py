@@ -43,6 +43,7 @@ from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
 from headrace.storage.segment_list import FILE_NAME as SEGMENT_LIST
 from headrace.storage.segment_list import SegmentList
+from headrace.storage.segments import Segments
 
 _SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex)")
 
@@ -122,7 +123,7 @@ def open_log(
         directory,
         config,
         now_ms=now_ms,
-        segments=segments,
+        segments=Segments(segments),
         derived=derived,
         log_start_offset=min(log_start_offset, end),
         log_end_offset=end,

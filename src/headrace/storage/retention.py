@@ -1,20 +1,61 @@
-"""Retention: selects whole segments to delete, the oldest first."""
+"""Retention: a policy says which of the oldest segments leave a log; `enforce_retention` deletes them."""
 
 import sys
-from itertools import islice
+from collections.abc import Iterable
+from itertools import chain, islice
+from typing import NamedTuple
 
+from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.segment import Segment
 
 NO_LIMIT = -1
 
 
+class Retention(NamedTuple):
+    """How long, and how much of, a log is kept in one place; NO_LIMIT keeps everything."""
+
+    ms: int
+    bytes: int
+
+    @classmethod
+    def of_log(cls, config: LogConfig) -> "Retention":
+        """Return `retention.ms` and `retention.bytes`, which apply if `cleanup.policy` has delete."""
+        if not config.delete:
+            return cls(NO_LIMIT, NO_LIMIT)
+        return cls(config.retention_ms, config.retention_bytes)
+
+    def leaving(
+        self,
+        segments: Iterable[tuple[Segment, int]],
+        size: int,
+        *,
+        log_start_offset: int,
+        high_watermark: int,
+        now_ms: int,
+    ) -> int:
+        """Return how many of the first segments, given with their end offsets, exceed a limit.
+
+        `size` is that of the log. A segment below the log start offset leaves in any case. Nothing at or
+        after `high_watermark` does: a follower may still need it.
+        """
+        count = 0
+        for segment, end_offset in segments:
+            size -= segment.size
+            below_start = end_offset <= log_start_offset
+            too_large = self.bytes != NO_LIMIT and size >= self.bytes
+            too_old = self.ms != NO_LIMIT and now_ms - segment.youngest_ms > self.ms
+            if end_offset > high_watermark or not (below_start or too_large or too_old):
+                break
+            count += 1
+        return count
+
+
 def enforce_retention(log: Log, *, high_watermark: int, max_segments: int = sys.maxsize) -> int:
     """Delete the segments that exceed `retention.ms` or `retention.bytes` or precede the log start offset.
 
-    Return their number, at most `max_segments`: the next call deletes more. Nothing at or after
-    `high_watermark` is deleted: a follower may still need it. The files are renamed; `Log.unlink_deleted`
-    frees their space.
+    Return their number, at most `max_segments`: the next call deletes more. The files are renamed;
+    `Log.unlink_deleted` frees their space.
     """
     count = segments_to_delete(log, high_watermark=high_watermark, max_segments=max_segments)
     if count:
@@ -24,28 +65,11 @@ def enforce_retention(log: Log, *, high_watermark: int, max_segments: int = sys.
 
 def segments_to_delete(log: Log, *, high_watermark: int, max_segments: int = sys.maxsize) -> int:
     """Return how many of the oldest segments can be deleted. An empty active segment stays."""
-    now_ms = log.now_ms()
-    config = log.config
-    excess = log.size - config.retention_bytes if config.retention_bytes != NO_LIMIT else 0
-    count = 0
-    for segment, end in islice(zip(log.segments, _end_offsets(log), strict=True), max_segments):
-        excess -= segment.size
-        below_start = end <= log.log_start_offset
-        too_large = config.delete and config.retention_bytes != NO_LIMIT and excess >= 0
-        too_old = config.delete and _is_expired(segment, now_ms, config.retention_ms)
-        if segment.size == 0 and segment is log.active:
-            break
-        if end > high_watermark or not (below_start or too_large or too_old):
-            break
-        count += 1
-    return count
-
-
-def _is_expired(segment: Segment, now_ms: int, retention_ms: int) -> bool:
-    if retention_ms == NO_LIMIT:
-        return False
-    return now_ms - segment.youngest_ms > retention_ms
-
-
-def _end_offsets(log: Log) -> list[int]:
-    return [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
+    active = [(log.active, log.log_end_offset)] if log.active.size else []
+    return Retention.of_log(log.config).leaving(
+        islice(chain(log.segments.closed(), active), max_segments),
+        log.size,
+        log_start_offset=log.log_start_offset,
+        high_watermark=high_watermark,
+        now_ms=log.now_ms(),
+    )

@@ -92,10 +92,9 @@ class SeedPlan(NamedTuple):
 def plan_seed(log: Log, high_watermark: int) -> SeedPlan:
     """Return the closed segments with records that are not deleted and all lie below `high_watermark`."""
     start, sound_to = log.log_start_offset, min(log.damaged, default=log.log_end_offset)
-    ends = [segment.base_offset for segment in log.segments[1:]]
     chosen = [
         (segment.base_offset, end)
-        for segment, end in zip(log.segments[:-1], ends, strict=True)
+        for segment, end in log.segments.closed()
         if start < end <= min(high_watermark, sound_to)
     ]
     end_offset = chosen[-1][1] if chosen else start

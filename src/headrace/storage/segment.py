@@ -22,7 +22,7 @@ from headrace.protocol.batch import (
 )
 from headrace.protocol.compression import Buffer
 from headrace.storage import page_cache
-from headrace.storage.checks.scan import PrivateFile, Scanner
+from headrace.storage.checks.scan import CHUNK, PrivateFile, Scanner
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import CorruptIndex, CorruptLog
 from headrace.storage.files import (
@@ -221,13 +221,14 @@ class Segment:
         youngest = self.max_timestamp.timestamp
         return youngest if youngest >= 0 else self.created_ms
 
-    def headers(self, start: int = 0, *, chunk: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
+    def headers(
+        self, start: int = 0, *, chunk: int = CHUNK, cached_only: bool = False
+    ) -> Iterator[tuple[int, BatchHeader]]:
         """Yield the position and header of every batch from the one at byte `start` on."""
-        return self.scanner(chunk=chunk).headers(start)
+        return Scanner(self.file, self.size, chunk=chunk, cached_only=cached_only).headers(start)
 
-    def scanner(self, *, chunk: int | None = None) -> Scanner:
-        options = {} if chunk is None else {"chunk": chunk}
-        return Scanner(self.file, self.size, **options)
+    def scanner(self) -> Scanner:
+        return Scanner(self.file, self.size)
 
     @contextmanager
     def private_scanner(self) -> Iterator[Scanner]:
@@ -237,34 +238,36 @@ class Segment:
 
     # -- read ----------------------------------------------------------------------------------
 
-    def position_of(self, offset: int) -> int:
+    def position_of(self, offset: int, *, cached_only: bool = False) -> int:
         """Return the position of the first batch that reaches `offset`; the segment's size if none does."""
         if offset <= self.base_offset:
             return 0
-        start = self._reading_index(lambda: self._entry_at_or_before(offset))
-        for position, header in self.headers(start.position, chunk=_NEARBY):
+        start = self._reading_index(lambda: self._entry_at_or_before(offset, cached_only))
+        for position, header in self.headers(start.position, chunk=_NEARBY, cached_only=cached_only):
             if header.last_offset >= offset:
                 return position
         return self.size
 
-    def read(self, start: int, end: int, max_bytes: int, *, at_least_one: bool) -> Read:
+    def read(
+        self, start: int, end: int, max_bytes: int, *, at_least_one: bool, cached_only: bool = False
+    ) -> Read:
         """Return at most `max_bytes` of whole batches from byte `start` to `end`, where a batch ends.
 
         The first may exceed `max_bytes` if `at_least_one` is set: a consumer must be able to make progress.
         """
         if end - start <= max_bytes:
-            return Read(self._pread(end - start, start), None)
-        data = self._pread(min(max_bytes + OFFSET_SIZE, end - start), start)
-        cut = self._whole_batches(memoryview(data)[:max_bytes], start)
+            return Read(self._pread(end - start, start, cached_only), None)
+        data = self._pread(min(max_bytes + OFFSET_SIZE, end - start), start, cached_only)
+        cut = self._whole_batches(memoryview(data)[:max_bytes], start, cached_only)
         if cut == 0 and at_least_one:
-            _, size = read_offset_and_size(self._pread(HEADER_SIZE, start))
+            _, size = read_offset_and_size(self._pread(HEADER_SIZE, start, cached_only))
             if not HEADER_SIZE <= size <= end - start:
                 raise CorruptLog(self.path, start, f"batch claims {size} bytes, {end - start} are left")
-            return Read(self._pread(size, start), None)
+            return Read(self._pread(size, start, cached_only), None)
         next_offset = read_base_offset(data, cut) if cut + OFFSET_SIZE <= len(data) else None
         return Read(memoryview(data)[:cut] if cut else b"", next_offset)  # an empty view would keep `data`
 
-    def _whole_batches(self, data: memoryview, start: int) -> int:
+    def _whole_batches(self, data: memoryview, start: int, cached_only: bool) -> int:
         """Return how many bytes of `data`, read at byte `start`, are whole batches.
 
         A scan finds out if there are few; if there are many, the index leads near the last one.
@@ -272,7 +275,8 @@ class Segment:
         position, ended = self._walk(data, start, 0, steps=_FEW_BATCHES)
         if ended:
             return position
-        entry = self._reading_index(lambda: self.offset_index.before_position(start + len(data)))
+        end = start + len(data)
+        entry = self._reading_index(lambda: self.offset_index.before_position(end, cached_only=cached_only))
         position = entry.position - start
         if not 0 < position <= len(data) - HEADER_SIZE:
             position = 0
@@ -296,9 +300,9 @@ class Segment:
             position += size
         return position, position > last
 
-    def base_offset_at(self, position: int) -> int:
+    def base_offset_at(self, position: int, *, cached_only: bool = False) -> int:
         """Return the base offset of the batch at byte `position`."""
-        offset, _ = read_offset_and_size(self._pread(HEADER_SIZE, position))
+        offset, _ = read_offset_and_size(self._pread(HEADER_SIZE, position, cached_only))
         return offset
 
     def position_of_timestamp(self, timestamp: int) -> int:
@@ -328,34 +332,34 @@ class Segment:
             raise CorruptIndex(f"{self.time_index.path} has {entry}, which is not in the log")
         return position
 
-    def _pread(self, size: int, position: int) -> Buffer:
-        data = page_cache.pread(self.file.path, self.file.descriptor, size, position)
+    def _pread(self, size: int, position: int, cached_only: bool) -> Buffer:
+        data = page_cache.pread(self.file.path, self.file.descriptor, size, position, cached_only=cached_only)
         if len(data) < size:
             raise CorruptLog(self.path, position + len(data), f"{size - len(data)} bytes are missing")
         return data
 
     # -- indexes -------------------------------------------------------------------------------
 
-    def _entry_at_or_before(self, offset: int) -> Position:
+    def _entry_at_or_before(self, offset: int, cached_only: bool) -> Position:
         if not self._trusts_index:  # a lookup alone may not notice that an index is garbage
-            self._checked_last()
+            self._checked_last(cached_only)
             self._trusts_index = True
-        return self._checked(self.offset_index.at_or_before(offset))
+        return self._checked(self.offset_index.at_or_before(offset, cached_only=cached_only), cached_only)
 
-    def _checked_last(self) -> Position | None:
-        last = self.offset_index.last()
+    def _checked_last(self, cached_only: bool = False) -> Position | None:
+        last = self.offset_index.last(cached_only=cached_only)
         if last is not None and last.position == 0:  # the first batch never has an entry
             raise CorruptIndex(f"{self.offset_index.path} has {last}: it is filled with zeros")
-        return None if last is None else self._checked(last)
+        return None if last is None else self._checked(last, cached_only)
 
-    def _checked(self, entry: Position) -> Position:
+    def _checked(self, entry: Position, cached_only: bool) -> Position:
         """Return the entry if it matches the batch that it points to; raise CorruptIndex otherwise."""
         if entry.position == 0 and entry.offset == self.base_offset:
             return entry
         if not 0 <= entry.position < self.size:
             raise CorruptIndex(f"{self.offset_index.path} has {entry}, the log has {self.size} bytes")
         try:
-            _, header = next(self.headers(entry.position, chunk=_NEARBY))
+            _, header = next(self.headers(entry.position, chunk=_NEARBY, cached_only=cached_only))
         except CorruptLog as error:
             raise CorruptIndex(f"{self.offset_index.path} has {entry}, but {error}") from None
         if header.last_offset != entry.offset:
@@ -374,12 +378,12 @@ class Segment:
 
     def rebuild_indexes(self) -> None:
         """Rebuild both indexes from the log: their entries are the same as after the appends."""
-        with page_cache.waiting():  # half an index would be taken for a whole one
-            self.start_indexes_over()
-            for position, header in self.headers():
-                self.index(position, header)
-            if self.sealed:
-                self.seal()
+        # A read with `cached_only` also waits here: half an index would be taken for a whole one.
+        self.start_indexes_over()
+        for position, header in self.headers():
+            self.index(position, header)
+        if self.sealed:
+            self.seal()
 
     def start_indexes_over(self) -> None:
         """Remove all index entries; the caller then calls `index` for each batch."""

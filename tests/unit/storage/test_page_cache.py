@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from headrace.protocol.fields import Buffer
 from headrace.storage.log import Log
 from headrace.storage.open_files import OpenFiles, SegmentFile
-from headrace.storage.page_cache import NotCached, cached_only, pread
+from headrace.storage.page_cache import NotCached, pread
 from support.logs import open_test_log
 from support.records import make_batch
 
@@ -34,8 +35,7 @@ def can_forget(path: Path, descriptor: int) -> bool:
     """Whether the file system supports reads that do not wait."""
     forget(path)
     try:
-        with cached_only():
-            pread(path, descriptor, 10, 0)
+        pread(path, descriptor, 10, 0, cached_only=True)
     except NotCached:
         return True
     return False
@@ -43,9 +43,8 @@ def can_forget(path: Path, descriptor: int) -> bool:
 
 def test_a_cached_file_is_read_at_once(file: tuple[Path, int]) -> None:
     path, descriptor = file
-    with cached_only():
-        assert pread(path, descriptor, 5, 10_000) == b"01234"
-        assert pread(path, descriptor, 20, 99_995) == b"56789"  # to the end of the file
+    assert pread(path, descriptor, 5, 10_000, cached_only=True) == b"01234"
+    assert pread(path, descriptor, 20, 99_995, cached_only=True) == b"56789"  # to the end of the file
 
 
 def test_what_is_on_disk_is_not_waited_for_and_read_after_it_was_loaded(file: tuple[Path, int]) -> None:
@@ -54,12 +53,11 @@ def test_what_is_on_disk_is_not_waited_for_and_read_after_it_was_loaded(file: tu
         pytest.skip("this file system cannot read without waiting")
     forget(path)
 
-    with cached_only(), pytest.raises(NotCached) as missing:
-        pread(path, descriptor, 50_000, 0)
+    with pytest.raises(NotCached) as missing:
+        pread(path, descriptor, 50_000, 0, cached_only=True)
     missing.value.load()
 
-    with cached_only():
-        assert len(pread(path, descriptor, 50_000, 0)) == 50_000
+    assert len(pread(path, descriptor, 50_000, 0, cached_only=True)) == 50_000
 
 
 def test_the_kernel_does_not_read_ahead_in_the_file_of_a_segment(file: tuple[Path, int]) -> None:
@@ -71,8 +69,8 @@ def test_the_kernel_does_not_read_ahead_in_the_file_of_a_segment(file: tuple[Pat
 
     os.pread(segment.descriptor, 16_384, 0)
 
-    with cached_only(), pytest.raises(NotCached):
-        pread(path, segment.descriptor, 10, 40_000)
+    with pytest.raises(NotCached):
+        pread(path, segment.descriptor, 10, 40_000, cached_only=True)
     segment.close()
 
 
@@ -95,19 +93,21 @@ def test_a_log_raises_for_its_segments_and_indexes_until_they_are_loaded(tmp_pat
     log = open_test_log(tmp_path / "t-0")
     for path in (tmp_path / "t-0").iterdir():
         forget(path)
-    loads = 0
-    while True:
-        try:
-            with cached_only():
-                data = log.read(150, 10_000)
-            break
-        except NotCached as missing:
-            missing.load()
-            loads += 1
-            assert loads < 16
+
+    data = read_cached(log, 150)
 
     assert bytes(data) == bytes(log.read(150, 10_000))
     log.close()
+
+
+def read_cached(log: Log, offset: int) -> Buffer:
+    """Read as the event loop does: what is missing is loaded before the next attempt."""
+    for _ in range(16):
+        try:
+            return log.read(offset, 10_000, cached_only=True)
+        except NotCached as missing:
+            missing.load()
+    raise AssertionError("every load was followed by another missing part")
 
 
 def test_an_index_is_rebuilt_as_a_whole_although_the_log_is_on_disk(tmp_path: Path) -> None:
@@ -115,12 +115,15 @@ def test_an_index_is_rebuilt_as_a_whole_although_the_log_is_on_disk(tmp_path: Pa
     log: Log = open_test_log(tmp_path / "t-0")
     for _ in range(200):
         log.append(make_batch([bytes(1_000)]), leader_epoch=0)
-    segment = log.active
-    expected = segment.offset_index.last(), segment.max_timestamp
-    forget(segment.path)
+    log.roll()
+    expected = list(log.segments[0].offset_index), log.segments[0].max_timestamp
+    index = log.segments[0].offset_index.path
+    log.close()
+    index.write_bytes(bytes(index.stat().st_size))
+    log = open_test_log(tmp_path / "t-0")
+    forget(log.segments[0].path)
 
-    with cached_only():
-        segment.rebuild_indexes()
+    read_cached(log, 150)
 
-    assert (segment.offset_index.last(), segment.max_timestamp) == expected
+    assert (list(log.segments[0].offset_index), log.segments[0].max_timestamp) == expected
     log.close()

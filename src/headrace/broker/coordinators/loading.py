@@ -29,7 +29,7 @@ async def load(log: Log, machine: CoordinatorMachine[Any]) -> int:
     loader = Loader(machine)
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:
-        data = await without_blocking(partial(log.read, offset, SLICE_BYTES, max_offset=end))
+        data = await without_blocking(partial(_read, log, offset, end))
         if not data:
             break
         for header, batch in batches(data):
@@ -39,6 +39,10 @@ async def load(log: Log, machine: CoordinatorMachine[Any]) -> int:
     for _ in loader.finish():
         await asyncio.sleep(0)
     return loader.count
+
+
+async def _read(log: Log, offset: int, end: int, cached_only: bool) -> Buffer:
+    return log.read(offset, SLICE_BYTES, max_offset=end, cached_only=cached_only)
 
 
 class Loader:

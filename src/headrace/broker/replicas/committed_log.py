@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from headrace.broker.replicas.purgatory import Commit, WaitingAcks, WaitingFetch
 from headrace.protocol.batch import read_header, read_offset_and_size
 from headrace.protocol.compression import Buffer
+from headrace.protocol.errors import ErrorCode
+from headrace.replication.follower import EpochEnd
 from headrace.replication.leader import Leader
 from headrace.storage.errors import CorruptLog
 from headrace.storage.files import base_offset_of
@@ -27,11 +29,19 @@ class Isolation(IntEnum):
 class Fetched(NamedTuple):
     """What a Fetch returns of one partition."""
 
-    data: Buffer
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    aborted: Sequence[AbortedTxn] | None  # None: the reader asked for read_uncommitted
+    data: Buffer = b""
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    aborted: Sequence[AbortedTxn] | None = None  # None: the reader asked for read_uncommitted
+    error_code: ErrorCode = ErrorCode.NONE  # not the exception, whose traceback would keep the whole read
+    diverging: EpochEnd | None = None  # to which a follower has to truncate its log
+    preferred_replica: int = -1  # a replica in the consumer's rack
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the reader is told at once, without waiting for records."""
+        return self.error_code != ErrorCode.NONE or self.diverging is not None or self.preferred_replica >= 0
 
 
 def _next_offset(data: Buffer) -> int:
@@ -117,21 +127,33 @@ class CommittedLog:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def read(self, offset: int, max_bytes: int, isolation: Isolation, *, at_least_one: bool) -> Fetched:
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        isolation: Isolation,
+        *,
+        at_least_one: bool,
+        cached_only: bool = False,
+    ) -> Fetched:
         """Return batches from `offset` to the high watermark, or to the last stable offset."""
         stable = self.log.last_stable_offset(self.high_watermark)
         end = stable if isolation is Isolation.READ_COMMITTED else self.high_watermark
-        data = self.log.read(offset, max_bytes, max_offset=end, at_least_one=at_least_one)
+        data = self.log.read(
+            offset, max_bytes, max_offset=end, at_least_one=at_least_one, cached_only=cached_only
+        )
         aborted = None
         if isolation is Isolation.READ_COMMITTED:
             aborted = self.log.aborted_transactions(offset, partial(_next_offset, data)) if data else ()
         return Fetched(data, self.high_watermark, stable, self.log.log_start_offset, aborted)
 
-    def read_as_replica(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Fetched:
+    def read_as_replica(
+        self, offset: int, max_bytes: int, *, at_least_one: bool, cached_only: bool = False
+    ) -> Fetched:
         """Return batches from `offset` to the log end offset."""
-        data = self.log.read(offset, max_bytes, at_least_one=at_least_one)
+        data = self.log.read(offset, max_bytes, at_least_one=at_least_one, cached_only=cached_only)
         stable = self.log.last_stable_offset(self.high_watermark)
-        return Fetched(data, self.high_watermark, stable, self.log.log_start_offset, None)
+        return Fetched(data, self.high_watermark, stable, self.log.log_start_offset)
 
     def end_offset(self, isolation: Isolation | None) -> int:
         """Return the offset after the last one that a reader sees; without isolation the log end offset."""

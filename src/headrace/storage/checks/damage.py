@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headrace.protocol.batch import HEADER_SIZE, BatchHeader
+from headrace.storage.checks.scan import CHUNK
 from headrace.storage.epochs import FILE_NAME, UNKNOWN_EPOCH, EpochStart, epoch_at
 from headrace.storage.errors import CorruptLog
 from headrace.storage.segment import Segment
@@ -148,7 +149,7 @@ def changed_since(
     elif segment.modified_ns != listed.modified_ns:
         may_read = allowance.take(segment.size)
         try:
-            for position, header in segment.headers(chunk=None if may_read else HEADER_SIZE):
+            for position, header in segment.headers(chunk=CHUNK if may_read else HEADER_SIZE):
                 ensure_offsets_fit(segment, position, header, next_offset, end_offset)
                 next_offset = header.next_offset
                 if not may_read:

@@ -49,10 +49,12 @@ class PrivateFile:
 class Scanner:
     """One pass over [start, end) of a file; a read of `chunk` bytes serves many small batches."""
 
-    def __init__(self, file: Scanned, end: int, *, chunk: int = CHUNK) -> None:
+    def __init__(self, file: Scanned, end: int, *, chunk: int = CHUNK, cached_only: bool = False) -> None:
+        """With `cached_only`, NotCached is raised where a read would wait for the disk."""
         self._file = file
         self._end = end
         self._chunk = chunk
+        self._cached_only = cached_only
         self._start = 0
         self._data: Buffer = b""
 
@@ -100,7 +102,9 @@ class Scanner:
         if not 0 <= offset <= len(self._data) - size:
             wanted = min(max(size, self._chunk), self._end - position)
             self._start = position
-            self._data = page_cache.pread(self._file.path, self._file.descriptor, wanted, position)
+            self._data = page_cache.pread(
+                self._file.path, self._file.descriptor, wanted, position, cached_only=self._cached_only
+            )
             offset = 0
             if len(self._data) < size:
                 raise CorruptLog(
