@@ -2,21 +2,29 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from headrace.broker.image import ClusterImage, TopicImage
 from headrace.broker.meters import Meters
 from headrace.broker.peers.peer import AskController, Peer
+from headrace.broker.replicas.deletions import Deletions
 from headrace.broker.replicas.fetcher import Fetchers, FollowerContext
 from headrace.broker.replicas.isr_changes import IsrChanges
 from headrace.broker.replicas.partition import Partition, monotonic_ms
+from headrace.broker.replicas.received_state import (
+    image_to_change,
+    is_known,
+    is_stale,
+    registration_of,
+    state_of,
+)
 from headrace.broker.replicas.repairs import Repairs
 from headrace.broker.replicas.seeding import Seedings
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.setting import InvalidSetting
 from headrace.broker.slices import STEP, Steps, in_slices
-from headrace.coordination.znodes import BrokerRegistration, PartitionState
 from headrace.protocol.between_brokers.update_metadata import (
     FULL,
     NOT_A_PART,
@@ -31,12 +39,9 @@ from headrace.protocol.fields import ZERO_UUID
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import NO_LEADER
 from headrace.replication.rate import Rate, is_throttled
-from headrace.security.listeners import Endpoint, SecurityProtocol
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import StorageError
-
-_NO_EPOCHS: Mapping[int, int] = {}
 
 logger = logging.getLogger(__name__)
 
@@ -110,13 +115,14 @@ class Replicas:
                 self.rate_as_follower,
             )
         )
+        self._deletions = Deletions(logs)
         self._seedings = Seedings(
             broker_id,
             image,
             logs=logs,
             connect_to=connect_to,
             on_end=self._seeding_ended,
-            on_discarded=self._unlink_deleted,
+            on_discarded=self._deletions.unlink,
         )
         self.isr_changes = IsrChanges(
             broker_id,
@@ -139,10 +145,6 @@ class Replicas:
         self._listed: set[str] = set()  # the topics of the parts of the cluster's state so far
         self._next_part = 0
         self._updating = asyncio.Lock()
-        self._retired: list[TopicPartition] = []  # deleted logs whose directories are still to be renamed
-        self._renaming: asyncio.Future[None] | None = None
-        self._has_deleted = False  # logs whose files are still to be removed
-        self._unlinking: asyncio.Task[None] | None = None
 
     def use_config(self, config: BrokerConfig) -> None:
         """Apply changed broker settings to every replica."""
@@ -159,11 +161,11 @@ class Replicas:
         Updates are applied one after the other, each in slices.
         """
         async with self._updating:
-            await self._rename_retired()  # of an update whose sender has disconnected
+            await self._deletions.rename()  # of an update whose sender has disconnected
             try:
                 return await in_slices(self._take(update))
             finally:
-                await self._rename_retired()
+                await self._deletions.rename()
 
     def _take(self, update: UpdateMetadataRequest) -> Steps[ErrorCode]:
         stale = self.check_sender(update.controller_epoch, update.broker_epoch)
@@ -242,8 +244,8 @@ class Replicas:
     def _take_brokers(self, live: Collection[UpdateMetadataBroker]) -> None:
         image = self._image
         before = dict(image.broker_epochs)
-        image.brokers = {each.id: _registration(each) for each in live}
-        image.broker_epochs = {each.id: each.broker_epoch for each in live}
+        image.brokers = {broker.id: registration_of(broker) for broker in live}
+        image.broker_epochs = {broker.id: broker.broker_epoch for broker in live}
         for broker_id, epoch in image.broker_epochs.items():
             if before.get(broker_id, epoch) != epoch:
                 self.fetchers.leader_is_back(broker_id)
@@ -258,7 +260,7 @@ class Replicas:
             if not number % STEP:
                 yield from self._pause(update)
             id_ = TopicPartition(topic.topic_name, state.partition_index)
-            is_here = self._broker_id in state.replicas and not _is_stale(state, old)
+            is_here = self._broker_id in state.replicas and not is_stale(state, old)
             if is_here and id_ not in self._logs().failed:
                 self._seed_if_possible(id_, topic.topic_id, state, config)
                 self._try_to_ensure(id_, topic.topic_id, config)
@@ -295,31 +297,29 @@ class Replicas:
         image, name = self._image, topic.topic_name
         old = image.topics.get(name)
         if any(state.leader == TOPIC_IS_GONE for state in topic.partition_states):
-            if old is None or topic.topic_id in {
-                ZERO_UUID,
-                old.topic_id,
-            }:  # otherwise it was an earlier topic of this name
+            # With another id it was an earlier topic of this name.
+            if old is None or topic.topic_id in {ZERO_UUID, old.topic_id}:
                 yield from self._forget_topic(name)
                 self._ensure_current(update)
             return
         if old is not None and old.topic_id != topic.topic_id:
             yield from self._forget_topic(name)
-            self._logs().rename_retired(self._take_retired())  # the new topic has the same directories
+            self._deletions.rename_now()  # the new topic has the same directories
             self._ensure_current(update)
             old = None
         if old is None:
             image.topic_configs[name] = {config.name: config.value for config in topic.configs}
-        taken = _image_to_change(old, topic, whole=update.type == FULL)
+        taken = image_to_change(old, topic, whole=update.type == FULL)
         settings = self._settings_of(taken)
-        for number, state in enumerate(sorted(topic.partition_states, key=_index_of)):
+        for number, state in enumerate(sorted(topic.partition_states, key=attrgetter("partition_index"))):
             if not number % STEP and not taken.is_internal:
                 yield from self._pause(update)
             index = state.partition_index
-            if old is not None and _is_stale(state, old):
+            if old is not None and is_stale(state, old):
                 taken.replicas[index], taken.states[index] = old.replicas[index], old.states[index]
-            elif old is None or not _is_known(state, old):
+            elif old is None or not is_known(state, old):
                 replicas = tuple(state.replicas)
-                taken.replicas[index], taken.states[index] = replicas, _state(name, state, replicas)
+                taken.replicas[index], taken.states[index] = replicas, state_of(name, state, replicas)
             elif TopicPartition(name, index) in self.partitions or self._broker_id not in state.replicas:
                 taken.replicas[index], taken.states[index] = old.replicas[index], old.states[index]
                 continue
@@ -434,12 +434,12 @@ class Replicas:
         logs = self._logs()
         if id_ in logs.logs or id_ in logs.failed:
             logs.delete(id_)
-            self._unlink_deleted()
+            self._deletions.unlink()
 
     def _drop_topic(self, name: str, partitions: Collection[TopicPartition]) -> Steps[None]:
         """Close the logs of a deleted topic; requests that wait for it are answered.
 
-        `_rename_retired` deletes them. The steps complete even if another controller sends a message
+        `take` deletes them at its end. The steps complete even if another controller sends a message
         meanwhile: a topic that is deleted stays deleted.
         """
         self._listener.topic_removed(name)
@@ -454,40 +454,7 @@ class Replicas:
             if partition is not None:
                 self.fetchers.forget(id_)
                 partition.close()
-            if logs.retire(id_):
-                self._retired.append(id_)
-
-    def _take_retired(self) -> list[TopicPartition]:
-        retired, self._retired = self._retired, []
-        return retired
-
-    async def _rename_retired(self) -> None:
-        """Delete the logs of the update that was applied; the next update may create them again."""
-        if self._retired:
-            renames = asyncio.to_thread(self._logs().rename_retired, self._take_retired())
-            self._renaming = asyncio.ensure_future(renames)
-        renaming = self._renaming
-        if renaming is not None:
-            try:
-                await asyncio.shield(renaming)
-            finally:
-                if renaming.done():
-                    self._renaming = None
-            self._unlink_deleted()
-
-    def _unlink_deleted(self) -> None:
-        """Remove the files of deleted logs in a thread, which may take long."""
-        self._has_deleted = True
-        if self._unlinking is None or self._unlinking.done():
-            self._unlinking = asyncio.get_running_loop().create_task(self._unlink())
-
-    async def _unlink(self) -> None:
-        while self._has_deleted:
-            self._has_deleted = False
-            try:
-                await asyncio.to_thread(self._logs().unlink_deleted)
-            except OSError as error:
-                logger.error("deleted logs could not be removed: %s", error)  # noqa: TRY400  it has the reason
+            self._deletions.retire(id_)
 
     async def open_truncated(self) -> None:
         """Open the logs that are damaged below what was flushed without the damage, if another broker leads.
@@ -534,75 +501,5 @@ class Replicas:
         self.fetchers.stop()
 
 
-def _is_stale(state: UpdateMetadataPartitionState, topic: TopicImage | None) -> bool:
-    """Return whether a later state of the partition is known.
-
-    An update may arrive late, on a connection that the controller has given up. A replica that has moved away
-    since must not be created again.
-    """
-    known = None if topic is None else topic.states.get(state.partition_index)
-    return known is not None and (state.leader_epoch, state.zk_version) < (known.leader_epoch, known.version)
-
-
-def _index_of(state: UpdateMetadataPartitionState) -> int:
-    return state.partition_index
-
-
-def _is_known(state: UpdateMetadataPartitionState, topic: TopicImage) -> bool:
-    """Return whether this very state of the partition is known."""
-    known = topic.states.get(state.partition_index)
-    return (
-        known is not None
-        and (state.leader_epoch, state.zk_version) == (known.leader_epoch, known.version)
-        and (state.leader, tuple(state.isr)) == (known.leader, known.isr)
-        and tuple(state.replicas) == tuple(topic.replicas[state.partition_index])
-    )
-
-
-def _image_to_change(old: TopicImage | None, update: UpdateMetadataTopicState, *, whole: bool) -> TopicImage:
-    """Return the image for the states of `update`: `old` itself, unless its partitions change in number."""
-    indexes = {state.partition_index for state in update.partition_states}
-    if old is not None and indexes <= old.states.keys() and not (whole and len(indexes) < len(old.states)):
-        return old
-    kept = {} if old is None or whole else old.states
-    every = sorted(indexes | kept.keys())
-    replicas: dict[int, Sequence[int]] = dict.fromkeys(every, ())
-    states = {}
-    for index in every:
-        if index in kept and old is not None:
-            replicas[index], states[index] = old.replicas[index], kept[index]
-    return TopicImage(update.topic_name, update.topic_id, replicas, states)
-
-
-def _state(topic: str, state: UpdateMetadataPartitionState, replicas: tuple[int, ...]) -> PartitionState:
-    """Return the state of a partition; a broker has one of every partition of the cluster."""
-    isr = tuple(state.isr)
-    return PartitionState(
-        topic=topic,
-        partition=state.partition_index,
-        leader=state.leader,
-        leader_epoch=state.leader_epoch,
-        isr=replicas if isr == replicas else isr,
-        controller_epoch=state.controller_epoch,
-        elr=tuple(state.eligible_leader_replicas),
-        last_leader=state.last_known_leader,
-        broker_epochs=_NO_EPOCHS,
-        version=state.zk_version,
-    )
-
-
 def _rate(config: BrokerConfig, role: str) -> int:
     return max(1, config.integer(f"{role}.replication.throttled.rate"))
-
-
-def _registration(broker: UpdateMetadataBroker) -> BrokerRegistration:
-    return BrokerRegistration(
-        broker_id=broker.id,
-        endpoints=[
-            Endpoint(each.listener, each.host, each.port, SecurityProtocol(each.security_protocol))
-            for each in broker.endpoints
-        ],
-        timestamp_ms=-1,
-        rack=broker.rack,
-        node=broker.node,
-    )

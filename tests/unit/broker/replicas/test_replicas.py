@@ -104,8 +104,8 @@ def play(tmp_path: Path) -> "Play":
             setup = Setup(tmp_path)
             try:
                 await story(setup)
-                if setup.replicas._unlinking is not None:
-                    await setup.replicas._unlinking
+                if setup.replicas._deletions._unlinking is not None:
+                    await setup.replicas._deletions._unlinking
             finally:
                 setup.replicas.stop()
                 setup.logs.release()
@@ -252,7 +252,7 @@ def test_the_next_update_waits_until_the_directories_of_deleted_logs_are_renamed
 
         setup.logs.rename_retired = rename_later  # type: ignore[method-assign]
         deleting = asyncio.create_task(setup.take(topic(TOPIC_IS_GONE)))
-        while setup.replicas._renaming is None:  # noqa: ASYNC110  nothing tells when it is set
+        while setup.replicas._deletions._renaming is None:  # noqa: ASYNC110  nothing tells when it is set
             await asyncio.sleep(0)
         deleting.cancel()  # the controller has disconnected
         creating = asyncio.create_task(setup.take(topic(topic_id=b"later".ljust(16))))

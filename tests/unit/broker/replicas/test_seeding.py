@@ -149,7 +149,7 @@ class Node:
         """Return when no replica is being seeded, and no file of a deleted log is left."""
         while tasks := self.target.replicas._seedings._tasks:
             await asyncio.wait(tasks)
-        while (task := self.target.replicas._unlinking) is not None and not task.done():
+        while (task := self.target.replicas._deletions._unlinking) is not None and not task.done():
             await task
 
     def directories(self) -> list[str]:
