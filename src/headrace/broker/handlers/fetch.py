@@ -31,6 +31,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.results import Encoded, Result
 from headrace.broker.slices import Steps, each, free, in_slices
+from headrace.protocol.compiled.structs import all_defaults
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.kafka_errors import UnknownTopicOrPartition
 from headrace.protocol.schema.fetch import (
@@ -54,7 +55,7 @@ from headrace.storage.txn_index import AbortedTxn
 ZSTD = 10
 BY_ID = 13
 ENCODED_AT_ONCE = 500  # aborted transactions; a response with more is encoded in slices
-_NOT_DIVERGING: Final = EpochEndOffset()
+_NOT_DIVERGING: Final = all_defaults(EpochEndOffset)  # the codec looks for this very object
 _READ: Final = on_topics(Operation.READ)  # for consumers
 _REPLICATE: Final = Permission(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)  # for followers
 
