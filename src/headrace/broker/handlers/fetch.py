@@ -22,7 +22,13 @@ Quotas:    a response that exceeds consumer_byte_rate or request_percentage is e
 from typing import Final
 
 from headrace.broker.errors import UnknownTopicId
-from headrace.broker.records.fetch_sessions import Exists, Plan, SessionPartition
+from headrace.broker.records.fetch_sessions import (
+    Exists,
+    NamedPartitions,
+    PartitionKey,
+    Plan,
+    SessionPartition,
+)
 from headrace.broker.records.reads import READ_AT_ONCE, STEP, FetchingReplica, Read, Reader
 from headrace.broker.replicas.committed_log import Isolation
 from headrace.broker.replicas.partition import Partition, monotonic_ms
@@ -71,7 +77,7 @@ def fetch(request: FetchRequest, context: Context) -> Steps[Result]:
         context.usage.exempt()
     try:
         plan = yield from context.broker.fetch_sessions.plan(
-            request,
+            (yield from _named(request)),
             by_id=context.version >= BY_ID,
             exists=_existence(context),
             privileged=is_follower,
@@ -90,7 +96,10 @@ def fetch(request: FetchRequest, context: Context) -> Steps[Result]:
         replica=replica,
         knows_zstd=context.version >= ZSTD,
     )
-    read = yield from context.broker.reads.fetch(plan.partitions, reader)
+    if len(plan.partitions) > READ_AT_ONCE:
+        read = yield from context.broker.reads.fetch_many(plan.partitions, reader)
+    else:
+        read = context.broker.reads.fetch(plan.partitions, reader)
     if isinstance(read, Read):
         return Result((yield from _reply(plan, read, context, replica)))
 
@@ -105,6 +114,30 @@ def _replica(request: FetchRequest) -> FetchingReplica | None:
         return FetchingReplica(request.replica_id, -1)
     state = request.replica_state
     return FetchingReplica(state.replica_id, state.replica_epoch) if state.replica_id >= 0 else None
+
+
+def _named(request: FetchRequest) -> Steps[NamedPartitions]:
+    """Return the partitions of a request. If one of them is repeated, its last entry counts."""
+    partitions: dict[PartitionKey, SessionPartition] = {}
+    for topic in request.topics:
+        for number, data in enumerate(topic.partitions):
+            if not number % STEP:
+                yield
+            entry = SessionPartition(
+                topic.topic,
+                topic.topic_id,
+                data.partition,
+                data.fetch_offset,
+                data.partition_max_bytes,
+                data.current_leader_epoch,
+                data.last_fetched_epoch,
+            )
+            partitions[entry.key] = entry
+    forgotten: list[PartitionKey] = []
+    for gone in request.forgotten_topics_data:
+        yield
+        forgotten += [(gone.topic, gone.topic_id, partition) for partition in gone.partitions]
+    return NamedPartitions(request.session_id, request.session_epoch, list(partitions.values()), forgotten)
 
 
 def _existence(context: Context) -> Exists:

@@ -25,15 +25,14 @@ from headrace.broker.results import NO_RESPONSE, Reply, Result
 from headrace.broker.slices import STEP, Steps, at_once, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.fields import Buffer
 from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.produce import (
     BatchIndexAndErrorMessage,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
 from headrace.security.authorization import Operation
@@ -50,10 +49,16 @@ _WRITE: Final = on_transactional_ids(Operation.WRITE)
 _WRITE_TOPIC: Final = on_topics(Operation.WRITE)
 
 
+Batches = Sequence[tuple[int, Buffer | None]]
+"""The batches of a topic, each with its partition."""
+
+
 class _Appended(NamedTuple):
     """A topic of the request, and the outcome of each of its batches; a future if it has to wait."""
 
-    topic: TopicProduceData
+    topic: str | bytes
+    """Its name, or its id if the request has ids."""
+    batches: Batches
     outcomes: "list[Outcome | asyncio.Future[Outcome]]"
 
 
@@ -61,67 +66,71 @@ class _Appended(NamedTuple):
 def produce(request: ProduceRequest, context: Context) -> Result:
     """Append every batch in order; the result waits for the acks."""
     topics = request.topic_data
-    writer = Writer(
-        acks_all=request.acks == _ALL,
-        transactional_id=request.transactional_id,
+    writer = _writer(request.acks, request.transactional_id, context)
+    if len(topics) > AT_ONCE or sum([len(topic.partition_data) for topic in topics]) > AT_ONCE:
+        return Result(steps=_produce_in_steps(request, writer, context))
+    appended = []
+    for topic in topics:
+        key = topic.topic_id if context.version >= BY_ID else topic.name
+        batches = [(data.index, data.records) for data in topic.partition_data]
+        appended.append(_Appended(key, batches, _append(key, batches, request.acks, writer, context)))
+    if _must_wait(appended):
+        return Result(later=_wait_and_respond(appended, request, context))
+    return _result(at_once(_response(appended)), request)
+
+
+def _writer(acks: int, transactional_id: str | None, context: Context) -> Writer:
+    return Writer(
+        acks == _ALL,
+        transactional_id,
         adds_partitions=context.version >= _IMPLICIT_PARTITIONS,
         knows_abortable=context.version >= _ABORTABLE,
     )
-    if len(topics) > AT_ONCE or sum([len(topic.partition_data) for topic in topics]) > AT_ONCE:
-        return Result(steps=_produce_in_steps(request, writer, context))
-    appended = [
-        _Appended(topic, _append(topic, topic.partition_data, request.acks, writer, context))
-        for topic in topics
-    ]
-    if _must_wait(appended):
-        return Result(later=_wait(appended, request, context))
-    return _result(at_once(_response(appended)), request)
 
 
 def _produce_in_steps(request: ProduceRequest, writer: Writer, context: Context) -> Steps[Result]:
     """Append like `produce`, in slices, for a request with many partitions."""
     appended = []
     for topic in request.topic_data:
-        yield
+        key = topic.topic_id if context.version >= BY_ID else topic.name
+        batches: list[tuple[int, Buffer | None]] = []
         outcomes: list[Outcome | asyncio.Future[Outcome]] = []
+        yield
         for first in range(0, len(topic.partition_data), STEP):
             yield
-            some = topic.partition_data[first : first + STEP]
-            outcomes += _append(topic, some, request.acks, writer, context)
-        appended.append(_Appended(topic, outcomes))
+            some = [(data.index, data.records) for data in topic.partition_data[first : first + STEP]]
+            outcomes += _append(key, some, request.acks, writer, context)
+            batches += some
+        appended.append(_Appended(key, batches, outcomes))
     if _must_wait(appended):
-        return Result(later=_wait(appended, request, context))
+        return Result(later=_wait_and_respond(appended, request, context))
     return _result((yield from _response(appended)), request)
 
 
 def _append(
-    topic: TopicProduceData,
-    batches: Sequence[PartitionProduceData],
-    acks: int,
-    writer: Writer,
-    context: Context,
+    topic: str | bytes, batches: Batches, acks: int, writer: Writer, context: Context
 ) -> "list[Outcome | asyncio.Future[Outcome]]":
-    """Append batches of a topic, and return the outcome of each."""
+    """Append batches of a topic, which is given by its name or its id; return the outcome of each."""
     broker = context.broker
     try:
-        name = topic.name if context.version < BY_ID else broker.topic_name(topic.topic_id)
+        name = topic if isinstance(topic, str) else broker.topic_name(topic)
         if writer.transactional_id is not None:
             context.require(_WRITE, writer.transactional_id)
         context.require(_WRITE_TOPIC, name)
     except KafkaError as error:
         return [Outcome(error)] * len(batches)
     outcomes: list[Outcome | asyncio.Future[Outcome]] = []
-    for data in batches:
+    for index, records in batches:
         try:
             if acks not in _ACKS:
                 raise InvalidRequiredAcks(f"acks={acks} is not 0, 1 or -1 (INVALID_REQUIRED_ACKS)")
-            if data.records is None:
-                raise InvalidRequest(f"{name}-{data.index}: the request has no records (INVALID_REQUEST)")
+            if records is None:
+                raise InvalidRequest(f"{name}-{index}: the request has no records (INVALID_REQUEST)")
             if name in INTERNAL_TOPICS:
                 raise InvalidTopic(
                     f"{name} is internal: clients cannot produce to it (INVALID_TOPIC_EXCEPTION)"
                 )
-            outcomes.append(broker.appends.append(broker.partition(name, data.index), data.records, writer))
+            outcomes.append(broker.appends.append(broker.partition(name, index), records, writer))
         except FAILURES as error:
             outcomes.append(broker.appends.refused(name, error))
     return outcomes
@@ -130,15 +139,16 @@ def _append(
 def _must_wait(appended: list[_Appended]) -> bool:
     return any(
         not isinstance(outcome, Outcome) or outcome.commit is not None
-        for _, outcomes in appended
-        for outcome in outcomes
+        for topic in appended
+        for outcome in topic.outcomes
     )
 
 
-async def _wait(appended: list[_Appended], request: ProduceRequest, context: Context) -> Reply:
-    """Return the response when all batches are committed or have failed, or after the client's timeout."""
+async def _wait(appended: list[_Appended], timeout_ms: int, loop: asyncio.AbstractEventLoop) -> None:
+    """Return when all batches are committed or have failed, or after the client's timeout."""
     uncommitted: list[Commit] = []
-    for _, outcomes in appended:
+    for topic in appended:
+        outcomes = topic.outcomes
         for position, waiting in enumerate(outcomes):
             outcome = waiting
             if not isinstance(outcome, Outcome):
@@ -146,12 +156,16 @@ async def _wait(appended: list[_Appended], request: ProduceRequest, context: Con
                 outcomes[position] = outcome = outcome.result()
             if outcome.commit is not None:
                 uncommitted.append(outcome.commit)
-    timer = context.broker.loop.call_later(max(request.timeout_ms, 0) / 1000, _time_out, uncommitted)
+    timer = loop.call_later(max(timeout_ms, 0) / 1000, _time_out, uncommitted)
     try:
         for commit in uncommitted:
             await commit
     finally:
         timer.cancel()
+
+
+async def _wait_and_respond(appended: list[_Appended], request: ProduceRequest, context: Context) -> Reply:
+    await _wait(appended, request.timeout_ms, context.broker.loop)
     return _result(await in_slices(_response(appended)), request).reply
 
 
@@ -165,28 +179,29 @@ def _time_out(uncommitted: list[Commit]) -> None:
 def _response(appended: list[_Appended]) -> Steps[ProduceResponse]:
     """Build the response, in steps, when all outcomes are there."""
     topics = []
-    for topic, outcomes in appended:
+    for topic, batches, outcomes in appended:
         yield
         partitions = []
-        for number, (data, outcome) in enumerate(zip(topic.partition_data, outcomes, strict=True), start=1):
+        for number, ((index, _), outcome) in enumerate(zip(batches, outcomes, strict=True), start=1):
             if not number % STEP:
                 yield
             assert isinstance(outcome, Outcome)
             error = outcome.error if outcome.commit is None else outcome.commit.result()
             if error is not None:
-                partitions.append(_refused(data.index, error))
+                partitions.append(_refused(index, error))
                 continue
             partitions.append(
                 PartitionProduceResponse(
-                    index=data.index,
+                    index=index,
                     base_offset=outcome.base_offset,
                     log_append_time_ms=outcome.log_append_time_ms,
                     log_start_offset=outcome.log_start_offset,
                 )
             )
-        topics.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
-        )
+        if isinstance(topic, str):
+            topics.append(TopicProduceResponse(name=topic, partition_responses=partitions))
+        else:
+            topics.append(TopicProduceResponse(topic_id=topic, partition_responses=partitions))
     return ProduceResponse(responses=topics)
 
 

@@ -10,13 +10,12 @@ id 0, and the next request of the client names all its partitions.
 """
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.broker.slices import Steps
 from headrace.protocol.errors import ErrorCode, KafkaError
-from headrace.protocol.schema.fetch import FetchRequest
 from headrace.security.principals import ANONYMOUS, Principal
 
 NO_SESSION: Final = 0
@@ -45,6 +44,10 @@ class SessionTopicIds(KafkaError):
     code = ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
+PartitionKey = tuple[str, bytes, int]
+"""The name or the id of a topic, the other one being empty, and the partition."""
+
+
 @dataclass(slots=True)
 class SessionPartition:
     """One partition of a Fetch request."""
@@ -59,7 +62,7 @@ class SessionPartition:
     last_response: tuple[int, ...] | None = None  # error code and offsets of the last response
 
     @property
-    def key(self) -> tuple[str, bytes, int]:
+    def key(self) -> PartitionKey:
         return self.topic, self.topic_id, self.partition
 
     def update_response(self, error_code: int, offsets: tuple[int, ...], has_data: bool) -> bool:
@@ -72,6 +75,15 @@ class SessionPartition:
 
 Exists = Callable[[SessionPartition], bool]
 """Returns whether the partition exists in the cluster."""
+
+
+class NamedPartitions(NamedTuple):
+    """The session of a request, and the partitions that it names: all of them, or those that have changed."""
+
+    session_id: int
+    session_epoch: int
+    partitions: list[SessionPartition]
+    forgotten: Sequence[PartitionKey] = ()
 
 
 class FetchSession:
@@ -102,26 +114,26 @@ class FetchSession:
     def partitions(self) -> list[SessionPartition]:
         return list(self._partitions.values())
 
-    def check(self, request: FetchRequest, *, by_id: bool) -> None:
-        """Raise unless `request` is the next one of this session."""
+    def check(self, epoch: int, *, by_id: bool) -> None:
+        """Raise unless a request with `epoch` is the next one of this session."""
         if by_id != self.by_id:
             raise SessionTopicIds(
                 f"fetch session {self.id} names topics by {'id' if self.by_id else 'name'}, "
                 f"the request by {'id' if by_id else 'name'} (FETCH_SESSION_TOPIC_ID_ERROR)"
             )
-        if request.session_epoch != self.epoch:
+        if epoch != self.epoch:
             raise WrongSessionEpoch(
-                f"fetch session {self.id} is at epoch {self.epoch}, the request names "
-                f"{request.session_epoch} (INVALID_FETCH_SESSION_EPOCH)"
+                f"fetch session {self.id} is at epoch {self.epoch}, the request names {epoch} "
+                "(INVALID_FETCH_SESSION_EPOCH)"
             )
 
-    def update(self, request: FetchRequest, changed: Iterable[SessionPartition]) -> Steps[None]:
+    def update(self, forgotten: Iterable[PartitionKey], changed: Iterable[SessionPartition]) -> Steps[None]:
         """Apply the changes of an incremental request."""
         self.epoch = 1 if self.epoch == _MAX_EPOCH else self.epoch + 1
-        for forgotten in request.forgotten_topics_data:
-            yield
-            for partition in forgotten.partitions:
-                self._partitions.pop((forgotten.topic, forgotten.topic_id, partition), None)
+        for number, key in enumerate(forgotten):
+            if not number % _EVERY:
+                yield
+            self._partitions.pop(key, None)
         for number, entry in enumerate(changed):
             if not number % _EVERY:
                 yield
@@ -173,9 +185,14 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def size_of(self, session_id: int) -> int:
+        """Return the number of partitions of a session; 0 if there is none."""
+        session = self._sessions.get(session_id)
+        return 0 if session is None else len(session)
+
     def plan(
         self,
-        request: FetchRequest,
+        named: NamedPartitions,
         *,
         by_id: bool,
         exists: Exists,
@@ -184,16 +201,16 @@ class FetchSessions:
         principal: Principal = ANONYMOUS,
     ) -> Steps[Plan]:
         """Return the partitions to fetch; raise SessionNotFound if the principal has no such session."""
-        session = self._sessions.get(request.session_id)
+        session = self._sessions.get(named.session_id)
         if session is not None and session.principal != principal:
             session = None
-        if request.session_epoch in {_FULL, _OPEN}:
+        if named.session_epoch in {_FULL, _OPEN}:
             if session is not None:
                 self._remove(session.id)
-            opens = request.session_epoch == _OPEN
-            partitions, all_exist = yield from _requested(request, exists if opens else None)
+            opens = named.session_epoch == _OPEN
+            partitions = named.partitions
             session = None
-            if opens and partitions and all_exist:
+            if opens and partitions and (yield from _all_exist(partitions, exists)):
                 session = self._open(
                     partitions, by_id=by_id, privileged=privileged, now_ms=now_ms, principal=principal
                 )
@@ -202,10 +219,19 @@ class FetchSessions:
             )
         if session is None:
             raise SessionNotFound(
-                f"fetch session {request.session_id} does not exist (FETCH_SESSION_ID_NOT_FOUND)"
+                f"fetch session {named.session_id} does not exist (FETCH_SESSION_ID_NOT_FOUND)"
             )
-        session.check(request, by_id=by_id)
-        return (yield from self._continue(session, request, exists, now_ms))
+        session.check(named.session_epoch, by_id=by_id)
+        self._remove(session.id)  # a concurrent request of this session must not find it
+        keeps = yield from _all_exist(named.partitions, exists)
+        yield from session.update(named.forgotten, named.partitions)
+        session.used_ms = now_ms
+        keeps = keeps and self._has_room(len(session))
+        if keeps:
+            self._put(session)
+        return Plan(
+            session.partitions, session, incremental=True, session_id=session.id if keeps else NO_SESSION
+        )
 
     def discard_new(self, plan: Plan) -> int:
         """Return the session id of an empty response; a session that the request has opened ends.
@@ -216,20 +242,6 @@ class FetchSessions:
             return plan.session_id
         self._remove(plan.session_id)
         return NO_SESSION
-
-    def _continue(
-        self, session: FetchSession, request: FetchRequest, exists: Exists, now_ms: int
-    ) -> Steps[Plan]:
-        self._remove(session.id)  # a concurrent request of this session must not find it
-        changes, all_exist = yield from _requested(request, exists)
-        yield from session.update(request, changes)
-        session.used_ms = now_ms
-        keeps = all_exist and self._has_room(len(session))
-        if keeps:
-            self._put(session)
-        return Plan(
-            session.partitions, session, incremental=True, session_id=session.id if keeps else NO_SESSION
-        )
 
     def _open(
         self,
@@ -309,26 +321,11 @@ class FetchSessions:
             self._partition_count -= len(session)
 
 
-def _requested(request: FetchRequest, exists: Exists | None) -> Steps[tuple[list[SessionPartition], bool]]:
-    """Return the partitions of a request, and whether all of them exist (True without `exists`).
-
-    If a partition is repeated, its last entry counts.
-    """
-    partitions: dict[tuple[str, bytes, int], SessionPartition] = {}
-    all_exist = True
-    for topic in request.topics:
-        for number, partition in enumerate(topic.partitions):
-            if not number % _EVERY:
-                yield
-            entry = SessionPartition(
-                topic.topic,
-                topic.topic_id,
-                partition.partition,
-                partition.fetch_offset,
-                partition.partition_max_bytes,
-                partition.current_leader_epoch,
-                partition.last_fetched_epoch,
-            )
-            partitions[entry.key] = entry
-            all_exist = all_exist and (exists is None or exists(entry))
-    return list(partitions.values()), all_exist
+def _all_exist(partitions: Sequence[SessionPartition], exists: Exists) -> Steps[bool]:
+    """Return whether all partitions of a request exist."""
+    for number, entry in enumerate(partitions):
+        if not number % _EVERY:
+            yield
+        if not exists(entry):
+            return False
+    return True

@@ -1,6 +1,6 @@
 """Reading the partitions of a Fetch: consumers read committed records, followers up to the log end offset.
 
-    read = yield from reads.fetch(entries, reader)
+    read = reads.fetch(entries, reader)
 
 What was read is there at once, unless the request has to wait: for min_bytes, or for a thread that loads what
 is not in the page cache. Then it is a coroutine.
@@ -109,34 +109,43 @@ class Reads:
 
     def fetch(
         self, entries: Sequence[SessionPartition], reader: Reader
-    ) -> "Steps[Read | Coroutine[Any, Any, Read]]":
-        """Read immediately; wait only if less than min_bytes are available, or if a read would block."""
-        waiting: WaitingFetch | None = None
-        steps = self._read(entries, reader, cached_only=True)
-        if len(entries) > READ_AT_ONCE:
-            # Appends may happen between the reads. The purgatory has the fetch before the first of them, so
-            # that none is missed.
-            found = yield from self._find(entries, reader)
-            waiting = self._waiting(found, reader, missing=reader.min_bytes)
+    ) -> "Read | Coroutine[Any, Any, Read]":
+        """Read immediately; wait only if less than min_bytes are available, or if a read would block.
+
+        For at most READ_AT_ONCE partitions.
+        """
         try:
-            if waiting is None:
-                read = at_once(steps)
-            else:
-                read = yield from steps
+            read = at_once(self._read(entries, reader, cached_only=True))
+        except NotCached as missing:
+            return without_blocking(partial(self._read_in_slices, entries, reader), missing)
+        if _is_enough(read, reader):
+            return read
+        partitions = at_once(self._find(entries, reader))
+        waiting = self._waiting(partitions, reader, missing=reader.min_bytes - read.size)
+        return self._wait_and_read(waiting, entries, reader)
+
+    def fetch_many(
+        self, entries: Sequence[SessionPartition], reader: Reader
+    ) -> "Steps[Read | Coroutine[Any, Any, Read]]":
+        """Fetch from so many partitions that appends may happen between the reads.
+
+        The purgatory entry is created before the first read, so that no such append is missed.
+        """
+        partitions = yield from self._find(entries, reader)
+        waiting = self._waiting(partitions, reader, missing=reader.min_bytes)
+        is_waiting = False
+        try:
+            read = yield from self._read(entries, reader, cached_only=True)
             if _is_enough(read, reader):
                 return read
-            if waiting is None:
-                found = at_once(self._find(entries, reader))
-                waiting = self._waiting(found, reader, missing=reader.min_bytes - read.size)
-            else:
-                waiting.arrived(read.size)
-            waits, waiting = waiting, None
-            return self._wait_and_read(waits, entries, reader)
+            waiting.arrived(read.size)
+            is_waiting = True
+            return self._wait_and_read(waiting, entries, reader)
         except NotCached as missing:
             return without_blocking(partial(self._read_in_slices, entries, reader), missing)
         finally:
-            if waiting is not None:
-                waiting.wake()  # nobody waits for it
+            if not is_waiting:
+                waiting.wake()
 
     async def _wait_and_read(
         self, waiting: WaitingFetch, entries: Sequence[SessionPartition], reader: Reader

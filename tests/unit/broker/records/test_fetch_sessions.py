@@ -5,6 +5,7 @@ import pytest
 from headrace.broker.records.fetch_sessions import (
     NO_SESSION,
     FetchSessions,
+    NamedPartitions,
     Plan,
     SessionNotFound,
     SessionPartition,
@@ -12,31 +13,23 @@ from headrace.broker.records.fetch_sessions import (
     WrongSessionEpoch,
 )
 from headrace.broker.slices import at_once
-from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from headrace.security.principals import Principal
 
 
 def request(
     session_id: int = 0, epoch: int = 0, wanted: dict[int, int] | None = None, forget: tuple[int, ...] = ()
-) -> FetchRequest:
+) -> NamedPartitions:
     """A Fetch of topic `t`: partition to offset."""
-    partitions = [
-        FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1000)
+    named = [
+        SessionPartition("t", b"", partition, offset, 1000, -1)
         for partition, offset in (wanted or {}).items()
     ]
-    return FetchRequest(
-        max_wait_ms=0,
-        min_bytes=1,
-        session_id=session_id,
-        session_epoch=epoch,
-        topics=[FetchTopic(topic="t", partitions=partitions)] if partitions else [],
-        forgotten_topics_data=[ForgottenTopic(topic="t", partitions=forget)] if forget else [],
-    )
+    return NamedPartitions(session_id, epoch, named, [("t", b"", partition) for partition in forget])
 
 
 def plan(
     sessions: FetchSessions,
-    fetch: FetchRequest,
+    fetch: NamedPartitions,
     *,
     by_id: bool = False,
     exists: Callable[[SessionPartition], bool] = lambda _: True,
@@ -46,7 +39,7 @@ def plan(
     return at_once(sessions.plan(fetch, by_id=by_id, exists=exists, privileged=follower, now_ms=now_ms))
 
 
-def offsets(sessions: FetchSessions, fetch: FetchRequest) -> dict[int, int]:
+def offsets(sessions: FetchSessions, fetch: NamedPartitions) -> dict[int, int]:
     return {entry.partition: entry.offset for entry in plan(sessions, fetch).partitions}
 
 
