@@ -273,17 +273,10 @@ def _zookeeper_requests() -> Iterable[bytes]:
         Op.EXISTS: string("/b") + b"\1",
         Op.GET_CHILDREN2: string("/") + b"\1",
         Op.GET_ACL: string("/a"),
-        Op.SET_ACL: string("/a")
-        + INT.pack(1)
-        + INT.pack(31)
-        + string("ip")
-        + string("10.0.0.0/8")
-        + INT.pack(-1),
+        Op.SET_ACL: string("/a") + INT.pack(1) + INT.pack(31) + string("sasl") + string("ann") + INT.pack(-1),
         Op.MULTI: multi,
         Op.MULTI_READ: pack(">ibi", Op.GET_DATA, 0, -1) + string("/a") + b"\0" + pack(">ibi", -1, 1, -1),
-        Op.SET_WATCHES2: set_watches_body(0, ["/a"], ["/b"], ["/"], ["/p"], ["/r"]),
-        Op.ADD_WATCH: string("/a") + INT.pack(1),
-        Op.REMOVE_WATCHES: string("/a") + INT.pack(3),
+        Op.SET_WATCHES: set_watches_body(0, ["/a"], ["/b"], ["/"]),
         Op.AUTH: INT.pack(0) + string("digest") + string("ann:secret"),
         Op.SASL: buffer(b""),
         Op.DELETE: string("/a") + INT.pack(-1),

@@ -62,7 +62,7 @@ def coordinator(
 ) -> None:
     """Run the embedded coordinator:  headrace coordinator --data DIR
 
-    It speaks ZooKeeper's protocol, so that brokers and every ZooKeeper client can use it, and keeps every
+    It speaks ZooKeeper's protocol, so that brokers and ZooKeeper clients can use it, and keeps every
     acknowledged write. It is a single node: use it on one machine, and a real ZooKeeper ensemble for a
     cluster on several machines. Prints `ready ...` when it serves; TERM or Ctrl-C stops it.
     """

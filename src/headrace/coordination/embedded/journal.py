@@ -72,7 +72,12 @@ class Journal:
         """Write a snapshot and remove old files; may run in another thread than `append`."""
         write_snapshot(self.directory / _name(image.zxid, SNAPSHOT), image, sync=self.sync)
         self._sync_directory()
-        self._purge()
+        snapshots = self._numbers(SNAPSHOT)[-KEPT_SNAPSHOTS:]
+        oldest = snapshots[0] if len(snapshots) == KEPT_SNAPSHOTS else 0
+        for suffix in (SNAPSHOT, LOG):
+            for number in self._numbers(suffix):
+                if number < oldest:
+                    (self.directory / _name(number, suffix)).unlink(missing_ok=True)
 
     def close(self) -> None:
         self._file.close()
@@ -134,14 +139,6 @@ class Journal:
         file = LogFile.create(self.directory / _name(zxid, LOG), sync=self.sync)
         self._sync_directory()
         return file
-
-    def _purge(self) -> None:
-        snapshots = self._numbers(SNAPSHOT)[-KEPT_SNAPSHOTS:]
-        oldest = snapshots[0] if len(snapshots) == KEPT_SNAPSHOTS else 0
-        for suffix in (SNAPSHOT, LOG):
-            for number in self._numbers(suffix):
-                if number < oldest:
-                    (self.directory / _name(number, suffix)).unlink(missing_ok=True)
 
     def _numbers(self, suffix: str) -> list[int]:
         found = (_NAME.fullmatch(path.name) for path in self.directory.iterdir())

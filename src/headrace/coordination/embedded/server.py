@@ -14,7 +14,7 @@ from typing import Final, Self
 from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.commit import GroupCommit
 from headrace.coordination.embedded.connection import Connection
-from headrace.coordination.embedded.four_letter_words import DEFAULT_WHITELIST, WORDS, not_whitelisted
+from headrace.coordination.embedded.four_letter_words import DEFAULT_WHITELIST, WORDS
 from headrace.coordination.embedded.journal import Journal
 from headrace.coordination.embedded.service import Service
 from headrace.coordination.errors import CoordinationError
@@ -31,7 +31,6 @@ HANDSHAKE_S: Final = 10  # until a client has opened a session, and has authenti
 MAX_UNAUTHENTICATED: Final = 200  # connections that have not authenticated, if they must
 TLS_REFRESH_TICKS: Final = 3  # about 6 seconds
 GOODBYE_S: Final = 10  # until a client has read the last messages
-CONTAINER_CHECK_TICKS: Final = 30  # a minute, as in ZooKeeper
 
 logger = logging.getLogger(__name__)
 
@@ -171,16 +170,13 @@ class Coordinator:
             logger.warning("refused %s: there are %d connections", connection.address, len(self.connections))
             return False
         if self.authentication.is_required:
-            self._limit_strangers()
+            # The oldest connection that has not authenticated makes room.
+            strangers = [each for each in self.connections if not each.is_authenticated]
+            if len(strangers) >= MAX_UNAUTHENTICATED:
+                strangers[0].abort()
+                self.lost(strangers[0])
         self.connections[connection] = None
         return True
-
-    def _limit_strangers(self) -> None:
-        """Close the oldest connection that has not authenticated if there are too many of them."""
-        strangers = [each for each in self.connections if not each.is_authenticated]
-        if len(strangers) >= MAX_UNAUTHENTICATED:
-            strangers[0].abort()
-            self.lost(strangers[0])
 
     def lost(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
@@ -189,7 +185,9 @@ class Coordinator:
         """Return the answer to a four-letter word, or None if these bytes are not one."""
         if word not in WORDS:
             return None
-        return WORDS[word](self) if word in self._words else not_whitelisted(word)
+        if word not in self._words:  # in the words of ZooKeeper
+            return f"{word.decode()} is not executed because it is not in the whitelist.\n"
+        return WORDS[word](self)
 
     # Background work
 
@@ -212,8 +210,6 @@ class Coordinator:
             ticks += 1
             if self._context is not None and ticks % (2 * TLS_REFRESH_TICKS) == 0:
                 asyncio.get_running_loop().run_in_executor(None, self._context.refresh)
-            if ticks % (2 * CONTAINER_CHECK_TICKS) == 0:
-                self.service.delete_abandoned_containers()
 
     def _cut_overdue_connections(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -72,7 +72,17 @@ class ClassicGroupKind:
                 )
             self._add(group, join, join.member_id, waiter, decision)
         else:
-            self._join_again(group, join, waiter, decision)
+            member = group.check_member(join.member_id, join.instance_id)
+            changed = list(member.protocols) != list(join.protocols)
+            leads = group.leader == member.member_id
+            if group.state is State.EMPTY:
+                raise UnknownMember(f"group {group.group_id!r} is empty")
+            if group.state is State.PREPARING or changed or (group.state is State.STABLE and leads):
+                # A leader rejoins a stable group when the assignment has to change, e.g. for new partitions.
+                self._update(member, join, waiter, decision)
+                self.rebalance(group, decision)
+            else:
+                decision.replies.append((waiter, self._joined(group, member)))
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         member, max_size = group.members.get(member_id), self._context.limits.max_size
@@ -124,19 +134,6 @@ class ClassicGroupKind:
         within_ms = self._context.limits.new_member_join_timeout_ms
         self._schedule_session_timeout(group, member_id, within_ms, decision.now_ms)
         self.rebalance(group, decision)
-
-    def _join_again(self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
-        member = group.check_member(join.member_id, join.instance_id)
-        changed = list(member.protocols) != list(join.protocols)
-        leads = group.leader == member.member_id
-        if group.state is State.EMPTY:
-            raise UnknownMember(f"group {group.group_id!r} is empty")
-        if group.state is State.PREPARING or changed or (group.state is State.STABLE and leads):
-            # A leader rejoins a stable group when the assignment has to change, e.g. for new partitions.
-            self._update(member, join, waiter, decision)
-            self.rebalance(group, decision)
-        else:
-            decision.replies.append((waiter, self._joined(group, member)))
 
     def _update(self, member: ClassicMember, join: Join, waiter: Waiter, decision: Decision) -> None:
         member.protocols = join.protocols

@@ -90,7 +90,19 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
 
         The answer is the `Producer`. Raise ProducerIdRequired if `new_producer_id` is needed and missing.
         """
-        self._check_init(request)
+        if not request.transactional_id:
+            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
+        if request.two_phase_commit and not self.limits.two_phase_commit:
+            raise TwoPhaseCommitDisabled(
+                "transaction.two.phase.commit.enable is false (TRANSACTIONAL_ID_AUTHORIZATION_FAILED)"
+            )
+        if request.keep_prepared:
+            raise KeepPreparedUnsupported("keepPreparedTxn is not supported (UNSUPPORTED_VERSION)")
+        if not request.two_phase_commit and not 0 < request.timeout_ms <= self.limits.max_timeout_ms:
+            raise InvalidTransactionTimeout(
+                f"transaction timeout {request.timeout_ms} ms is not between 1 and "
+                f"transaction.max.timeout.ms={self.limits.max_timeout_ms} (INVALID_TRANSACTION_TIMEOUT)"
+            )
         timeout_ms = NO_TIMEOUT_MS if request.two_phase_commit else request.timeout_ms
         current = self.transactions.get(request.transactional_id)
         if current is None:
@@ -102,7 +114,11 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
             )
         _check_not_prepared(current)
         expected = request.expected
-        if expected is not None and not _may_continue(current, expected):
+        if expected is not None and not (
+            current.producer_epoch == NO_PRODUCER_EPOCH
+            or expected.producer_id == current.producer_id
+            or (expected.producer_id == current.previous_producer_id and expected.epoch >= LAST_EPOCH - 1)
+        ):
             raise _fenced(current, expected)
         if current.state is TransactionState.ONGOING:
             decision = self._prepare(current, now_ms, commit=False, new_producer_id=new_producer_id)
@@ -119,21 +135,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
             producer, last_producer_epoch=last_epoch, timeout_ms=timeout_ms, now_ms=now_ms
         )
         return _decision(next_, now_ms, producer)
-
-    def _check_init(self, request: InitProducerId) -> None:
-        if not request.transactional_id:
-            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
-        if request.two_phase_commit and not self.limits.two_phase_commit:
-            raise TwoPhaseCommitDisabled(
-                "transaction.two.phase.commit.enable is false (TRANSACTIONAL_ID_AUTHORIZATION_FAILED)"
-            )
-        if request.keep_prepared:
-            raise KeepPreparedUnsupported("keepPreparedTxn is not supported (UNSUPPORTED_VERSION)")
-        if not request.two_phase_commit and not 0 < request.timeout_ms <= self.limits.max_timeout_ms:
-            raise InvalidTransactionTimeout(
-                f"transaction timeout {request.timeout_ms} ms is not between 1 and "
-                f"transaction.max.timeout.ms={self.limits.max_timeout_ms} (INVALID_TRANSACTION_TIMEOUT)"
-            )
 
     def add_partitions(
         self,
@@ -170,7 +171,15 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         """
         current = self._not_prepared(request.transactional_id)
         if request.client_version < EPOCH_BUMP_VERSION:
-            return self._end_without_bump(current, request, now_ms)
+            _check_producer(current, request.producer)
+            if current.state is TransactionState.ONGOING:
+                next_ = current.prepared(
+                    commit=request.commit, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
+                )
+                return _decision(next_, now_ms, current.producer)
+            if _outcome(current.state) is request.commit:
+                return Decision(now_ms, answer=current.producer)  # the response was lost
+            raise _wrong_state(current, request.commit)
         is_retry = _is_retried_end(current, request.producer)
         if not is_retry:
             _check_producer(current, request.producer)
@@ -182,19 +191,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
             raise _wrong_state(current, request.commit)
         # No partition was added: the producer cannot know that, so that it may abort.
         return self._prepare(current, now_ms, commit=False, new_producer_id=new_producer_id)
-
-    def _end_without_bump(
-        self, current: Transaction, request: EndTransaction, now_ms: int
-    ) -> TransactionDecision:
-        _check_producer(current, request.producer)
-        if current.state is TransactionState.ONGOING:
-            next_ = current.prepared(
-                commit=request.commit, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
-            )
-            return _decision(next_, now_ms, current.producer)
-        if _outcome(current.state) is request.commit:
-            return Decision(now_ms, answer=current.producer)  # the response was lost
-        raise _wrong_state(current, request.commit)
 
     def _prepare(
         self, current: Transaction, now_ms: int, *, commit: bool, new_producer_id: int | None
@@ -330,15 +326,6 @@ def _required(new_producer_id: int | None) -> int:
     if new_producer_id is None:
         raise ProducerIdRequired("a new producer id is needed")
     return new_producer_id
-
-
-def _may_continue(current: Transaction, expected: Producer) -> bool:
-    """Return whether the client that has the producer `expected` may be the latest instance."""
-    return (
-        current.producer_epoch == NO_PRODUCER_EPOCH
-        or expected.producer_id == current.producer_id
-        or (expected.producer_id == current.previous_producer_id and expected.epoch >= LAST_EPOCH - 1)
-    )
 
 
 def _next_epoch(current: Transaction, expected: Producer | None) -> tuple[Producer, int]:
