@@ -22,8 +22,6 @@ _PASSWORD_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A user of ZooKeeper."""
-
     name: str
     password: str = field(repr=False)
 
@@ -39,7 +37,6 @@ class Credential:
 
     @classmethod
     def of_config(cls, config: str, source: str) -> "Credential":
-        """Return the credential in the configuration of one login module."""
         return cls.of_options(jaas_options(config), source)
 
     @classmethod

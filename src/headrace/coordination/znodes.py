@@ -44,8 +44,6 @@ _MAX_LOST = 1000  # partitions in a registration; if more have lost records, all
 
 
 class CorruptZnode(Exception):
-    """The content of a znode is invalid."""
-
     def __init__(self, path: str, data: bytes) -> None:
         shown = "its content is secret" if is_sensitive(path) else repr(data[:200])
         super().__init__(f"{path} in ZooKeeper is invalid: {shown}")
@@ -123,7 +121,6 @@ class BrokerRegistration:
         return f"{BROKER_IDS}/{broker_id}"
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Return the endpoint of the listener with this name."""
         return next((each for each in self.endpoints if each.name == listener), None)
 
     def encode(self) -> bytes:
@@ -206,8 +203,6 @@ class TopicAssignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """The leader and ISR of a partition."""
-
     topic: str
     partition: int
     leader: int  # -1: none

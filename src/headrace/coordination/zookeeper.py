@@ -127,8 +127,6 @@ class ZooKeeper:
 
 
 class Server:
-    """One ZooKeeper server with its own directory, configuration and log file."""
-
     def __init__(
         self,
         command: Sequence[str],

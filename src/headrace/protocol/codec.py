@@ -60,7 +60,6 @@ class Codec:
             raise protocol_error(self._cls.__name__, version, error) from error
 
     def encode(self, message: Any, version: int) -> list[Buffer]:
-        """Return the buffers of the encoded message."""
         encoder = self._encoders.get(version) or self._new_encoder(version)
         try:
             return encoder(message)
@@ -121,12 +120,10 @@ class Codec:
 
 
 def protocol_error(name: str, version: int, error: Exception) -> ProtocolError:
-    """Return the error for malformed bytes, which names the expected message."""
     reason = f"cut short ({error})" if isinstance(error, struct.error | IndexError) else str(error)
     return ProtocolError(f"{name} v{version}: {reason}")
 
 
 def encode_error(cls: StructType, message: Any, version: int, error: Exception) -> EncodeError:
-    """Return the error for an invalid message, which names the field."""
     fault = explain(cls, message, version) or f": {error}"
     return EncodeError(f"{cls.__name__}{fault} (v{version})")

@@ -51,7 +51,6 @@ _pack_head = Struct(">ihi").pack  # throttle time, error, session id
 
 
 def decode_request(body: memoryview, version: int) -> FetchRequest:
-    """Decode the request in `body`; raise ProtocolError if it is malformed."""
     if version not in _FLEXIBLE:
         return FetchRequest.decode(body, version)
     try:

@@ -46,7 +46,6 @@ class FrameBuffer:
 
     @property
     def capacity(self) -> int:
-        """Return the size of the buffer."""
         return len(self._view)
 
     def get_buffer(self, _sizehint: int = -1) -> memoryview:

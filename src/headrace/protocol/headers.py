@@ -60,13 +60,11 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, memoryview]
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """Return the header in the version of its request."""
     version = request_header_version(header.request_api_key, header.request_api_version)
     return b"".join(header.encode(version))
 
 
 def encode_response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
-    """Return the header of the response to a request of this API and version."""
     layout = _RESPONSE_V1 if response_header_version(api_key, api_version) else _RESPONSE_V0
     return layout.pack(correlation_id)
 

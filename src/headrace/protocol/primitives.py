@@ -68,7 +68,6 @@ def read_uvarint(buf: Buffer, i: int) -> tuple[int, int]:
 
 
 def uvarint(value: int) -> bytes:
-    """Encode `value` as an unsigned varint."""
     if value < 0x80:
         return ONE_BYTE[value]
     if value < 1 << 14:
@@ -105,14 +104,12 @@ def skip_tags(buf: Buffer, i: int, size: int, count: int, room: int = MAX_ELEMEN
 
 
 def bad_length(name: str, length: int, left: int) -> NoReturn:
-    """Raise for a string or bytes field."""
     if length == -1:
         raise MalformedError(f"{name} is null and may not be")
     raise MalformedError(f"{name} has {length} bytes, {left} are left")
 
 
 def bad_count(name: str, count: int, left: int) -> NoReturn:
-    """Raise for an array."""
     if count == -1:
         raise MalformedError(f"{name} is null and may not be")
     raise MalformedError(f"{name} has {count} elements, {left} bytes are left")

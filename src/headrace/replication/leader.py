@@ -64,7 +64,6 @@ class Leader:
         return leader
 
     def use_replicas(self, replicas: Collection[int], now_ms: int) -> None:
-        """Change the set of replicas."""
         self.replicas = tuple(replicas)
         known = self.followers
         self.followers = {
@@ -149,7 +148,6 @@ class Leader:
         return frozenset(wanted) if wanted != self.isr else None
 
     def propose(self, isr: frozenset[int]) -> None:
-        """Note that `isr` is sent to the controller."""
         self.proposed = isr
 
     def withdraw(self) -> None:

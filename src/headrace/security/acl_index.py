@@ -83,16 +83,13 @@ class AclIndex:
         self.replace_all(acls or {})
 
     def __len__(self) -> int:
-        """Return the number of ACLs."""
         return self._count
 
     def entries(self, pattern: ResourcePattern) -> frozenset[AclEntry]:
-        """Return the entries of exactly this pattern."""
         found = self._like(pattern).get(pattern.name)
         return found.entries if found else frozenset()
 
     def names(self, resource_type: ResourceType, pattern_type: PatternType) -> list[str]:
-        """Return the names of all patterns of these types."""
         return list(self._like(ResourcePattern(resource_type, "", pattern_type)))
 
     def replace(self, pattern: ResourcePattern, entries: Iterable[AclEntry]) -> None:
@@ -152,7 +149,6 @@ class AclIndex:
                 yield name[:length]
 
     def names_principal(self, principal: str) -> bool:
-        """Return whether an ACL is about this principal."""
         return principal in self._principals
 
     def names_host(self, host: str) -> bool:

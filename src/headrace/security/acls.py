@@ -37,8 +37,6 @@ class PatternType(IntEnum):
 
 
 class PermissionType(IntEnum):
-    """What an ACL does, by Kafka's numbers."""
-
     DENY = 2
     ALLOW = 3
 
@@ -123,10 +121,8 @@ def principal_of(text: str) -> str:
     return text if ":" in text else f"User:{text}"
 
 
-class InvalidAcl(KafkaError):
+class InvalidAcl(KafkaError, code=ErrorCode.INVALID_REQUEST):
     """An ACL or a filter is invalid."""
-
-    code = ErrorCode.INVALID_REQUEST
 
 
 def new_binding(

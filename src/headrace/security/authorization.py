@@ -81,8 +81,6 @@ OPERATION_BITS: Final = {
 
 
 class Permission(NamedTuple):
-    """An operation on resources of a type."""
-
     operation: Operation
     resource_type: ResourceType
 
@@ -91,8 +89,6 @@ class Permission(NamedTuple):
 
 
 class Action(NamedTuple):
-    """An operation on a resource."""
-
     operation: Operation
     resource_type: ResourceType
     resource_name: str
@@ -149,8 +145,6 @@ def authorization_failed(permission: Permission) -> AuthorizationFailed:
 
 
 class Authorizer(Protocol):
-    """Decides what principals may do."""
-
     def allows(
         self, principal: Principal, host: str, operation: Operation, resource: ResourceType, name: str
     ) -> bool:

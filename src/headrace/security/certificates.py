@@ -43,8 +43,6 @@ class Usage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A certificate and its private key."""
-
     certificate: x509.Certificate
     key: PrivateKey
 
@@ -71,8 +69,6 @@ class Issued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a certificate says."""
-
     subject: str  # as in a principal: CN=alice
     issuer: str
     hosts: tuple[str, ...]
@@ -96,7 +92,6 @@ class Facts:
 
 
 def new_authority(name: str, days: int, now: datetime) -> Issued:
-    """Return a CA that signs itself."""
     key, subject = new_key(), _name(name)
     builder = (
         _builder(subject, subject, key.public_key(), now, now + timedelta(days=days))
@@ -127,7 +122,6 @@ def server_hosts(hosts: Iterable[str]) -> tuple[str, ...]:
 
 
 def hosts_of(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Return the host names and addresses that a certificate is for."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

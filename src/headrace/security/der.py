@@ -23,7 +23,6 @@ class Element(NamedTuple):
     encoded: memoryview
 
     def children(self) -> Iterator["Element"]:
-        """Yield the elements in the content."""
         rest = self.content
         while rest:
             child = read(rest)

@@ -55,8 +55,6 @@ class _Rule:
 
 
 class PrincipalMapper:
-    """Maps the subjects of certificates to principals."""
-
     def __init__(self, rules: str = "DEFAULT") -> None:
         """Parse the rules; InvalidTlsSetting says which rule is wrong."""
         self._rules = tuple(_parse(rules))

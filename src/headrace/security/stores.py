@@ -78,7 +78,6 @@ class Keystore:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that the keystore is read from."""
         return tuple(
             dict.fromkeys(each.path for each in (self.certificate, self.key) if each.path is not None)
         )
@@ -176,7 +175,6 @@ class Truststore:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The file that the truststore is read from."""
         return () if self.source.path is None else (self.source.path,)
 
     def certificates(self) -> str:

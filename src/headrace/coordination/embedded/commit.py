@@ -94,7 +94,6 @@ class GroupCommit:
 
     @property
     def waiting(self) -> int:
-        """Entries not yet durable."""
         return sum(len(batch.entries) for batch in (self._filling, self._syncing) if batch)
 
     def give_up(self) -> None:

@@ -219,7 +219,6 @@ def _rewatched(service: Service, request: SetWatches) -> Iterable[tuple[str, Eve
 
 
 def _result(op: Op, applied: Applied) -> bytes:
-    """Return the reply of a write, alone or within a multi."""
     if op in (Op.DELETE, Op.CHECK):
         return b""
     assert applied.node is not None, applied

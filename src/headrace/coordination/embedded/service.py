@@ -108,7 +108,6 @@ class Service:
             self._welcome(client, request, opened)
 
     def heard_of(self, client: Client) -> None:
-        """Renew the client's session."""
         self.state.sessions.touch(client.requester.session_id, self._monotonic_ms())
 
     def disconnected(self, client: Client) -> None:
@@ -123,7 +122,6 @@ class Service:
             self.submit(self.state.closing(session_id))
 
     def expire(self) -> list[int]:
-        """End the expired sessions, and return their ids."""
         expired = self.state.sessions.expired(self._monotonic_ms())
         for session_id in expired:
             self.close_session(session_id)

@@ -49,7 +49,6 @@ class State:
         return [self.tree.apply(txn, zxid, time_ms)]
 
     def closing(self, session_id: int) -> CloseSession:
-        """Return the transaction that ends a session."""
         return CloseSession(session_id, self.tree.ephemerals(session_id))
 
     def image(self) -> Image:

@@ -272,7 +272,6 @@ class ClassicGroup:
     # -- records -------------------------------------------------------------------------------
 
     def record(self, assignments: dict[str, bytes], now_ms: int) -> GroupRecord:
-        """Return the group's record with these assignments."""
         return GroupRecord(
             GroupMetadataKey(group=self.group_id),
             GroupMetadataValue(

@@ -131,7 +131,6 @@ class ConsumerGroupKind:
         return member
 
     def sync(self, group: ConsumerGroup, sync: Sync, waiter: Waiter, decision: Decision) -> None:
-        """Reply with the member's current assignment."""
         member, classic = self._check(group, sync.member_id, sync.instance_id, sync.generation)
         protocol, metadata = classic.protocols[0]
         if sync.protocol_type not in {None, CONSUMER} or sync.protocol_name not in {None, protocol}:
@@ -164,7 +163,6 @@ class ConsumerGroupKind:
     def leave(
         self, group: ConsumerGroup, leaving: Sequence[Leaving], decision: Decision
     ) -> list[GroupError | None]:
-        """Remove classic members; return an error or None for each."""
         results: list[GroupError | None] = []
         removed: list[str] = []
         for member in leaving:
@@ -243,7 +241,6 @@ class ConsumerGroupKind:
         self._classic.rebalance(group, Decision(now_ms))  # no member waits, so it has no replies
 
     def start(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Start the session timeouts of a group that was just loaded."""
         self._machine.start(group, now_ms)
 
     def stop(self, group: ConsumerGroup, error: CoordinatorError, decision: Decision) -> None:

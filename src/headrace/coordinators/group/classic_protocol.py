@@ -332,7 +332,6 @@ class ClassicGroupKind:
     def heartbeat(
         self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int
     ) -> None:
-        """Extend the member's session; raise RebalanceInProgress if it has to rejoin."""
         member = group.check_member(member_id, instance_id)
         group.check_generation(generation)
         if group.state is State.EMPTY:
@@ -381,7 +380,6 @@ class ClassicGroupKind:
     def leave(
         self, group: ClassicGroup, leaving: Sequence[Leaving], decision: Decision
     ) -> list[GroupError | None]:
-        """Remove members; return an error or None for each."""
         results: list[GroupError | None] = []
         for member in leaving:
             try:
@@ -419,12 +417,10 @@ class ClassicGroupKind:
     # -- common --------------------------------------------------------------------------------
 
     def start(self, group: ClassicGroup, now_ms: int) -> None:
-        """Start a session timeout for every member of a group that was just loaded."""
         for member in group.members.values():
             self._restart_session(group, member, now_ms)
 
     def stop(self, group: ClassicGroup, error: CoordinatorError, decision: Decision) -> None:
-        """Answer the group's waiting requests with `error` and cancel its timers."""
         for member in list(group.members.values()):
             self._answer_all(member, error, decision)
             self._deadlines.clear(Timer(TimerKind.SESSION, group.group_id, member.member_id))

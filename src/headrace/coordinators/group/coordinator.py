@@ -340,7 +340,6 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
     is_replaced_by_later = staticmethod(is_offset_commit)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Apply or drop the offsets of the producer's transaction."""
         records = self.pending_offsets.end(producer_id)
         if committed:
             for record in records:

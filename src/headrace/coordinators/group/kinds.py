@@ -45,8 +45,6 @@ class GroupContext:
 
 
 class Group(Protocol):
-    """The state of one group."""
-
     type_name: ClassVar[str]
     """The type of the group as ListGroups has it."""
     metadata_key: ClassVar[type[Message]]
@@ -120,8 +118,6 @@ G_contra = TypeVar("G_contra", bound=Group, contravariant=True)
 
 
 class GroupKind(Protocol[G_contra]):
-    """The decisions about all groups of one type."""
-
     group_type: ClassVar[type[Any]]
     """The class of the groups, made from a group id."""
 

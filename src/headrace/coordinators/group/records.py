@@ -177,7 +177,6 @@ _OFFSET_COMMITS: Final = (b"\0\0", b"\0\1")  # the versions of OffsetCommitKey, 
 
 
 def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
-    """Return the bytes of key and value."""
     if isinstance(record.key, OffsetCommitKey) and isinstance(record.value, OffsetCommitValue):
         # Without the codec, in half the time: most records are offset commits.
         value = record.value

@@ -44,16 +44,12 @@ _SHOWN_CHARS = 100  # of a transactional id in a message; it may have 32 KiB
 
 
 class TransactionLimits(NamedTuple):
-    """The settings of the transaction coordinator."""
-
     max_timeout_ms: int = 900_000
     id_expiration_ms: int = 604_800_000
     two_phase_commit: bool = False
 
 
 class InitProducerId(NamedTuple):
-    """An InitProducerId request with a transactional id."""
-
     transactional_id: str
     timeout_ms: int
     expected: Producer | None = None  # the producer that the client has, if it has one
@@ -71,8 +67,6 @@ class EndTransaction(NamedTuple):
 
 
 class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
-    """Transactional ids, their transactions and their timeouts."""
-
     def __init__(self, limits: TransactionLimits) -> None:
         self.limits = limits
         self.transactions: dict[str, Transaction] = {}
@@ -211,7 +205,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         return _decision(prepared.completed(now_ms), now_ms)
 
     def describe(self, transactional_id: str) -> Transaction:
-        """Return the state of a transactional id, or raise TransactionalIdNotFound."""
         if not transactional_id:
             raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
         current = self.transactions.get(transactional_id)
@@ -299,7 +292,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         return True
 
     def apply(self, record: TransactionRecord, producer_id: int = NO_PRODUCER) -> None:
-        """Change the state as `record` says; nothing else changes durable state."""
         assert producer_id == NO_PRODUCER, "the coordinator's own records are not transactional"
         name, transaction = record
         previous = self.transactions.pop(name, None)

@@ -56,7 +56,6 @@ _VERSION: Final = struct.Struct(">h")
 
 
 def encode_record(record: TransactionRecord) -> tuple[bytes, bytes | None]:
-    """Return the bytes of key and value."""
     name = record.transactional_id.encode()
     key = _VERSION.pack(_TRANSACTION_LOG) + _VERSION.pack(len(name)) + name
     if record.transaction is None:

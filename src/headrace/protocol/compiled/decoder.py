@@ -257,7 +257,6 @@ class _Decoder(Source):
             self.line(f"if n > 127: n, i = {tail}(buf, i, n)")
 
     def _flush(self) -> None:
-        """Read all pending fixed-size values."""
         if not self._run:
             return
         layout = Layout(">" + "".join(code for code, _ in self._run))

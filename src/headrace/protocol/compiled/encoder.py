@@ -223,7 +223,6 @@ class _Encoder(Source):
             self.line(f"{self._out} += {compact}(n)")
 
     def _flush(self) -> None:
-        """Write all pending fixed-size values."""
         if not self._run:
             return
         layout = Layout(">" + "".join(code for code, _ in self._run))

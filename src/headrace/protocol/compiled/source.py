@@ -39,12 +39,10 @@ class Source:
         self._depth -= 1
 
     def fresh(self, hint: str) -> str:
-        """Return a unique variable name."""
         self._names += 1
         return f"{hint}_{self._names}"
 
     def constant(self, hint: str, value: Any) -> str:
-        """Return a name for a value that the code refers to."""
         name = self.fresh(hint)
         self.globals[name] = value
         return name

@@ -30,7 +30,6 @@ def _least(field: Field, cls: StructType, version: int, flexible: bool) -> int:
 
 
 def holds_records(cls: StructType, version: int) -> bool:
-    """Return whether the message contains record data."""
     fields = [field for field in cls.__fields__ if field.exists_in(version)]
     return any(field.kind == "records" for field in fields) or any(
         holds_records(struct_named(field.item_kind, cls), version) for field in fields if field.holds_structs

@@ -102,7 +102,6 @@ class ConfigAdmin:
         await self._update(type_, node, changed, validate_only)
 
     async def replace(self, kind: int, name: str, values: dict[str, str], *, validate_only: bool) -> None:
-        """Replace the configs of a resource with `values`."""
         type_, node = self._resource(kind, name)
         await self._update(type_, node, lambda _old: values, validate_only)
 

@@ -47,8 +47,6 @@ from headrace.replication.election import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A registered broker."""
-
     broker_id: int
     epoch: int
     rack: str | None = None
@@ -112,7 +110,6 @@ class ClusterModel:
 
     @property
     def locations(self) -> Locations:
-        """The racks and nodes of the registered brokers."""
         return {each.broker_id: Location(each.rack, each.node) for each in self.members.values()}
 
     def items(self) -> Iterator[tuple[TopicPartition, Partition]]:
@@ -377,7 +374,6 @@ class ClusterModel:
         return finished if finished.leader == partition.leader else partition
 
     def prefer(self, key: TopicPartition) -> Changes:
-        """Return the election of the preferred replica."""
         partition = self.find(key)
         wanted = prefer(partition, self._able)
         if wanted != partition:
@@ -412,7 +408,6 @@ class ClusterModel:
         return [key for key, partition in self.select(keys) if prefer(partition, able) != partition]
 
     def leaderless(self, keys: Collection[TopicPartition]) -> list[TopicPartition]:
-        """Return those of `keys` without a live leader."""
         return [key for key, partition in self.select(keys) if partition.leader not in self.members]
 
     def reassign(self, key: TopicPartition, target: Sequence[int] | None) -> Changes:

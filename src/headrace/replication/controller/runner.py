@@ -556,7 +556,6 @@ class Controller:
                 self._queue_for_all(removed)
 
     async def delete_znodes(self, name: str) -> None:
-        """Delete the znodes of a topic that was removed."""
         await transactions.delete_topic(self._session, self.elected, name)
 
     async def _first_states(
@@ -591,7 +590,6 @@ class Controller:
 
 
 def _batched(changes: Changes, size: int) -> Iterator[Changes]:
-    """Split changes into parts of this size."""
     left = iter(changes.items())
     while batch := dict(islice(left, size)):
         yield batch

@@ -68,7 +68,6 @@ async def _marked_deleted(session: ZooKeeperSession) -> dict[str, bytes]:
 
 
 async def _read_configs(session: ZooKeeperSession, names: Collection[str]) -> dict[str, Mapping[str, str]]:
-    """Return the configs of topics, without the defaults."""
     found = await session.get_many([Config.path_of("topics", name) for name in names])
     configs: dict[str, Mapping[str, str]] = {}
     pauses = Pauses()

@@ -195,7 +195,6 @@ class TopicAdmin:
     async def _added(
         self, old: TopicAssignment, count: int, assignment: Sequence[Sequence[int]] | None
     ) -> dict[int, Sequence[int]]:
-        """Return the replicas of the new partitions."""
         had = len(old.replicas)
         brokers = self._controller.model.locations
         if assignment is not None:

@@ -63,8 +63,6 @@ class _Shared:
 
 
 class Updates:
-    """Composes the requests of one controller."""
-
     def __init__(
         self,
         model: ClusterModel,
@@ -167,7 +165,6 @@ class Updates:
         )
 
     async def _composed(self, content: _Content, batches: Sequence[Batch]) -> _Shared:
-        """Compose and encode the request, with pauses for other work."""
         revision, revisions = self._model.revision, self._revisions(content.topics)
         states = SharedTopicStates()
         pauses = Pauses()

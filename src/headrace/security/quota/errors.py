@@ -3,19 +3,13 @@
 from headrace.protocol.errors import ErrorCode, KafkaError
 
 
-class InvalidQuota(KafkaError):
+class InvalidQuota(KafkaError, code=ErrorCode.INVALID_REQUEST):
     """An entity, a quota key, a value or a filter is invalid."""
 
-    code = ErrorCode.INVALID_REQUEST
 
-
-class UnknownEntityType(KafkaError):
+class UnknownEntityType(KafkaError, code=ErrorCode.UNSUPPORTED_VERSION):
     """A filter names another entity type than user, client-id and ip."""
 
-    code = ErrorCode.UNSUPPORTED_VERSION
 
-
-class ThrottlingQuotaExceeded(KafkaError):
+class ThrottlingQuotaExceeded(KafkaError, code=ErrorCode.THROTTLING_QUOTA_EXCEEDED):
     """The client's controller_mutation_rate is exhausted."""
-
-    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED

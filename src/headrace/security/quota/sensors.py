@@ -32,7 +32,6 @@ class Sensors(Generic[S]):
         return len(self._sensors)
 
     def find(self, client: Client) -> S | None:
-        """Return the sensor of a client, if it has one."""
         return self._sensors.get(client)
 
     def use(self, client: Client, now_ms: int) -> S:

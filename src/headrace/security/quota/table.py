@@ -41,7 +41,6 @@ class QuotaTable:
                 limits.pop(entity, None)
 
     def has(self, key: QuotaKey) -> bool:
-        """Return whether any entity has this quota."""
         return bool(self._limits[key])
 
     def applied(self, key: QuotaKey, user: str, client_id: str) -> Applied | None:

@@ -73,7 +73,6 @@ class SaslSession:
         return True
 
     def respond(self, message: bytes) -> bytes:
-        """Return the response to a message of the mechanism; raise AuthenticationFailed."""
         if self._state is not State.EXCHANGE or self._exchange is None:
             raise self._failed("SaslAuthenticate is expected after SaslHandshake only")
         try:

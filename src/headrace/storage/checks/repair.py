@@ -111,7 +111,6 @@ class SegmentRepair:
         os.utime(self._copy.path, (self._damaged.created_ms / 1000, self._damaged.created_ms / 1000))
 
     def install(self) -> None:
-        """Replace the damaged segment by the copy."""
         assert not self.is_stale, "the caller has checked it"
         self._log.replace_segments([self._damaged], partial(_swap, self._log, self._damaged))
 

@@ -88,7 +88,6 @@ class Plan:
 
     @property
     def spans(self) -> list[tuple[Segment, int]]:
-        """Return each segment with the base offset of the next one."""
         ends = [segment.base_offset for segment in self.segments[1:]]
         return list(zip(self.segments, [*ends, self.end_offset], strict=True))
 

@@ -160,7 +160,6 @@ class Producers:
         return completed
 
     def first_open_offset(self) -> Offset | None:
-        """Return the first offset of the oldest open transaction."""
         return next(iter(self._open_txns.values()), None)
 
     def first_unstable_offset(self, high_watermark: int) -> Offset | None:
@@ -247,5 +246,4 @@ def _last_offset(state: ProducerState) -> int:
 
 
 def snapshots_in(names: Iterable[str]) -> list[int]:
-    """Return the offsets of the snapshots among these files."""
     return [int(match[1]) for match in map(_SNAPSHOT_NAME.fullmatch, names) if match]
