@@ -14,10 +14,9 @@ from typing import Any, Final
 
 from headrace.protocol.compiled.structs import all_defaults
 from headrace.protocol.fields import ZERO_UUID, Buffer
-from headrace.protocol.primitives import Unusual, string_uvarint, uvarint
+from headrace.protocol.primitives import Unusual, topic_head, uvarint
 from headrace.protocol.schema.fetch import (
     EpochEndOffset,
-    FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -165,7 +164,7 @@ def _encode_usual(response: FetchResponse, *, by_id: bool) -> list[Buffer]:
     out = bytearray(_pack_head(response.throttle_time_ms, response.error_code, response.session_id))
     out += uvarint(len(response.responses) + 1)
     for topic in response.responses:
-        out += _topic_head(topic, by_id=by_id)
+        out += topic_head(topic.topic, topic.topic_id, len(topic.partitions), by_id=by_id)
         for partition in topic.partitions:
             if (
                 partition.aborted_transactions
@@ -193,13 +192,3 @@ def _encode_usual(response: FetchResponse, *, by_id: bool) -> list[Buffer]:
         out += b"\0"
     buffers.append(out + b"\0")
     return buffers
-
-
-def _topic_head(topic: FetchableTopicResponse, *, by_id: bool) -> bytes:
-    count = uvarint(len(topic.partitions) + 1)
-    if not by_id:
-        name = topic.topic.encode()
-        return string_uvarint(len(name) + 1) + name + count
-    if len(topic.topic_id) != 16:
-        raise Unusual
-    return topic.topic_id + count

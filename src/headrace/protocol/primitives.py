@@ -84,6 +84,16 @@ def string_uvarint(value: int) -> bytes:
     return uvarint(value)
 
 
+def topic_head(name: str, topic_id: bytes, count: int, *, by_id: bool) -> bytes:
+    """Return the id or the name of a topic in a response, followed by the number of its partitions."""
+    if by_id:
+        if len(topic_id) != 16:
+            raise Unusual
+        return topic_id + uvarint(count + 1)
+    encoded = name.encode()
+    return string_uvarint(len(encoded) + 1) + encoded + uvarint(count + 1)
+
+
 def skip_tags(buf: Buffer, i: int, size: int, count: int, room: int = MAX_ELEMENTS) -> tuple[int, int]:
     """Skip unknown tagged fields (KIP-482); return the position after them and the remaining elements.
 

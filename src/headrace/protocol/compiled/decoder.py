@@ -33,8 +33,13 @@ from typing import Any, Final
 
 from headrace.protocol import primitives
 from headrace.protocol.compiled.source import FIXED, Source
-from headrace.protocol.compiled.structs import StructType, default_of, struct_named
-from headrace.protocol.compiled.wire_size import holds_records, minimal_size
+from headrace.protocol.compiled.structs import (
+    StructType,
+    default_of,
+    holds_records,
+    minimal_size,
+    struct_named,
+)
 from headrace.protocol.fields import Buffer, Field
 
 HELPERS: Final = {
@@ -174,23 +179,20 @@ class _Decoder(Source):
             self.line(f"if n == -1: {value} = None")
         with self.block("else:") if nullable else nullcontext():
             if field.item_kind in FIXED:
-                self._numbers(field, value)
+                code, width = FIXED[field.item_kind]
+                self.line(f"j = i + n * {width}")
+                self.line(f"if not i <= j <= size: bad_count({field.name!r}, n, size - i)")
+                self._take_room(field.name)
+                if field.item_kind == "uuid":
+                    self.line(f"{value} = [buf[k:k + 16]{self._copy} for k in range(i, j, 16)]")
+                else:
+                    short = self.interned("short", ("short", code), lambda: primitives.short_unpackers(code))
+                    many = f'unpack_from(f">{{n}}{code}", buf, i)'
+                    self.line(f"{value} = {short}[n](buf, i) if n < {primitives.SHORT} else {many}")
+                self.line("i = j")
             else:
                 self._items(field, cls, value, compact=compact)
         return value
-
-    def _numbers(self, field: Field, value: str) -> None:
-        code, width = FIXED[field.item_kind]
-        self.line(f"j = i + n * {width}")
-        self.line(f"if not i <= j <= size: bad_count({field.name!r}, n, size - i)")
-        self._take_room(field.name)
-        if field.item_kind == "uuid":
-            self.line(f"{value} = [buf[k:k + 16]{self._copy} for k in range(i, j, 16)]")
-        else:
-            short = self.interned("short", ("short", code), lambda: primitives.short_unpackers(code))
-            many = f'unpack_from(f">{{n}}{code}", buf, i)'
-            self.line(f"{value} = {short}[n](buf, i) if n < {primitives.SHORT} else {many}")
-        self.line("i = j")
 
     def _items(self, field: Field, cls: StructType, value: str, *, compact: bool) -> None:
         item_cls = struct_named(field.item_kind, cls) if field.holds_structs else None

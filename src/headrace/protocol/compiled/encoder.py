@@ -2,7 +2,7 @@
 
 Adjacent fields of fixed size, and the length that follows them, are written by a single `pack`.
 The code checks nothing that `pack` and the types themselves refuse; a failure is explained
-afterwards (`encode_errors`). For the partitions of MetadataResponse v12 it looks like this:
+afterwards (`codec.py`). For the partitions of MetadataResponse v12 it looks like this:
 
     for item_9 in items:
         items = item_9.replica_nodes
@@ -23,8 +23,7 @@ from typing import Any, Final
 
 from headrace.protocol import primitives
 from headrace.protocol.compiled.source import FIXED, Source
-from headrace.protocol.compiled.structs import StructType, default_of, struct_named
-from headrace.protocol.compiled.wire_size import holds_records
+from headrace.protocol.compiled.structs import StructType, default_of, holds_records, struct_named
 from headrace.protocol.fields import Buffer, Field
 
 HELPERS: Final = {"pack": pack, "uvarint": primitives.uvarint, "string_uvarint": primitives.string_uvarint}
@@ -136,14 +135,12 @@ class _Encoder(Source):
             self.line(f"n = len(items){' + 1' if compact else ''}")
         self._length("i", "uvarint" if compact else None)
         if field.item_kind in FIXED and field.item_kind != "uuid":
-            self._numbers(FIXED[field.item_kind][0])
+            code = FIXED[field.item_kind][0]
+            short = self.interned("short", ("short", code), lambda: primitives.short_packers(code))
+            many = f'pack(f">{{len(items)}}{code}", *items)'
+            self.line(f"{self._out} += {short}[len(items)](*items) if n < {primitives.SHORT} else {many}")
         else:
             self._items(field, cls, compact=compact)
-
-    def _numbers(self, code: str) -> None:
-        short = self.interned("short", ("short", code), lambda: primitives.short_packers(code))
-        many = f'pack(f">{{len(items)}}{code}", *items)'
-        self.line(f"{self._out} += {short}[len(items)](*items) if n < {primitives.SHORT} else {many}")
 
     def _items(self, field: Field, cls: StructType, *, compact: bool) -> None:
         item, number = self.fresh("item"), self.fresh("number")
