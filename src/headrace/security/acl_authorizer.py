@@ -97,15 +97,12 @@ class AclAuthorizer:
         key = principal, host, resource, name
         known = self._decisions.get(key, self._acls.version)
         if known is None:
-            known = self._decide(principal, host, resource, name)
+            subjects = subjects_of(str(principal), host)
+            permissions = self._acls.permissions(subjects, resource, name)
+            known = self._without_acl if permissions is None else _effective(permissions)
             if len(name) <= MAX_CACHED_NAME:
                 self._decisions.put(key, known)
         return known
-
-    def _decide(self, principal: Principal, host: str, resource: ResourceType, name: str) -> int:
-        subjects = subjects_of(str(principal), host)
-        permissions = self._acls.permissions(subjects, resource, name)
-        return self._without_acl if permissions is None else _effective(permissions)
 
     def _decide_on_any(
         self, principal: Principal, host: str, operation: Operation, resource: ResourceType

@@ -151,11 +151,6 @@ def new_binding(
         _known(Operation, operation, "operation"),
         _known(PermissionType, permission_type, "permission type"),
     )
-    _validate(pattern, entry)
-    return AclBinding(pattern, entry)
-
-
-def _validate(pattern: ResourcePattern, entry: AclEntry) -> None:
     if pattern.pattern_type in {PatternType.ANY, PatternType.MATCH}:
         raise InvalidAcl(f"an ACL cannot have pattern type {pattern.pattern_type.name}, which is for filters")
     if not pattern.name:
@@ -166,6 +161,7 @@ def _validate(pattern: ResourcePattern, entry: AclEntry) -> None:
         Principal.parse(entry.principal)
     except ValueError as error:
         raise InvalidAcl(str(error)) from None
+    return AclBinding(pattern, entry)
 
 
 def new_filter(

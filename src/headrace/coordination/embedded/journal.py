@@ -102,7 +102,8 @@ class Journal:
                     scanned.path, scanned.good_bytes, f"it ends after zxid {state.zxid}, not {number}"
                 )
             scanned = self._replay(self.directory / _name(number, LOG), state)
-        return state, self._reopen(scanned, state.zxid), state.zxid - snapshot_zxid
+        file = LogFile.reopen(scanned) if scanned else self._new_file(state.zxid)
+        return state, file, state.zxid - snapshot_zxid
 
     def _newest_image(self) -> Image | None:
         numbers = self._numbers(SNAPSHOT)
@@ -131,9 +132,6 @@ class Journal:
                 scan.result.good_bytes,
             )
         return scan.result
-
-    def _reopen(self, scanned: Scanned | None, zxid: int) -> LogFile:
-        return LogFile.reopen(scanned) if scanned else self._new_file(zxid)
 
     def _new_file(self, zxid: int) -> LogFile:
         file = LogFile.create(self.directory / _name(zxid, LOG), sync=self.sync)

@@ -16,7 +16,7 @@ from headrace.coordination.embedded.requests import Connect
 from headrace.coordination.embedded.sessions import MAX_SESSIONS
 from headrace.coordination.embedded.state import State
 from headrace.coordination.embedded.tree import Applied, EventType
-from headrace.coordination.embedded.txns import Entry, OpenSession, Txn
+from headrace.coordination.embedded.txns import CloseSession, Entry, OpenSession, Txn
 from headrace.coordination.embedded.watches import Watches
 from headrace.security.sasl.digest_md5 import DigestMd5Server
 
@@ -119,7 +119,7 @@ class Service:
     def close_session(self, session_id: int) -> None:
         """End a session and delete its ephemeral nodes."""
         if session_id in self.state.sessions:
-            self.submit(self.state.closing(session_id))
+            self.submit(CloseSession(session_id, self.state.tree.ephemerals(session_id)))
 
     def expire(self) -> list[int]:
         expired = self.state.sessions.expired(self._monotonic_ms())

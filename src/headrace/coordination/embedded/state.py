@@ -48,9 +48,6 @@ class State:
                 return [self.tree.apply(DeleteNode(path), zxid, time_ms) for path in txn.paths]
         return [self.tree.apply(txn, zxid, time_ms)]
 
-    def closing(self, session_id: int) -> CloseSession:
-        return CloseSession(session_id, self.tree.ephemerals(session_id))
-
     def image(self) -> Image:
         """Return an independent copy: nodes are immutable, so copying the dictionary is enough."""
         sessions = [(each.session_id, each.timeout_ms, each.password) for each in self.sessions.all()]

@@ -42,10 +42,13 @@ class Tree:
         self.nodes: dict[str, Node] = {}
         self._children: dict[str, dict[str, None]] = {}  # used as ordered sets
         self._ephemerals: dict[int, dict[str, None]] = {}
-        for path, acl in ((ROOT, OPEN), ("/zookeeper", OPEN)):
-            self.nodes[path] = Node(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 if path == ROOT else 2)
-        for path, acl in (("/zookeeper/quota", OPEN), ("/zookeeper/config", READ_ONLY)):
-            self.nodes[path] = Node(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        for path, acl, children in (
+            (ROOT, OPEN, 1),
+            ("/zookeeper", OPEN, 2),
+            ("/zookeeper/quota", OPEN, 0),
+            ("/zookeeper/config", READ_ONLY, 0),
+        ):
+            self.nodes[path] = Node(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, children)
         self._index(self.nodes)
         self.data_bytes = _size_of(self.nodes)  # of all paths and data
 
@@ -72,7 +75,16 @@ class Tree:
             self._link(txn.path, txn.owner)
         elif type(txn) is DeleteNode:
             assert before is not None, txn
-            self._unlink(txn.path, before.owner)
+            parent = parent_of(txn.path)
+            siblings = self._children[parent]
+            del siblings[txn.path[txn.path.rindex("/") + 1 :]]
+            if not siblings:
+                del self._children[parent]
+            if before.owner:
+                owned = self._ephemerals[before.owner]
+                del owned[txn.path]
+                if not owned:
+                    del self._ephemerals[before.owner]
         after = self.nodes.get(txn.path)
         self.data_bytes += _size(txn.path, after) - _size(txn.path, before)
         return Applied(txn, after, self._events(txn, before))
@@ -98,18 +110,6 @@ class Tree:
         self._children.setdefault(parent, {})[path[path.rindex("/") + 1 :]] = None
         if owner:
             self._ephemerals.setdefault(owner, {})[path] = None
-
-    def _unlink(self, path: str, owner: int) -> None:
-        parent = parent_of(path)
-        siblings = self._children[parent]
-        del siblings[path[path.rindex("/") + 1 :]]
-        if not siblings:
-            del self._children[parent]
-        if owner:
-            owned = self._ephemerals[owner]
-            del owned[path]
-            if not owned:
-                del self._ephemerals[owner]
 
     def _events(self, txn: NodeTxn, before: Node | None) -> tuple[Event, ...]:
         path = txn.path

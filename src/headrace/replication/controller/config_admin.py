@@ -160,7 +160,9 @@ class ConfigAdmin:
                 found = await self._session.get(Config.path_of(kind, name))
                 old = {} if found is None else dict(Config.decode(kind, name, found.data).values)
                 values = changed(dict(old))
-                _check_size(old, values)
+                size = sum(len(each) + len(value) for each, value in values.items())
+                if size > MAX_CONFIG_CHARS and values != old:
+                    raise InvalidRequest(f"configs of {size} characters, expected at most {MAX_CONFIG_CHARS}")
                 if check is not None:
                     await check(old, values)
                 if validate_only:
@@ -210,9 +212,3 @@ class ConfigAdmin:
             values[change.name] = ",".join(dict.fromkeys([*current, *named]))
         else:
             values[change.name] = ",".join(part for part in current if part not in named)
-
-
-def _check_size(old: Mapping[str, str], values: Mapping[str, str]) -> None:
-    size = sum(len(each) + len(value) for each, value in values.items())
-    if size > MAX_CONFIG_CHARS and values != old:
-        raise InvalidRequest(f"configs of {size} characters, expected at most {MAX_CONFIG_CHARS}")

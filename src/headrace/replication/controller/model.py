@@ -414,7 +414,17 @@ class ClusterModel:
         """Return the start of a reassignment to `target`, or, without a target, its cancellation."""
         partition = self.find(key)
         if target is None:
-            return self._cancel(key, partition)
+            if not partition.adding and not partition.removing:
+                raise NoReassignmentInProgress(f"{key} is not being reassigned (NO_REASSIGNMENT_IN_PROGRESS)")
+            stays = cancel_reassignment(partition)
+            if not stays.isr and not stays.elr:
+                raise InvalidReplicaAssignment(
+                    f"{key}: the reassignment cannot be cancelled, none of the original replicas "
+                    f"{list(stays.replicas)} is in sync and could lead"
+                )
+            if stays.leader not in stays.replicas:
+                stays = elect(replace(stays, leader=NO_LEADER, last_leader=stays.leader), self.live)
+            return {key: stays}
         if not target or len(set(target)) != len(target) or min(target) < 0:
             raise InvalidReplicaAssignment(f"{key}: {list(target)} is no list of distinct broker ids")
         unknown = (
@@ -424,19 +434,6 @@ class ClusterModel:
             raise InvalidReplicaAssignment(f"{key}: brokers {sorted(unknown)} are not registered")
         wanted = self._finish_reassignment(begin_reassignment(partition, target))
         return {key: wanted} if wanted != partition else {}
-
-    def _cancel(self, key: TopicPartition, partition: Partition) -> Changes:
-        if not partition.adding and not partition.removing:
-            raise NoReassignmentInProgress(f"{key} is not being reassigned (NO_REASSIGNMENT_IN_PROGRESS)")
-        stays = cancel_reassignment(partition)
-        if not stays.isr and not stays.elr:
-            raise InvalidReplicaAssignment(
-                f"{key}: the reassignment cannot be cancelled, none of the original replicas "
-                f"{list(stays.replicas)} is in sync and could lead"
-            )
-        if stays.leader not in stays.replicas:
-            stays = elect(replace(stays, leader=NO_LEADER, last_leader=stays.leader), self.live)
-        return {key: stays}
 
     def reassignments(self) -> list[TopicPartition]:
         return list(self._index.moving)

@@ -191,36 +191,36 @@ class Controller:
         """Handle brokers that came, left, or restarted; a restarted one leads nothing until elected."""
         async with self._lock:
             try:
-                await self._replace_members(registrations, epochs)
+                before = dict(self.model.members)
+                back = {
+                    each for each, epoch in epochs.items() if each in before and before[each].epoch != epoch
+                }
+                gone = sorted((before.keys() - registrations.keys()) | back)
+                self._changed_brokers.update(gone)  # until their partitions are settled, perhaps by a retry
+                for broker_id in gone:
+                    del self.model.members[broker_id]
+                    self.model.unreachable.discard(broker_id)
+                    self.model.shutting_down.discard(broker_id)
+                    channel = self._channels.pop(broker_id, None)
+                    if channel is not None:
+                        channel.close()
+                    await asyncio.sleep(0)
+                self._updates.use_brokers(self._registrations)
+                await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
+                self._changed_brokers.clear()
+                await asyncio.sleep(0)
+                new = self._take_members(registrations, epochs)
+                self._changed_brokers.update(member.broker_id for member in new)
+                for member in new:
+                    for batch in _batched(self.model.returned(member), _WRITTEN_TOGETHER):
+                        await self._write(batch)
+                await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
+                self._changed_brokers.clear()
             except BaseException:
                 self._stale = True  # the model may not have what was written
                 raise
         self._open_channels()
         self._queue_for_all(())
-
-    async def _replace_members(
-        self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
-    ) -> None:
-        before = dict(self.model.members)
-        back = {each for each, epoch in epochs.items() if each in before and before[each].epoch != epoch}
-        gone = sorted((before.keys() - registrations.keys()) | back)
-        self._changed_brokers.update(gone)  # until their partitions are settled, perhaps by a retry
-        for broker_id in gone:
-            del self.model.members[broker_id]
-            self.model.unreachable.discard(broker_id)
-            self.model.shutting_down.discard(broker_id)
-            self._close_channel(broker_id)
-            await asyncio.sleep(0)
-        self._updates.use_brokers(self._registrations)
-        await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
-        self._changed_brokers.clear()
-        await asyncio.sleep(0)
-        new = self._take_members(registrations, epochs)
-        self._changed_brokers.update(member.broker_id for member in new)
-        for member in new:
-            await self._write_in_batches(self.model.returned(member))
-        await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
-        self._changed_brokers.clear()
 
     async def _partitions_on(self, broker_ids: Collection[int]) -> Collection[TopicPartition]:
         """Return the partitions with a replica on any of these brokers, first those that the brokers lead."""
@@ -250,11 +250,6 @@ class Controller:
                 on_reachable=self._reachable,
                 on_replaced=self.resign,
             )
-
-    def _close_channel(self, broker_id: int) -> None:
-        channel = self._channels.pop(broker_id, None)
-        if channel is not None:
-            channel.close()
 
     def _reachable(self, broker_id: int, reachable: bool) -> None:
         """Note whether updates reach a broker: while they do not, it does not replace a live leader."""
@@ -419,11 +414,6 @@ class Controller:
         self._queue_for_all(tuple(written))
         _log(written)
         return refused
-
-    async def _write_in_batches(self, changes: Changes) -> None:
-        """Write changes that the leaders' consent is not needed for."""
-        for batch in _batched(changes, _WRITTEN_TOGETHER):
-            await self._write(batch)
 
     def _queue_for_all(self, batch: Batch) -> None:
         for channel in self._channels.values():

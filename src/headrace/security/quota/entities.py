@@ -59,10 +59,6 @@ class QuotaEntity(NamedTuple):
             if name == "":
                 raise InvalidQuota(f"the {type_} of a quota entity is empty; the default has no name")
             named[type_] = DEFAULT if name is None else name
-        return cls._checked(named)
-
-    @classmethod
-    def _checked(cls, named: Mapping[str, str]) -> "QuotaEntity":
         if not named:
             raise InvalidQuota("a quota entity names neither a user, nor a client id, nor an ip")
         if IP in named:

@@ -55,7 +55,13 @@ class SampledRate:
 
         With an observed rate O over a window of W ms, O * W / (W + wait) = limit.
         """
-        window_ms = self._window_ms(now_ms)
+        samples, window = self._samples, self._window
+        while samples and now_ms - samples[0].last_ms >= window.total_ms:
+            samples.popleft()
+        elapsed = now_ms - samples[0].start_ms if samples else 0
+        # At least all complete samples count: the first value after a pause would be a very high rate.
+        missing = max(0, window.samples - 1 - elapsed // window.size_ms)
+        window_ms = max(elapsed + missing * window.size_ms, 1)
         rate = sum(sample.value for sample in self._samples) / (window_ms / 1000)
         if rate <= limit:
             return 0
@@ -64,15 +70,3 @@ class SampledRate:
     def is_idle(self, now_ms: int) -> bool:
         """Return whether nothing was recorded for so long that a new rate would be equal to this one."""
         return not self._samples or now_ms - self._samples[-1].last_ms >= self._window.total_ms
-
-    def _window_ms(self, now_ms: int) -> int:
-        """Drop old samples; return the time since the first one, and at least all complete samples.
-
-        Otherwise the first value after a pause would appear as a very high rate.
-        """
-        samples, window = self._samples, self._window
-        while samples and now_ms - samples[0].last_ms >= window.total_ms:
-            samples.popleft()
-        elapsed = now_ms - samples[0].start_ms if samples else 0
-        missing = max(0, window.samples - 1 - elapsed // window.size_ms)
-        return max(elapsed + missing * window.size_ms, 1)

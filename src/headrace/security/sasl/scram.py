@@ -156,21 +156,19 @@ class ScramExchange:
                 "Authentication failed: Client requested an authorization id that is different from username",
                 self._name,
             )
-        self._look_up(is_token=TOKEN_EXTENSION in found["extensions"].split(","))
-        shown = self._credential or self._fake_credential()
-        self._nonce = found["nonce"] + self._own_nonce
-        challenge = f"r={self._nonce},s={_base64(shown.salt)},i={shown.iterations}"
-        self._header = text[: found.start("bare")]
-        self._transcript = f"{found['bare']},{challenge}"
-        return challenge
-
-    def _look_up(self, *, is_token: bool) -> None:
+        is_token = TOKEN_EXTENSION in found["extensions"].split(",")
         self._claimed = User(self._name)
         self._credential = None if is_token else self._credential_of(self._name)
         account = self._token_of(self._name)  # also for a name that has a credential: all take as long
         if self._credential is None and account is not None:
             self._credential = account.credential
             self._claimed = User(account.owner.name, account.expires_ms, by_token=True)
+        shown = self._credential or self._fake_credential()
+        self._nonce = found["nonce"] + self._own_nonce
+        challenge = f"r={self._nonce},s={_base64(shown.salt)},i={shown.iterations}"
+        self._header = text[: found.start("bare")]
+        self._transcript = f"{found['bare']},{challenge}"
+        return challenge
 
     def _final(self, text: str) -> str:
         found = _FINAL.fullmatch(text)

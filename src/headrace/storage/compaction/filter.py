@@ -123,7 +123,16 @@ class CompactionFilter:
         records = read_records(header, batch) if fate is not _Fate.DISCARD else []
         kept = [record for record in records if fate is _Fate.KEEP or self._is_kept(header, record)]
         if not kept:
-            return _emptied(header) if self._is_last_write(header) else None
+            if not self._is_last_write(header):
+                return None
+            # The bare header, byte for byte as Kafka leaves it: also without a delete horizon.
+            return build_batch(
+                b"",
+                records_count=0,
+                base_timestamp=NO_TIMESTAMP,
+                max_timestamp=header.max_timestamp,
+                **_frame(header),
+            )
         horizon = header.delete_horizon_ms
         is_dirty = header.last_offset >= self._offsets.end_offset  # consumers may still need its tombstones
         has_tombstone = not all(record.has_value for record in kept)
@@ -131,7 +140,17 @@ class CompactionFilter:
             horizon = self._now_ms + self._delete_retention_ms
         if len(kept) == len(records) == header.records_count and horizon == header.delete_horizon_ms:
             return batch
-        return _rebuilt(header, kept, horizon)
+        base_timestamp = kept[0].timestamp if horizon is None else horizon
+        body = b"".join(rebase_timestamp(record, base_timestamp) for record in kept)
+        return build_batch(
+            compress(header.compression, body),
+            records_count=len(kept),
+            base_timestamp=base_timestamp,
+            max_timestamp=max(record.timestamp for record in kept),
+            compression=header.compression,
+            delete_horizon=horizon is not None,
+            **_frame(header),
+        )
 
     def _fate(self, header: BatchHeader, batch: memoryview) -> tuple[_Fate, bool]:
         """Return what happens to the batch's records, and whether it is a marker of no remaining records."""
@@ -182,32 +201,6 @@ def read_records(header: BatchHeader, batch: memoryview) -> list[RawRecord]:
             f"a batch of {header.records_count:,} records is too large for compaction (INVALID_RECORD)"
         )
     return list(raw_records(batch, header))
-
-
-def _rebuilt(header: BatchHeader, records: list[RawRecord], delete_horizon_ms: int | None) -> bytearray:
-    """Return a batch of `records` with the offsets and sequences of `header`, as Kafka writes it."""
-    base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
-    body = b"".join(rebase_timestamp(record, base_timestamp) for record in records)
-    return build_batch(
-        compress(header.compression, body),
-        records_count=len(records),
-        base_timestamp=base_timestamp,
-        max_timestamp=max(record.timestamp for record in records),
-        compression=header.compression,
-        delete_horizon=delete_horizon_ms is not None,
-        **_frame(header),
-    )
-
-
-def _emptied(header: BatchHeader) -> bytearray:
-    """Return the bare header, byte for byte as Kafka leaves it: also without a delete horizon."""
-    return build_batch(
-        b"",
-        records_count=0,
-        base_timestamp=NO_TIMESTAMP,
-        max_timestamp=header.max_timestamp,
-        **_frame(header),
-    )
 
 
 class _Frame(TypedDict):
