@@ -34,8 +34,7 @@ from headrace.protocol.records import decode_batch, keys_and_values, raw_records
 from headrace.protocol.schema.consumer_protocol_assignment import ConsumerProtocolAssignment
 from headrace.protocol.schema.consumer_protocol_subscription import ConsumerProtocolSubscription
 from headrace.protocol.schema.request_header import RequestHeader
-from headrace.security.der import Malformed
-from headrace.security.distinguished_names import subject_name
+from headrace.security.certificate_fields import Malformed, subject_name
 from headrace.security.principals import Principal
 from headrace.security.sasl.digest_md5 import DigestMd5Client, DigestMd5Server
 from headrace.security.sasl.exchange import AuthenticationFailed

@@ -97,12 +97,9 @@ class Leader:
         committed = log_end_offset
         for each in self.counted:
             if each != self.broker_id:
-                committed = min(committed, self._end_of(each))
+                follower = self.followers.get(each)
+                committed = min(committed, UNKNOWN if follower is None else follower.log_end_offset)
         return max(before, committed)
-
-    def _end_of(self, broker_id: int) -> int:
-        follower = self.followers.get(broker_id)
-        return UNKNOWN if follower is None else follower.log_end_offset
 
     # -- ISR -----------------------------------------------------------------------------------
 

@@ -155,12 +155,14 @@ def _sign(
     expires = min(now + timedelta(days=days), issuer.not_valid_after_utc)
     if expires <= now:
         raise InvalidCertificate("the certificate of the CA has expired: make another CA")
+    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    issuer_key = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
     builder = (
         _builder(subject, issuer.subject, key.public_key(), now, expires)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usage.value), critical=False)
-        .add_extension(_issuer_key(issuer), critical=False)
+        .add_extension(issuer_key, critical=False)
     )
     if hosts:
         builder = builder.add_extension(x509.SubjectAlternativeName(map(_host, hosts)), critical=False)
@@ -184,11 +186,6 @@ def _builder(
         .not_valid_after(expires)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
     )
-
-
-def _issuer_key(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
 
 
 def _key_usage(*, signs: bool) -> x509.KeyUsage:

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from headrace.security.der import INTEGER, SEQUENCE, Malformed, read
-from headrace.security.distinguished_names import subject_name
+from headrace.security.certificate_fields import INTEGER, SEQUENCE, Malformed, read, subject_name
 from headrace.security.pem import CERTIFICATE, PRIVATE_KEY, InvalidTlsSetting, Source, as_file, pem_of
 from headrace.system.extras import CRYPTOGRAPHY, is_installed
 

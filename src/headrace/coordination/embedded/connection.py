@@ -16,7 +16,7 @@ from headrace.coordination.embedded.handlers import answer
 from headrace.coordination.embedded.jute import INT, MAX_BUFFER
 from headrace.coordination.embedded.requests import decode_connect
 from headrace.coordination.embedded.txns import OpenSession
-from headrace.security.distinguished_names import subject_name
+from headrace.security.certificate_fields import subject_name
 from headrace.security.sasl.digest_md5 import DigestMd5Server
 
 if TYPE_CHECKING:

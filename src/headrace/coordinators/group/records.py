@@ -13,15 +13,6 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import ZERO_UUID, Message, Struct, field
 
-__all__ = [
-    "ClassicProtocol",
-    "GroupRecord",
-    "TopicPartitions",
-    "decode_record",
-    "encode_record",
-    "is_offset_commit",
-]
-
 
 class OffsetCommitKey(Message, versions="0-1", flexible="none"):
     group: str = field("string", "0+")

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from headrace.coordinators.decision import Producer
-from headrace.coordinators.transitions import check_transition
+from headrace.coordinators.decision import Producer, check_transition
 from headrace.protocol.ids import TopicPartition
 
 NO_PRODUCER_ID: Final = -1
@@ -42,21 +41,18 @@ class TransactionState(IntEnum):
         return self in {TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT}
 
 
+_AFTER_COMPLETION: Final = frozenset(
+    {TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT}
+)
 LEGAL_TRANSITIONS: Final[Mapping[TransactionState, frozenset[TransactionState]]] = {
-    TransactionState.EMPTY: frozenset(
-        {TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT}
-    ),
+    TransactionState.EMPTY: _AFTER_COMPLETION,
     TransactionState.ONGOING: frozenset(
         {TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT}
     ),
     TransactionState.PREPARE_COMMIT: frozenset({TransactionState.COMPLETE_COMMIT}),
     TransactionState.PREPARE_ABORT: frozenset({TransactionState.COMPLETE_ABORT}),
-    TransactionState.COMPLETE_COMMIT: frozenset(
-        {TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT}
-    ),
-    TransactionState.COMPLETE_ABORT: frozenset(
-        {TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT}
-    ),
+    TransactionState.COMPLETE_COMMIT: _AFTER_COMPLETION,
+    TransactionState.COMPLETE_ABORT: _AFTER_COMPLETION,
 }
 """With transaction version 2 a producer may abort before any partition is added: it cannot know."""
 

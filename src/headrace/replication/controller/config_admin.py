@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import IntEnum
-from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from headrace.coordination.errors import CoordinationError
@@ -99,11 +98,11 @@ class ConfigAdmin:
                 self._change(values, type_, change)
             return values
 
-        await self._update(type_, node, changed, validate_only)
+        await self._write(type_.znode, node, changed, validate_only=validate_only, type_=type_)
 
     async def replace(self, kind: int, name: str, values: dict[str, str], *, validate_only: bool) -> None:
         type_, node = self._resource(kind, name)
-        await self._update(type_, node, lambda _old: values, validate_only)
+        await self._write(type_.znode, node, lambda _old: values, validate_only=validate_only, type_=type_)
 
     async def change_user(self, name: str, changed: Callable[[dict[str, str]], dict[str, str]]) -> None:
         """Replace what ZooKeeper has about a user with what `changed` makes of it."""
@@ -136,16 +135,6 @@ class ConfigAdmin:
             raise UnknownTopicOrPartition(f"topic {name[:300]!r} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
         return type_, name
 
-    async def _update(
-        self,
-        type_: ResourceType,
-        name: str,
-        changed: Callable[[dict[str, str]], dict[str, str]],
-        validate_only: bool,
-    ) -> None:
-        check = partial(self._check, type_, name)
-        await self._write(type_.znode, name, changed, validate_only=validate_only, check=check)
-
     async def _write(
         self,
         kind: str,
@@ -153,7 +142,7 @@ class ConfigAdmin:
         changed: Callable[[dict[str, str]], dict[str, str]],
         *,
         validate_only: bool,
-        check: Callable[[Mapping[str, str], dict[str, str]], Awaitable[None]] | None = None,
+        type_: ResourceType | None = None,
     ) -> None:
         async with self._lock:
             for attempt in range(1, _ATTEMPTS + 1):
@@ -163,8 +152,8 @@ class ConfigAdmin:
                 size = sum(len(each) + len(value) for each, value in values.items())
                 if size > MAX_CONFIG_CHARS and values != old:
                     raise InvalidRequest(f"configs of {size} characters, expected at most {MAX_CONFIG_CHARS}")
-                if check is not None:
-                    await check(old, values)
+                if type_ is not None:
+                    await self._check(type_, name, old, values)
                 if validate_only:
                     return
                 config = Config(kind=kind, name=name, values=values)

@@ -466,14 +466,10 @@ class Controller:
             for broker_id, keys in astray.items():
                 if 100 * len(keys) > tolerated_percent * preferred[broker_id]:
                     for first in range(0, len(keys), _WRITTEN_TOGETHER):
-                        await self._prefer(keys[first : first + _WRITTEN_TOGETHER])
-
-    async def _prefer(self, keys: Collection[TopicPartition]) -> None:
-        """Elect the preferred leaders of those partitions whose preferred replica can still lead."""
-        changes: Changes = {}
-        for key in self.model.unbalanced(keys):
-            changes |= self.model.prefer(key)
-        await self._write(changes)
+                        changes: Changes = {}
+                        for key in self.model.unbalanced(keys[first : first + _WRITTEN_TOGETHER]):
+                            changes |= self.model.prefer(key)  # its preferred replica can still lead
+                        await self._write(changes)
 
     async def raise_replicas(self, name: str, count: int) -> None:
         """Raise the replication factor of a topic to `count`, on new racks and nodes where possible."""

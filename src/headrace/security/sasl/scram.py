@@ -100,10 +100,6 @@ class FakeChallenge(NamedTuple):
     iterations: int
 
 
-def _no_tokens(_token_id: str) -> TokenAccount | None:
-    return None
-
-
 class ScramExchange:
     """`credential_of` returns the credential of a user, or None; `token_of` the account of a token.
 
@@ -120,7 +116,7 @@ class ScramExchange:
         credential_of: Callable[[str], ScramCredential | None],
         *,
         fake_challenge: Callable[[str], FakeChallenge],
-        token_of: Callable[[str], TokenAccount | None] = _no_tokens,
+        token_of: Callable[[str], TokenAccount | None] = lambda _token_id: None,
         nonce: str | None = None,
     ) -> None:
         self._mechanism = mechanism
