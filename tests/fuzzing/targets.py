@@ -40,8 +40,13 @@ from headrace.security.sasl.digest_md5 import DigestMd5Client, DigestMd5Server
 from headrace.security.sasl.exchange import AuthenticationFailed
 from headrace.security.sasl.oauthbearer import InvalidToken, OAuthBearerExchange
 from headrace.security.sasl.plain import PlainExchange
-from headrace.security.sasl.scram import FakeChallenge, ScramCredential, ScramExchange, TokenAccount
-from headrace.security.sasl.scram_client import ScramClient
+from headrace.security.sasl.scram import (
+    FakeChallenge,
+    ScramClient,
+    ScramCredential,
+    ScramExchange,
+    TokenAccount,
+)
 from headrace.security.sasl.session import Mechanism, SaslSession
 from headrace.security.sasl.tokens import TokenRules, TokenValidator
 from oracles.messages import filled

@@ -65,10 +65,6 @@ class Source:
             )
         return data
 
-    def blocks(self, kind: str) -> str:
-        """Return all PEM blocks of one kind, certificates or keys; InvalidTlsSetting if there is none."""
-        return self.blocks_in(self.read(), kind)
-
     def blocks_in(self, data: bytes, kind: str) -> str:
         """Return all PEM blocks of one kind in `data`, which was read from this source."""
         found = [

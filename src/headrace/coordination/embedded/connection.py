@@ -54,8 +54,6 @@ class Connection(asyncio.Protocol):
         self.is_authenticated = False
         self.sasl: DigestMd5Server | None = None
         self.unopened: OpenSession | None = None
-        self.received = 0
-        self.sent = 0
 
     # Called by the event loop
 
@@ -103,7 +101,6 @@ class Connection(asyncio.Protocol):
                     break
                 message = bytes(memoryview(self._buffer)[position + 4 : end])
                 position = end
-                self.received += 1
                 self._host.received += 1
                 self._request_bytes = len(message)
                 if self.requester.session_id:
@@ -177,7 +174,6 @@ class Connection(asyncio.Protocol):
         """Send `messages`, together with others of this loop iteration."""
         if self._waiting:
             self._waiting_bytes -= sum(self._waiting.popleft() for _ in messages)
-        self.sent += len(messages)
         self._host.sent += len(messages)
         self._out += messages
         self._out_bytes += sum(map(len, messages))

@@ -40,7 +40,7 @@ from headrace.coordinators.group.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from headrace.coordinators.group.kinds import Group, GroupContext
+from headrace.coordinators.group.kinds import Group, GroupContext, Left
 from headrace.coordinators.group.migration import downgrade, read_subscription, write_assignment
 
 
@@ -160,10 +160,8 @@ class ConsumerGroupKind:
             self._schedule_rejoin_timeout(group, member, now_ms)
             raise RebalanceInProgress(f"member {member_id} of group {group.group_id!r} has to rejoin")
 
-    def leave(
-        self, group: ConsumerGroup, leaving: Sequence[Leaving], decision: Decision
-    ) -> list[GroupError | None]:
-        results: list[GroupError | None] = []
+    def leave(self, group: ConsumerGroup, leaving: Sequence[Leaving], decision: Decision) -> Left:
+        results: Left = []
         removed: list[str] = []
         for member in leaving:
             member_id = member.member_id or group.instances.get(member.instance_id or "", "")

@@ -34,7 +34,7 @@ from headrace.coordinators.group.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from headrace.coordinators.group.kinds import GroupContext
+from headrace.coordinators.group.kinds import GroupContext, Left
 
 _MAX_PENDING = 10_000  # members with a MEMBER_ID_REQUIRED response that have not rejoined
 _MAX_PROTOCOLS = 128  # of one member; clients send a handful
@@ -377,10 +377,8 @@ class ClassicGroupKind:
 
     # -- leaving -------------------------------------------------------------------------------
 
-    def leave(
-        self, group: ClassicGroup, leaving: Sequence[Leaving], decision: Decision
-    ) -> list[GroupError | None]:
-        results: list[GroupError | None] = []
+    def leave(self, group: ClassicGroup, leaving: Sequence[Leaving], decision: Decision) -> Left:
+        results: Left = []
         for member in leaving:
             try:
                 self._leave(group, member, decision)

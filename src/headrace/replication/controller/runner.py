@@ -54,6 +54,7 @@ _APPLIED_TOGETHER = 256
 _SURVEYED_TOGETHER = 2000  # partitions of one ListOffsets
 _LOGGED = 5  # partitions of one write that are logged, each in a line of its own
 
+Registrations = Mapping[int, BrokerRegistration]
 logger = logging.getLogger(__name__)
 
 
@@ -124,7 +125,7 @@ class Controller:
 
     # -- beginning and ending ------------------------------------------------------------------
 
-    async def begin(self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]) -> None:
+    async def begin(self, registrations: Registrations, epochs: Mapping[int, int]) -> None:
         """Read the state of the cluster, settle it, and update every broker."""
         async with self._lock:
             self._take_members(registrations, epochs)
@@ -185,9 +186,7 @@ class Controller:
 
     # -- brokers -------------------------------------------------------------------------------
 
-    async def brokers_changed(
-        self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
-    ) -> None:
+    async def brokers_changed(self, registrations: Registrations, epochs: Mapping[int, int]) -> None:
         """Handle brokers that came, left, or restarted; a restarted one leads nothing until elected."""
         async with self._lock:
             try:
@@ -231,9 +230,7 @@ class Controller:
                 await asyncio.sleep(0)
         return keys
 
-    def _take_members(
-        self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
-    ) -> list[Member]:
+    def _take_members(self, registrations: Registrations, epochs: Mapping[int, int]) -> list[Member]:
         self._registrations = dict(registrations)
         members = {each: member_of(found, epochs[each]) for each, found in registrations.items()}
         new = [member for each, member in members.items() if self.model.members.get(each) != member]
