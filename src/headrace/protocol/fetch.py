@@ -78,30 +78,23 @@ def _decode_usual(buf: memoryview, version: int) -> Any:
     request.session_epoch = session_epoch
     request.topics, i = _topics(buf, i, n, by_id=version >= _WITH_TOPIC_ID)
     request.forgotten_topics_data = ()
-    request.rack_id, i = _rack(buf, i)
-    request.replica_state = _replica_state(buf[i:], version)
-    return request
-
-
-def _rack(buf: memoryview, i: int) -> tuple[str, int]:
-    """Return the rack in a request without forgotten topics, and the position after it."""
-    forgotten, n = buf[i], buf[i + 1]
-    end = i + 1 + n
-    if forgotten != 1 or not 0 < n < 128 or end >= len(buf):
+    forgotten, rack_size = buf[i], buf[i + 1]
+    end = i + 1 + rack_size
+    if forgotten != 1 or not 0 < rack_size < 128 or end >= len(buf):
         raise Unusual
-    return "" if n == 1 else buf[i + 2 : end].tobytes().decode(), end
-
-
-def _replica_state(tags: memoryview, version: int) -> ReplicaState:
-    """Decode the tagged fields of a request: a consumer's has none, a follower's has its replica id."""
+    request.rack_id = "" if rack_size == 1 else buf[i + 2 : end].tobytes().decode()
+    # A consumer's request has no tagged fields, and a follower's has its replica id.
+    tags = buf[end:]
     if len(tags) == 1 and not tags[0]:
-        return _CONSUMER
-    if len(tags) != _FOLLOWER.size or version < _WITH_REPLICA_STATE:
+        request.replica_state = _CONSUMER
+    elif len(tags) != _FOLLOWER.size or version < _WITH_REPLICA_STATE:
         raise Unusual
-    head, replica_id, replica_epoch, nested = _FOLLOWER.unpack(tags)
-    if head != _FOLLOWER_HEAD or nested:
-        raise Unusual
-    return ReplicaState(replica_id=replica_id, replica_epoch=replica_epoch)
+    else:
+        head, replica_id, replica_epoch, nested = _FOLLOWER.unpack(tags)
+        if head != _FOLLOWER_HEAD or nested:
+            raise Unusual
+        request.replica_state = ReplicaState(replica_id=replica_id, replica_epoch=replica_epoch)
+    return request
 
 
 def _topics(buf: memoryview, i: int, count: int, *, by_id: bool) -> tuple[list[FetchTopic], int]:

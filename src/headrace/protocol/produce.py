@@ -63,7 +63,10 @@ def decode_request_in_slices(
 
 def _decode_usual(buf: memoryview, *, by_id: bool) -> Any:
     size = len(buf)
-    transactional_id, i = _transactional_id(buf)
+    i = max(buf[0], 1)  # a transactional id that is truncated fails at the next byte
+    if i > 127:
+        raise Unusual
+    transactional_id = buf[1:i].tobytes().decode() if buf[0] else None
     acks, timeout_ms, topic_count = _unpack_head(buf, i)
     i += 7
     if not 0 < topic_count < 128:
@@ -89,15 +92,6 @@ def _decode_usual(buf: memoryview, *, by_id: bool) -> Any:
     request.timeout_ms = timeout_ms
     request.topic_data = topics
     return request
-
-
-def _transactional_id(buf: memoryview) -> tuple[str | None, int]:
-    length = buf[0]
-    if not length:
-        return None, 1
-    if length > 127:
-        raise Unusual
-    return buf[1:length].tobytes().decode(), length  # a truncated one fails at the next byte
 
 
 def _partitions(buf: memoryview, i: int, size: int) -> tuple[list[PartitionProduceData], int]:

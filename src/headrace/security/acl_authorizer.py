@@ -17,7 +17,7 @@ from typing import Final
 
 from headrace.security.acl_index import EVERY_OPERATION, AclIndex, canonical_host, subjects_of
 from headrace.security.acls import WILDCARD, PatternType, PermissionType, ResourcePattern
-from headrace.security.authorization import OPERATION_BITS, Operation, ResourceType
+from headrace.security.authorization import OPERATION_BITS, Authorizer, Operation, ResourceType
 from headrace.security.principals import Principal
 
 MAX_CACHED_DECISIONS: Final = 65_536
@@ -32,7 +32,7 @@ _IMPLY_DESCRIBE: Final = (
 )
 
 
-class AclAuthorizer:
+class AclAuthorizer(Authorizer):
     """Decides by the ACLs of an index. Decisions are cached until the index changes."""
 
     def __init__(

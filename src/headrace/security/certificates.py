@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from ipaddress import ip_address
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -31,6 +31,7 @@ LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 NAME_LENGTH: Final = 64  # of a common name, by X.509
 
 
+Extension = TypeVar("Extension", bound=x509.ExtensionType)
 PrivateKey: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
@@ -78,11 +79,12 @@ class Facts:
 
     @classmethod
     def of(cls, certificate: x509.Certificate) -> "Facts":
+        constraints = _extension(certificate, x509.BasicConstraints)
         return cls(
             subject=certificate.subject.rfc4514_string(),
             issuer=certificate.issuer.rfc4514_string(),
             hosts=hosts_of(certificate),
-            is_authority=_is_authority(certificate),
+            is_authority=constraints is not None and constraints.ca,
             begins=certificate.not_valid_before_utc,
             expires=certificate.not_valid_after_utc,
         )
@@ -111,8 +113,10 @@ def issue(
 def renew(authority: Issued, old: Issued, *, days: int, now: datetime, with_new_key: bool) -> Issued:
     """Return a certificate with the subject, hosts and usage of the old one, for its key or a new one."""
     key = new_key() if with_new_key else old.key
-    usage = Usage.SERVER if _is_server(old.certificate) else Usage.CLIENT
     subject, hosts = old.certificate.subject, hosts_of(old.certificate)
+    purposes = _extension(old.certificate, x509.ExtendedKeyUsage)
+    is_server = bool(hosts) if purposes is None else ExtendedKeyUsageOID.SERVER_AUTH in purposes
+    usage = Usage.SERVER if is_server else Usage.CLIENT
     return _sign(authority, subject, key, usage=usage, hosts=hosts, days=days, now=now)
 
 
@@ -122,9 +126,8 @@ def server_hosts(hosts: Iterable[str]) -> tuple[str, ...]:
 
 
 def hosts_of(certificate: x509.Certificate) -> tuple[str, ...]:
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
+    names = _extension(certificate, x509.SubjectAlternativeName)
+    if names is None:
         return ()
     return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
 
@@ -219,16 +222,8 @@ def _host(text: str) -> x509.GeneralName:
         raise InvalidCertificate(f"{text!r} is neither a host name in ASCII nor an address") from error
 
 
-def _is_authority(certificate: x509.Certificate) -> bool:
+def _extension(certificate: x509.Certificate, kind: type[Extension]) -> Extension | None:
     try:
-        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        return certificate.extensions.get_extension_for_class(kind).value
     except x509.ExtensionNotFound:
-        return False
-
-
-def _is_server(certificate: x509.Certificate) -> bool:
-    try:
-        usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    except x509.ExtensionNotFound:
-        return bool(hosts_of(certificate))
-    return ExtendedKeyUsageOID.SERVER_AUTH in usage
+        return None

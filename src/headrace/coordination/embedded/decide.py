@@ -3,8 +3,8 @@
 The order of the checks is ZooKeeper's, so that a request with two errors gets the same error code.
 """
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from headrace.coordination.embedded import acl as access
 from headrace.coordination.embedded.acl import Identity
@@ -48,21 +48,6 @@ class MultiFailed(Exception):
         yield from [ErrorCode.OK] * self.position
         yield self.code
         yield from [ErrorCode.RUNTIME_INCONSISTENCY] * (self.count - self.position - 1)
-
-
-def decide(request: Write, nodes: Nodes, requester: Requester) -> NodeTxn:
-    """Return the transaction for `request`; raise KeeperError if it is refused."""
-    match request:
-        case SetData():
-            return _set_data(request, nodes, requester)
-        case Create():
-            return _create(request, nodes, requester)
-        case Delete():
-            return _delete(request, nodes, requester)
-        case Check():
-            return _check(request, nodes, requester)
-        case SetAcl():
-            return _set_acl(request, nodes, requester)
 
 
 def decide_multi(request: Multi, nodes: Nodes, requester: Requester) -> Several:
@@ -158,6 +143,20 @@ def _check(request: Check, nodes: Nodes, requester: Requester) -> Checked:
     access.require(node.acl, access.READ, requester.identities, request.path)
     _require_version(node.version, request.version, request.path)
     return Checked(request.path)
+
+
+_DECISIONS: Final[Mapping[type[Write], Callable[[Any, Nodes, Requester], NodeTxn]]] = {
+    SetData: _set_data,
+    Create: _create,
+    Delete: _delete,
+    Check: _check,
+    SetAcl: _set_acl,
+}
+
+
+def decide(request: Write, nodes: Nodes, requester: Requester) -> NodeTxn:
+    """Return the transaction for `request`; raise KeeperError if it is refused."""
+    return _DECISIONS[type(request)](request, nodes, requester)
 
 
 def _existing(path: str, nodes: Nodes) -> Node:

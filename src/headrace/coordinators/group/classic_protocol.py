@@ -108,7 +108,8 @@ class ClassicGroupKind:
                     f"{_MAX_PENDING} new members of group {group.group_id!r} have not rejoined yet"
                 )
             group.pending.add(member_id)
-            self._schedule_session_timeout(group, member_id, join.session_timeout_ms, decision.now_ms)
+            timer = Timer(TimerKind.SESSION, group.group_id, member_id)
+            self._deadlines.set(timer, decision.now_ms + join.session_timeout_ms)
             decision.replies.append((waiter, MemberIdRequired(member_id)))
         else:
             self._add(group, join, member_id, waiter, decision)
@@ -132,7 +133,7 @@ class ClassicGroupKind:
         group.add(member, join.protocol_type)
         # A new member may fail before its first heartbeat; this timeout bounds the wait for it.
         within_ms = self._context.limits.new_member_join_timeout_ms
-        self._schedule_session_timeout(group, member_id, within_ms, decision.now_ms)
+        self._deadlines.set(Timer(TimerKind.SESSION, group.group_id, member_id), decision.now_ms + within_ms)
         self.rebalance(group, decision)
 
     def _update(self, member: ClassicMember, join: Join, waiter: Waiter, decision: Decision) -> None:
@@ -427,11 +428,6 @@ class ClassicGroupKind:
         self._deadlines.clear(Timer(TimerKind.JOIN, group.group_id))
         self._deadlines.clear(Timer(TimerKind.SYNC, group.group_id))
         self._remaining_delay_ms.pop(group.group_id, None)
-
-    def _schedule_session_timeout(
-        self, group: ClassicGroup, member_id: str, within_ms: int, now_ms: int
-    ) -> None:
-        self._deadlines.set(Timer(TimerKind.SESSION, group.group_id, member_id), now_ms + within_ms)
 
     def _restart_session(self, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
         timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)

@@ -15,7 +15,7 @@ from functools import partial
 
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
-from headrace.storage.append.batches import Batch, read_batches, read_end_marker
+from headrace.storage.append.batches import read_batches, read_end_marker
 from headrace.storage.checks.damage import Damage
 from headrace.storage.compaction.swap import announce, put_in_place
 from headrace.storage.files import REPAIRED, SEGMENT_SUFFIXES, file_name, names_in
@@ -64,7 +64,12 @@ class SegmentRepair:
                     f"within {self.next_offset} to {self._damage.end_offset - 1} (INVALID_RECORD)"
                 )
             self._copy.append(view[position : position + header.size], [header])
-            self._note_producer(batch)
+            if header.is_transactional:  # the index needs the transactions that are aborted in this segment
+                if self._producers is None:
+                    self._producers = self._producers_before()
+                aborted = take_in_producer(self._producers, header, batch.marker)
+                if aborted is not None:
+                    self._aborted.append(aborted)
             position += header.size
             self.next_offset = header.next_offset
         self.is_complete = self.next_offset == self._damage.end_offset
@@ -73,16 +78,6 @@ class SegmentRepair:
         """Note that the other replica has nothing before `offset`."""
         self.next_offset = max(self.next_offset, min(offset, self._damage.end_offset))
         self.is_complete = self.next_offset == self._damage.end_offset
-
-    def _note_producer(self, batch: Batch) -> None:
-        """Find the transactions that are aborted in this segment, which its index needs."""
-        if not batch.header.is_transactional:
-            return
-        if self._producers is None:
-            self._producers = self._producers_before()
-        aborted = take_in_producer(self._producers, batch.header, batch.marker)
-        if aborted is not None:
-            self._aborted.append(aborted)
 
     def _producers_before(self) -> Producers:
         """Return the producers as they were at the beginning of the segment."""
