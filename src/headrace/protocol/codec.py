@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Final
 
-from headrace.protocol.compiled.decoder import compile_decoder, compile_sliced_decoder
-from headrace.protocol.compiled.encoder import compile_encoder, compile_sliced_encoder
+from headrace.protocol.compiled.decoder import compile_decoder
+from headrace.protocol.compiled.encoder import compile_encoder
 from headrace.protocol.compiled.source import FIXED
 from headrace.protocol.compiled.structs import StructType, struct_named
 from headrace.protocol.errors import ProtocolError
@@ -80,7 +80,7 @@ class Codec:
     ) -> Generator[None, None, Any]:
         """Like `decode`, in steps; append all elements that are structs to `structs`."""
         decoder = self._sliced_decoders.get(version) or self._new(
-            self._sliced_decoders, version, compile_sliced_decoder, ProtocolError
+            self._sliced_decoders, version, partial(compile_decoder, sliced=True), ProtocolError
         )
         try:
             return (yield from decoder(body, max_elements, structs))
@@ -92,7 +92,7 @@ class Codec:
     ) -> Generator[None, None, list[Buffer]]:
         """Like `encode`, in steps; append all elements that are structs to `structs`."""
         encoder = self._sliced_encoders.get(version) or self._new(
-            self._sliced_encoders, version, compile_sliced_encoder, EncodeError
+            self._sliced_encoders, version, partial(compile_encoder, sliced=True), EncodeError
         )
         try:
             encoded: list[Buffer] = yield from encoder(message, structs)

@@ -206,22 +206,19 @@ class Coordinator:
             before = now
             for session_id in self.service.expire():
                 logger.info("session 0x%x expired", session_id)
-            self._cut_overdue_connections()
+            loop_now = asyncio.get_running_loop().time()
+            for connection in list(self.connections):
+                leaving = connection.closing_since
+                if leaving is not None:
+                    overdue = leaving < loop_now - GOODBYE_S
+                else:
+                    waits = not connection.requester.session_id or not self.authentication.admits(connection)
+                    overdue = waits and connection.since < loop_now - HANDSHAKE_S
+                if overdue:
+                    connection.abort()
             ticks += 1
             if self._context is not None and ticks % (2 * TLS_REFRESH_TICKS) == 0:
                 asyncio.get_running_loop().run_in_executor(None, self._context.refresh)
-
-    def _cut_overdue_connections(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for connection in list(self.connections):
-            leaving = connection.closing_since
-            if leaving is not None:
-                overdue = leaving < now - GOODBYE_S
-            else:
-                waits = not connection.requester.session_id or not self.authentication.admits(connection)
-                overdue = waits and connection.since < now - HANDSHAKE_S
-            if overdue:
-                connection.abort()
 
     def _reaper_ended(self, reaper: asyncio.Task[None]) -> None:
         if not reaper.cancelled() and (bug := reaper.exception()) is not None:

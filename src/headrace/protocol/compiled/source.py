@@ -20,8 +20,11 @@ FIXED: Final[dict[str, tuple[str, int]]] = {
 class Source:
     """The body of one function, written line by line and compiled at the end."""
 
-    def __init__(self) -> None:
-        self.globals: dict[str, Any] = {}
+    def __init__(self, version: int, helpers: dict[str, Any], *, flexible: bool, sliced: bool) -> None:
+        self.version = version
+        self.flexible = flexible
+        self.sliced = sliced
+        self.globals = dict(helpers)
         self._lines: list[str] = []
         self._depth = 1
         self._names = 0

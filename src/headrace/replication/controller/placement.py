@@ -32,25 +32,20 @@ def spread(
     check_partitions(partitions)
     if not 1 <= replicas <= len(brokers):
         raise InvalidReplicationFactor(f"replication factor {replicas} with {len(brokers)} brokers alive")
-    order = _alternate(brokers)
-    racks = len({location.rack for location in brokers.values()})
+    by_rack: dict[str | None, dict[int, Location]] = {}
+    for broker_id in sorted(brokers):
+        by_rack.setdefault(brokers[broker_id].rack, {})[broker_id] = brokers[broker_id]
+    # Neighbours in this order are in different racks and nodes where possible.
+    in_order = sorted(by_rack, key=lambda rack: rack or "")
+    order = _in_turns([_in_turns(list(nodes(by_rack[rack]).values())) for rack in in_order])
     size = len(order)
     placed = {}
     for partition in range(partitions):
         yield
         first, shift = start + partition, partition // size
         others = [order[(first + 1 + (shift + step) % (size - 1)) % size] for step in range(size - 1)]
-        placed[partition] = _filled((order[first % size],), replicas, others, brokers, racks)
+        placed[partition] = _filled((order[first % size],), replicas, others, brokers, len(by_rack))
     return placed
-
-
-def _alternate(brokers: Locations) -> list[int]:
-    """Return the brokers in an order in which neighbours are in different racks and nodes where possible."""
-    by_rack: dict[str | None, dict[int, Location]] = {}
-    for broker_id in sorted(brokers):
-        by_rack.setdefault(brokers[broker_id].rack, {})[broker_id] = brokers[broker_id]
-    racks = sorted(by_rack, key=lambda rack: rack or "")
-    return _in_turns([_in_turns(list(nodes(by_rack[rack]).values())) for rack in racks])
 
 
 def _in_turns(lists: Sequence[Sequence[int]]) -> list[int]:

@@ -409,7 +409,18 @@ class Controller:
         self._stale = False
         self._handover.unconfirmed.difference_update(written)
         self._queue_for_all(tuple(written))
-        _log(written)
+        for key, partition in list(written.items())[:_LOGGED]:
+            logger.info(
+                "%s: leader %d, leader epoch %d, ISR %s%s%s",
+                key,
+                partition.leader,
+                partition.leader_epoch,
+                list(partition.isr),
+                "" if partition.leader != NO_LEADER else ": no replica can lead",
+                f", brokers {list(partition.in_doubt)} may have lost records" if partition.in_doubt else "",
+            )
+        if len(written) > _LOGGED:
+            logger.info("%d more partitions were written", len(written) - _LOGGED)
         return refused
 
     def _queue_for_all(self, batch: Batch) -> None:
@@ -576,18 +587,3 @@ def _batched(changes: Changes, size: int) -> Iterator[Changes]:
     left = iter(changes.items())
     while batch := dict(islice(left, size)):
         yield batch
-
-
-def _log(written: Changes) -> None:
-    for key, partition in list(written.items())[:_LOGGED]:
-        logger.info(
-            "%s: leader %d, leader epoch %d, ISR %s%s%s",
-            key,
-            partition.leader,
-            partition.leader_epoch,
-            list(partition.isr),
-            "" if partition.leader != NO_LEADER else ": no replica can lead",
-            f", brokers {list(partition.in_doubt)} may have lost records" if partition.in_doubt else "",
-        )
-    if len(written) > _LOGGED:
-        logger.info("%d more partitions were written", len(written) - _LOGGED)

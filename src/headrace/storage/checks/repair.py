@@ -11,7 +11,6 @@ place. The log keeps its end and its other segments, so the replica may stay in 
 """
 
 import os
-from functools import partial
 
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
@@ -107,7 +106,14 @@ class SegmentRepair:
 
     def install(self) -> None:
         assert not self.is_stale, "the caller has checked it"
-        self._log.replace_segments([self._damaged], partial(_swap, self._log, self._damaged))
+        log, damaged = self._log, self._damaged
+
+        def swap() -> Segment:
+            announce(log.directory, damaged.base_offset, REPAIRED)
+            damaged.release()
+            return put_in_place(log.directory, damaged.base_offset, log.config, log.discard, files=log.files)
+
+        log.replace_segments([damaged], swap)
 
     def close(self) -> None:
         """Remove a copy that was not installed."""
@@ -118,9 +124,3 @@ class SegmentRepair:
         for suffix in SEGMENT_SUFFIXES:
             name = file_name(self._damage.base_offset, suffix + REPAIRED)
             (self._log.directory / name).unlink(missing_ok=True)
-
-
-def _swap(log: Log, damaged: Segment) -> Segment:
-    announce(log.directory, damaged.base_offset, REPAIRED)
-    damaged.release()
-    return put_in_place(log.directory, damaged.base_offset, log.config, log.discard, files=log.files)

@@ -243,24 +243,24 @@ def install_in_steps(log: Log, compacted: Compacted) -> Generator[None, None, in
     If the log is truncated between two steps, the groups that are in place stay; they are valid without the
     others.
     """
+
+    def swap(group: Group) -> Segment:
+        announce(log.directory, group.base_offset)
+        for source in reversed(group.sources[1:]):
+            source.delete(log.discard)
+        group.sources[0].release()
+        return put_in_place(log.directory, group.base_offset, log.config, log.discard, files=log.files)
+
     is_stale, cuts = compacted.plan.is_stale(), log.cuts
     for number, group in enumerate(compacted.groups):
         if is_stale or log.cuts != cuts:
             for each in compacted.groups[number:]:
                 remove_cleaned(log.directory, each.base_offset)
             return None
-        log.replace_segments(group.sources, partial(_swap, log, group))
+        log.replace_segments(group.sources, partial(swap, group))
         cuts = log.cuts
         yield
     return None if is_stale else compacted.end_offset
-
-
-def _swap(log: Log, group: Group) -> Segment:
-    announce(log.directory, group.base_offset)
-    for source in reversed(group.sources[1:]):
-        source.delete(log.discard)
-    group.sources[0].release()
-    return put_in_place(log.directory, group.base_offset, log.config, log.discard, files=log.files)
 
 
 def _newest_offsets(plan: Plan, max_keys: int, pace: Pace) -> OffsetMap:
@@ -314,7 +314,17 @@ def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: Pac
     )
     try:
         for source in group.sources:
-            _copy(plan, source, target, keeper, pace)
+            with source.private_scanner() as scanner:
+                for position, header in scanner.checked_headers():  # a new checksum must not hide damage
+                    pace(header.size)
+                    batch = scanner.batch(position, header)
+                    try:
+                        kept = keeper.keep(header, batch)
+                    except KafkaError as error:
+                        plan.note_unreadable(source.path, position, header, error)
+                        kept = batch
+                    if kept is not None:
+                        target.append(kept, [read_header(kept)])
         target.txn_index.replace(keeper.take_aborted())
         target.seal()
         target.flush()
@@ -322,20 +332,6 @@ def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: Pac
         os.utime(target.path, (written_ms / 1000, written_ms / 1000))  # the age of records without timestamps
     finally:
         target.release()
-
-
-def _copy(plan: Plan, source: Segment, target: Segment, keeper: CompactionFilter, pace: Pace) -> None:
-    with source.private_scanner() as scanner:
-        for position, header in scanner.checked_headers():  # a new checksum must not hide damage
-            pace(header.size)
-            batch = scanner.batch(position, header)
-            try:
-                kept = keeper.keep(header, batch)
-            except KafkaError as error:
-                plan.note_unreadable(source.path, position, header, error)
-                kept = batch
-            if kept is not None:
-                target.append(kept, [read_header(kept)])
 
 
 def remove_cleaned(directory: Path, base_offset: int) -> None:
