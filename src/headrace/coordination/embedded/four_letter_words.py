@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 FULL_VERSION: Final = f"3.9.5-headrace-{__version__}"
 """The version of ZooKeeper's protocol, and ours."""
 
-DEFAULT_WHITELIST: Final = frozenset({b"srvr"})
-"""The words that are answered off loopback: ZooKeeper's default of 4lw.commands.whitelist."""
+SRVR: Final = b"srvr"
+"""The only word that is answered off loopback, as by ZooKeeper's default of 4lw.commands.whitelist."""
 
 
 def _srvr(server: "Coordinator") -> str:
@@ -55,16 +55,10 @@ def _mntr(server: "Coordinator") -> str:
 
 WORDS: Final[dict[bytes, Callable[["Coordinator"], str]]] = {
     b"ruok": lambda _server: "imok",
-    b"srvr": _srvr,
+    SRVR: _srvr,
     b"mntr": _mntr,
     b"envi": lambda _server: f"Environment:\nzookeeper.version={FULL_VERSION}\n",
 }
-
-
-def parse_whitelist(names: str) -> frozenset[bytes]:
-    """Return the words in a value of 4lw.commands.whitelist: names with commas between them, or `*`."""
-    named = {name.strip().encode() for name in names.split(",")}
-    return frozenset(WORDS) if b"*" in named else frozenset(named & WORDS.keys())
 
 
 def _lines(facts: Mapping[str, object], separator: str) -> str:

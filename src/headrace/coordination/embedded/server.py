@@ -14,7 +14,7 @@ from typing import Final, Self
 from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.commit import GroupCommit
 from headrace.coordination.embedded.connection import Connection
-from headrace.coordination.embedded.four_letter_words import DEFAULT_WHITELIST, WORDS
+from headrace.coordination.embedded.four_letter_words import SRVR, WORDS
 from headrace.coordination.embedded.journal import Journal
 from headrace.coordination.embedded.service import Service
 from headrace.coordination.errors import CoordinationError
@@ -53,9 +53,7 @@ class Coordinator:
         max_connections: int = MAX_CONNECTIONS,
         authentication: Authentication | None = None,
         tls: TlsSettings | None = None,
-        words: frozenset[bytes] | None = None,
     ) -> None:
-        """`words` are the four-letter words that are answered: by default all on loopback, else `srvr`."""
         self.data_dir = data_dir
         self.host, self.port = host, port
         self.tick_ms = tick_ms
@@ -64,9 +62,6 @@ class Coordinator:
         self.authentication = authentication or Authentication()
         self._tls = tls
         self._context: ReloadingContext | None = None
-        self._words = (
-            words if words is not None else frozenset(WORDS) if is_loopback(host) else DEFAULT_WHITELIST
-        )
         self.connections: dict[Connection, None] = {}
         self._journal: Journal
         self._server: Acceptor
@@ -185,7 +180,7 @@ class Coordinator:
         """Return the answer to a four-letter word, or None if these bytes are not one."""
         if word not in WORDS:
             return None
-        if word not in self._words:  # in the words of ZooKeeper
+        if word != SRVR and not is_loopback(self.host):  # in the words of ZooKeeper
             return f"{word.decode()} is not executed because it is not in the whitelist.\n"
         return WORDS[word](self)
 

@@ -98,26 +98,13 @@ class ConfigAdmin:
                 self._change(values, type_, change)
             return values
 
-        await self._write(type_.znode, node, changed, validate_only=validate_only, type_=type_)
+        await self.change_entity(type_.znode, node, changed, validate_only=validate_only, type_=type_)
 
     async def replace(self, kind: int, name: str, values: dict[str, str], *, validate_only: bool) -> None:
         type_, node = self._resource(kind, name)
-        await self._write(type_.znode, node, lambda _old: values, validate_only=validate_only, type_=type_)
-
-    async def change_user(self, name: str, changed: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        """Replace what ZooKeeper has about a user with what `changed` makes of it."""
-        await self.change_entity(USERS, name, changed)
-
-    async def change_entity(
-        self,
-        kind: str,
-        name: str,
-        changed: Callable[[dict[str, str]], dict[str, str]],
-        *,
-        validate_only: bool = False,
-    ) -> None:
-        """Replace the configs of a user, a client id or an address with what `changed` makes of them."""
-        await self._write(kind, name, changed, validate_only=validate_only)
+        await self.change_entity(
+            type_.znode, node, lambda _old: values, validate_only=validate_only, type_=type_
+        )
 
     def _resource(self, kind: int, name: str) -> tuple[ResourceType, str]:
         """Return the type of a resource, and the name of the znode with its configs."""
@@ -135,15 +122,16 @@ class ConfigAdmin:
             raise UnknownTopicOrPartition(f"topic {name[:300]!r} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
         return type_, name
 
-    async def _write(
+    async def change_entity(
         self,
         kind: str,
         name: str,
         changed: Callable[[dict[str, str]], dict[str, str]],
         *,
-        validate_only: bool,
+        validate_only: bool = False,
         type_: ResourceType | None = None,
     ) -> None:
+        """Replace the configs of a resource, user, client id or address with what `changed` makes of them."""
         async with self._lock:
             for attempt in range(1, _ATTEMPTS + 1):
                 found = await self._session.get(Config.path_of(kind, name))

@@ -58,29 +58,6 @@ Registrations = Mapping[int, BrokerRegistration]
 logger = logging.getLogger(__name__)
 
 
-class Unsettled:
-    """The partitions that `settle` has to compare again: some, or all."""
-
-    def __init__(self) -> None:
-        self._keys: set[TopicPartition] = set()
-        self._all = False
-
-    def __bool__(self) -> bool:
-        return self._all or bool(self._keys)
-
-    def add(self, keys: Collection[TopicPartition] | None) -> None:
-        if keys is None:
-            self._all = True
-        else:
-            self._keys.update(keys)
-
-    def take(self) -> Collection[TopicPartition] | None:
-        """Return what was added since the last call; None stands for all."""
-        keys = None if self._all else self._keys
-        self._keys, self._all = set(), False
-        return keys
-
-
 class Controller:
     """The controller of one controller epoch.
 
@@ -113,7 +90,7 @@ class Controller:
         self._stale = True
         self._resigned = False
         self._settling: asyncio.Task[None] | None = None
-        self._unsettled = Unsettled()
+        self._unsettled: set[TopicPartition] | None = set()  # what is to be settled; None: all
         self._changed_brokers: set[int] = set()  # whose partitions are to be settled
         self._handover = Handover(self.model, elected.epoch, self._channels)
         self._updates = Updates(self.model, controller_id=broker_id, controller_epoch=elected.epoch)
@@ -263,13 +240,16 @@ class Controller:
 
     def _settle_soon(self, keys: Collection[TopicPartition] | None) -> None:
         """Settle these partitions, or all, in the background."""
-        self._unsettled.add(keys)
+        if keys is None or self._unsettled is None:
+            self._unsettled = None
+        else:
+            self._unsettled.update(keys)
         if self._settling is None or self._settling.done():
             self._settling = asyncio.get_running_loop().create_task(self._settle_until_done())
 
     async def _settle_until_done(self) -> None:
-        while self._unsettled and not self._resigned:
-            keys = self._unsettled.take()
+        while (self._unsettled is None or self._unsettled) and not self._resigned:
+            keys, self._unsettled = self._unsettled, set()
             try:
                 async with self._lock:
                     await self._settle(keys)
@@ -286,7 +266,7 @@ class Controller:
 
     async def _try_later(self) -> None:
         self._stale = True
-        self._unsettled.add(None)
+        self._unsettled = None
         await asyncio.sleep(_RETRY_S)
 
     async def _settle(self, keys: Collection[TopicPartition] | None = None) -> None:
