@@ -9,7 +9,7 @@ import pytest
 from compat.kafka_tools.assignors import can_compile
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.principals import Answers, ask_java
-from headrace.security.distinguished_names import distinguished_name
+from headrace.security.certificate_fields import distinguished_name
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.principal_mapping import NoMatchingRule, PrincipalMapper
 from support.der import element

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import count
 from struct import Struct
 
-from headrace.coordination.embedded.acl import OPEN, Acl, Identity
+from headrace.coordination.embedded.acl import OPEN, Acl
 from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.decide import Requester
 from headrace.coordination.embedded.handlers import answer
@@ -24,7 +24,7 @@ class FakeClient:
     def __init__(self, service: Service, address: str = "127.0.0.1") -> None:
         self.service = service
         self.address = address
-        self.requester = Requester(0, (Identity("ip", address),))
+        self.requester = Requester(0, ())
         self.is_authenticated = False
         self.sasl: DigestMd5Server | None = None
         self.unopened: OpenSession | None = None

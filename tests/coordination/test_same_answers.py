@@ -17,7 +17,6 @@ PATHS = ["/a", "/b", "/a/c", "/a/d", "/a/c/e", "/b/f", "/", "/x/y"]
 ACLS = [
     ACL(31, Id("world", "anyone")),
     ACL(1, Id("world", "anyone")),
-    ACL(21, Id("ip", "127.0.0.1")),
     ACL(31, Id("auth", "")),
     ACL(31, Id("digest", "ann:wrong")),
     ACL(31, Id("digest", "malformed")),

@@ -8,7 +8,7 @@ from coordination.fakes import create_body, set_watches_body
 from coordination.wire import event
 from headrace.coordination.embedded.jute import INT, string
 
-CREATE, DELETE, EXISTS, GET, SET, CHILDREN, REMOVE_WATCHES, ADD_WATCH = 1, 2, 3, 4, 5, 8, 18, 106
+CREATE, EXISTS, GET, SET = 1, 3, 4, 5
 CREATED, DELETED, CHANGED, CHILD = 1, 2, 3, 4
 
 
@@ -109,30 +109,6 @@ def test_watches_set_again_after_a_reconnect_tell_what_was_missed(dial: Dial, na
     ]
     again.send(CREATE, create_body(f"{namespace}/new"), xid=77)
     assert [event(message) for message in list(again.until_reply(77))[:-1]] == [(CREATED, f"{namespace}/new")]
-
-
-def test_persistent_and_recursive_watches(dial: Dial, namespace: str) -> None:
-    wire = dial()
-    wire.connect()
-    wire.ask(CREATE, create_body(f"{namespace}/p"))
-    assert wire.ask(ADD_WATCH, string(f"{namespace}/p") + INT.pack(0)) == (0, INT.pack(0))
-    assert wire.ask(ADD_WATCH, string(namespace) + INT.pack(1))[0] == 0
-    heard = []
-    for op, body in (
-        (SET, string(f"{namespace}/p") + INT.pack(0) + INT.pack(-1)),
-        (SET, string(f"{namespace}/p") + INT.pack(0) + INT.pack(-1)),
-        (CREATE, create_body(f"{namespace}/p/q")),
-        (DELETE, string(f"{namespace}/p/q") + INT.pack(-1)),
-    ):
-        xid = wire.send(op, body)
-        heard.append([event(message) for message in list(wire.until_reply(xid))[:-1]])
-
-    p = f"{namespace}/p"
-    assert heard[0] == heard[1] == [(CHANGED, p)]
-    assert sorted(heard[2]) == [(CREATED, f"{p}/q"), (CHILD, p)]
-    assert sorted(heard[3]) == [(DELETED, f"{p}/q"), (CHILD, p)]
-    assert wire.ask(REMOVE_WATCHES, string(p) + INT.pack(3))[0] == 0
-    assert wire.ask(REMOVE_WATCHES, string(p) + INT.pack(3))[0] == -121
 
 
 def test_watches_die_with_their_connection(dial: Dial, namespace: str, zk: Any) -> None:

@@ -34,15 +34,19 @@ from headrace.protocol.records import decode_batch, keys_and_values, raw_records
 from headrace.protocol.schema.consumer_protocol_assignment import ConsumerProtocolAssignment
 from headrace.protocol.schema.consumer_protocol_subscription import ConsumerProtocolSubscription
 from headrace.protocol.schema.request_header import RequestHeader
-from headrace.security.der import Malformed
-from headrace.security.distinguished_names import subject_name
+from headrace.security.certificate_fields import Malformed, subject_name
 from headrace.security.principals import Principal
 from headrace.security.sasl.digest_md5 import DigestMd5Client, DigestMd5Server
 from headrace.security.sasl.exchange import AuthenticationFailed
 from headrace.security.sasl.oauthbearer import InvalidToken, OAuthBearerExchange
 from headrace.security.sasl.plain import PlainExchange
-from headrace.security.sasl.scram import FakeChallenge, ScramCredential, ScramExchange, TokenAccount
-from headrace.security.sasl.scram_client import ScramClient
+from headrace.security.sasl.scram import (
+    FakeChallenge,
+    ScramClient,
+    ScramCredential,
+    ScramExchange,
+    TokenAccount,
+)
 from headrace.security.sasl.session import Mechanism, SaslSession
 from headrace.security.sasl.tokens import TokenRules, TokenValidator
 from oracles.messages import filled
@@ -273,17 +277,10 @@ def _zookeeper_requests() -> Iterable[bytes]:
         Op.EXISTS: string("/b") + b"\1",
         Op.GET_CHILDREN2: string("/") + b"\1",
         Op.GET_ACL: string("/a"),
-        Op.SET_ACL: string("/a")
-        + INT.pack(1)
-        + INT.pack(31)
-        + string("ip")
-        + string("10.0.0.0/8")
-        + INT.pack(-1),
+        Op.SET_ACL: string("/a") + INT.pack(1) + INT.pack(31) + string("sasl") + string("ann") + INT.pack(-1),
         Op.MULTI: multi,
         Op.MULTI_READ: pack(">ibi", Op.GET_DATA, 0, -1) + string("/a") + b"\0" + pack(">ibi", -1, 1, -1),
-        Op.SET_WATCHES2: set_watches_body(0, ["/a"], ["/b"], ["/"], ["/p"], ["/r"]),
-        Op.ADD_WATCH: string("/a") + INT.pack(1),
-        Op.REMOVE_WATCHES: string("/a") + INT.pack(3),
+        Op.SET_WATCHES: set_watches_body(0, ["/a"], ["/b"], ["/"]),
         Op.AUTH: INT.pack(0) + string("digest") + string("ann:secret"),
         Op.SASL: buffer(b""),
         Op.DELETE: string("/a") + INT.pack(-1),

@@ -13,7 +13,7 @@ from headrace.coordination.embedded.jute import Reader
 from headrace.coordination.embedded.node import STAT, Node
 from headrace.coordination.embedded.requests import Check, Create, Delete, Multi, Op, Request, SetData, Write
 from headrace.coordination.embedded.state import State
-from headrace.coordination.embedded.txns import OpenSession, decode_entry, encode_entry
+from headrace.coordination.embedded.txns import CloseSession, OpenSession, decode_entry, encode_entry
 from oracles.naive_zookeeper import NaiveError, NaiveZooKeeper
 
 SESSIONS = (1, 2)
@@ -51,7 +51,7 @@ def ours(world: World, step: tuple[Any, ...]) -> Any:
     name, *arguments = step
     nodes = world.state.tree.nodes
     if name == "close":
-        world.service.submit(world.state.closing(arguments[0]))
+        world.service.submit(CloseSession(arguments[0], world.state.tree.ephemerals(arguments[0])))
         return None
     session = arguments[0] if name in ("create", "multi") else SESSIONS[0]
     requester = Requester(session, ())

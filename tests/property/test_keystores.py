@@ -8,8 +8,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.security.der import Malformed
-from headrace.security.distinguished_names import distinguished_name, subject_name
+from headrace.security.certificate_fields import Malformed, distinguished_name, subject_name
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.stores import Keystore, Truststore
 from support.certificates import Authority

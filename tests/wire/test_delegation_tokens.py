@@ -19,7 +19,7 @@ from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from headrace.security.delegation_tokens import token_password
 from headrace.security.sasl.exchange import SCRAM_SHA_256
-from headrace.security.sasl.scram_client import ScramClient
+from headrace.security.sasl.scram import ScramClient
 from wire.guarded import CLIENTS, TOKEN_SECRET, address, guarded_cluster, log_in
 from wire.raw import RawClient
 from wire.secured import SecuredCluster

@@ -39,7 +39,7 @@ from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from headrace.security.sasl.exchange import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
-from headrace.security.sasl.scram_client import ScramClient
+from headrace.security.sasl.scram import ScramClient
 from wire.kafka_python import KafkaConsumer, KafkaProducer
 from wire.raw import RawClient
 from wire.requests import ASK_VERSIONS, fresh_name, produce_request

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from kazoo.protocol.states import KazooState
 
 from headrace.broker.membership.cluster import ClusterView
 from headrace.broker.server import Broker
@@ -239,7 +238,7 @@ def test_a_session_that_is_lost_during_the_start_is_made_up_for(
             if lost == 1:
                 (session,) = sessions
                 await session.delete(REGISTRATION)
-                session._state_changed(KazooState.LOST)  # as kazoo calls it
+                session._to_loop(session._on_state, SessionState.LOST)  # as for a state of kazoo
                 await asyncio.sleep(0)
 
         sessions: list[ZooKeeperSession] = []

@@ -64,7 +64,7 @@ from headrace.security.acl_index import AclIndex
 from headrace.security.acl_storage import UnreadableAcls
 from headrace.security.authorization import ALLOW_ALL, Authorizer
 from headrace.security.principals import ANONYMOUS
-from headrace.security.quota.shares import live_brokers_of_node
+from headrace.security.quota.table import live_brokers_of_node
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
 from headrace.system.acceptor import Acceptor, PlainServer, bind_all

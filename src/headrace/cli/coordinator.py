@@ -16,7 +16,6 @@ from headrace.cli.support.session import (
 )
 from headrace.coordination.credentials import FILE_NAME, ensure_file
 from headrace.coordination.embedded.authentication import Authentication
-from headrace.coordination.embedded.four_letter_words import parse_whitelist
 from headrace.coordination.embedded.server import PORT, TICK_MS, Coordinator
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.tls import TlsSettings
@@ -46,7 +45,7 @@ from headrace.system.addresses import is_loopback
     "file",
     type=existing_file,
     help="A properties file with ssl.keystore.*, ssl.truststore.* and ssl.client.auth as for a broker, which "
-    "make the port speak TLS, and 4lw.commands.whitelist.",
+    "make the port speak TLS.",
 )
 @json_option
 def coordinator(
@@ -62,7 +61,7 @@ def coordinator(
 ) -> None:
     """Run the embedded coordinator:  headrace coordinator --data DIR
 
-    It speaks ZooKeeper's protocol, so that brokers and every ZooKeeper client can use it, and keeps every
+    It speaks ZooKeeper's protocol, so that brokers and ZooKeeper clients can use it, and keeps every
     acknowledged write. It is a single node: use it on one machine, and a real ZooKeeper ensemble for a
     cluster on several machines. Prints `ready ...` when it serves; TERM or Ctrl-C stops it.
     """
@@ -73,7 +72,6 @@ def coordinator(
         tls = TlsSettings.of(settings)
     except InvalidTlsSetting as error:
         raise process.CommandFailed(str(error)) from error
-    whitelist = settings.get("4lw.commands.whitelist")
     served = Coordinator(
         data_dir,
         host,
@@ -82,7 +80,6 @@ def coordinator(
         sync=not no_sync,
         authentication=None if jaas_file is None else Authentication.of_file(jaas_file),
         tls=None if tls.keystore is None else tls,
-        words=None if whitelist is None else parse_whitelist(whitelist),
     )
     process.run(_serve(process.Readiness(as_json=session.as_json), served))
 

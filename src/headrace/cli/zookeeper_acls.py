@@ -12,8 +12,8 @@ from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.setting import InvalidSetting
 from headrace.cli.broker import load_settings, set_option
 from headrace.cli.support.session import Session, confirm, existing_file, json_option, pairs, yes_option
-from headrace.coordination.acl_migration import reset_acls
 from headrace.coordination.session import ZooKeeperSession
+from headrace.coordination.znode_acls import reset_acls
 
 
 def _options(function: Callable[..., None]) -> Any:

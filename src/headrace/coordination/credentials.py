@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.coordination.errors import CoordinationError
-from headrace.security.sasl.jaas import jaas_options, jaas_quoted, jaas_section
+from headrace.security.sasl.jaas import jaas_options, jaas_section
 from headrace.security.sasl.plain import passwords
 
 FILE_NAME: Final = "jaas.conf"  # in the coordinator's data directory
@@ -22,8 +22,6 @@ _PASSWORD_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A user of ZooKeeper."""
-
     name: str
     password: str = field(repr=False)
 
@@ -39,7 +37,6 @@ class Credential:
 
     @classmethod
     def of_config(cls, config: str, source: str) -> "Credential":
-        """Return the credential in the configuration of one login module."""
         return cls.of_options(jaas_options(config), source)
 
     @classmethod
@@ -75,19 +72,15 @@ def ensure_file(path: Path) -> Path:
         temporary.unlink(missing_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            file.write(_content(Credential(USER, secrets.token_urlsafe(_PASSWORD_BYTES))))
+            password = secrets.token_urlsafe(_PASSWORD_BYTES)  # no character of it needs an escape
+            file.write(
+                f'Server {{\n    {_MODULE} required\n    user_{USER}="{password}";\n}};\n\n'
+                f'Client {{\n    {_MODULE} required\n    username="{USER}"\n    password="{password}";\n}};\n'
+            )
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     return path
-
-
-def _content(credential: Credential) -> str:
-    name, password = jaas_quoted(credential.name), jaas_quoted(credential.password)
-    return (
-        f"Server {{\n    {_MODULE} required\n    user_{credential.name}={password};\n}};\n\n"
-        f"Client {{\n    {_MODULE} required\n    username={name}\n    password={password};\n}};\n"
-    )
 
 
 def _read(path: Path) -> str:

@@ -99,7 +99,9 @@ def _open_pidfd(process: ProcessIdentity) -> int | None:
         started = _start_time(process.pid)
     except OSError:
         started = None  # it has just been reaped, or /proc hides the processes of other users
-    exited = (started is not None and started != process.start_time) or _is_readable(descriptor)
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    exited = (started is not None and started != process.start_time) or bool(poll.poll(0))
     if exited or started is None:
         os.close(descriptor)
         if exited:
@@ -111,9 +113,3 @@ def _open_pidfd(process: ProcessIdentity) -> int | None:
 def _start_time(pid: int) -> int:
     stat = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
     return int(stat.rpartition(")")[2].split()[_STAT_START_TIME])
-
-
-def _is_readable(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))

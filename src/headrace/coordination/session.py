@@ -30,7 +30,6 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
     SessionExpiredError,
 )
-from kazoo.protocol.states import KazooState
 
 from headrace.coordination.client_security import (
     OPEN,
@@ -70,6 +69,8 @@ class Conflict(CoordinationError):
 
 
 class SessionState(Enum):
+    """The names are those of KazooState."""
+
     CONNECTED = "connected"
     SUSPENDED = "suspended"  # no connection: the state of other brokers is unknown
     LOST = "lost"  # the session has ended, and its ephemeral znodes are gone
@@ -130,7 +131,7 @@ class ZooKeeperSession:
         self._call_timeout_s = call_timeout_s
         self._calls = asyncio.Semaphore(MAX_CALLS)
         self._on_state: Callable[[SessionState], None] = lambda _state: None
-        client.add_listener(self._state_changed)
+        client.add_listener(lambda state: self._to_loop(lambda: self._on_state(SessionState[state])))
 
     @classmethod
     async def connect(
@@ -239,15 +240,20 @@ class ZooKeeperSession:
     async def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
         """Return the znodes at `paths`, in few requests; None for those that do not exist."""
         parts = [paths[first : first + _READ_TOGETHER] for first in range(0, len(paths), _READ_TOGETHER)]
-        found = await asyncio.gather(*map(self._get_part, parts))
-        return [znode for part in found for znode in part]
+        znodes = await asyncio.gather(*map(self._get_part, parts))
+        return [znode for part in znodes for znode in part]
 
     async def _get_part(self, paths: Sequence[str]) -> list[Znode | None]:
         try:
             results = await self._call(self._multi_read, paths)
         except KazooException:  # the server is older than 3.6, or the response would be too large
             return await asyncio.gather(*map(self.get, paths))
-        return [_read_result(path, result) for path, result in zip(paths, results, strict=True)]
+        for path, result in zip(paths, results, strict=True):
+            if isinstance(result, NoAuthError):
+                raise _refused(path)
+            if isinstance(result, KazooException) and not isinstance(result, NoNodeError):
+                raise result
+        return [None if isinstance(result, NoNodeError) else _znode(*result) for result in results]
 
     def _multi_read(self, paths: Sequence[str]) -> Any:
         result = self._client.handler.async_result()
@@ -348,8 +354,19 @@ class ZooKeeperSession:
             if not self._client.connected:
                 raise NotConnected("ZooKeeper is out of reach: there is no connection")
             try:
+                future: asyncio.Future[Any] = self._loop.create_future()
+
+                def settle(result: Any) -> None:
+                    if future.done():
+                        return
+                    if result.exception is None:
+                        future.set_result(result.value)
+                    else:
+                        future.set_exception(result.exception)
+
                 async with asyncio.timeout(self._call_timeout_s):
-                    return await self._send(method, *args, **options)
+                    method(*args, **options).rawlink(lambda result: self._to_loop(settle, result))
+                    return await future
             except TimeoutError:
                 raise NotConnected(f"ZooKeeper has not responded within {self._call_timeout_s:g} s") from None
             except (AuthFailedError, ConnectionLoss, ConnectionClosedError, SessionExpiredError) as error:
@@ -357,29 +374,8 @@ class ZooKeeperSession:
             except NoAuthError as error:
                 raise _refused(str(args[0])) from error
 
-    def _send(self, method: Callable[..., Any], *args: Any, **options: Any) -> asyncio.Future[Any]:
-        future: asyncio.Future[Any] = self._loop.create_future()
-
-        def settle(result: Any) -> None:
-            if not future.done():
-                if result.exception is None:
-                    future.set_result(result.value)
-                else:
-                    future.set_exception(result.exception)
-
-        method(*args, **options).rawlink(lambda result: self._to_loop(settle, result))
-        return future
-
     def _watcher(self, watch: Watcher | None) -> Callable[[Any], None] | None:
         return None if watch is None else lambda _event: self._to_loop(watch)
-
-    def _state_changed(self, state: str) -> None:
-        names = {
-            KazooState.CONNECTED: SessionState.CONNECTED,
-            KazooState.SUSPENDED: SessionState.SUSPENDED,
-            KazooState.LOST: SessionState.LOST,
-        }
-        self._to_loop(lambda: self._on_state(names[state]))
 
     def _to_loop(self, function: Callable[..., None], *args: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -397,17 +393,6 @@ def _znode(data: bytes, stat: Any) -> Znode:
     return Znode(
         data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid, stat.ctime, stat.numChildren
     )
-
-
-def _read_result(path: str, result: Any) -> Znode | None:
-    """Return the znode of one result of a MultiRead; raise its error, unless there is no znode."""
-    if isinstance(result, NoNodeError):
-        return None
-    if isinstance(result, NoAuthError):
-        raise _refused(path)
-    if isinstance(result, KazooException):
-        raise result
-    return _znode(*result)
 
 
 def _refused(path: str) -> CredentialRefused:

@@ -44,8 +44,6 @@ _MAX_LOST = 1000  # partitions in a registration; if more have lost records, all
 
 
 class CorruptZnode(Exception):
-    """The content of a znode is invalid."""
-
     def __init__(self, path: str, data: bytes) -> None:
         shown = "its content is secret" if is_sensitive(path) else repr(data[:200])
         super().__init__(f"{path} in ZooKeeper is invalid: {shown}")
@@ -110,9 +108,8 @@ class BrokerRegistration:
     node: str | None = None  # brokers with the same node share a machine; None: this broker is alone
     may_have_lost: bool = False  # records of any partition
     lost: Collection[TopicPartition] = ()  # partitions whose logs lack records that they had
-    process: ProcessIdentity | None = (
-        None  # other brokers on its machine can prove with it that the broker has exited
-    )
+    # With its process, other brokers on its machine can prove that the broker has exited.
+    process: ProcessIdentity | None = None
 
     @property
     def path(self) -> str:
@@ -123,7 +120,6 @@ class BrokerRegistration:
         return f"{BROKER_IDS}/{broker_id}"
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Return the endpoint of the listener with this name."""
         return next((each for each in self.endpoints if each.name == listener), None)
 
     def encode(self) -> bytes:
@@ -153,9 +149,15 @@ class BrokerRegistration:
     @classmethod
     def decode(cls, broker_id: int, data: bytes) -> Self:
         with _content(f"{BROKER_IDS}/{broker_id}", data) as content:
+            listed = content.get("listener_security_protocol_map", {})
+            protocols = {name: SecurityProtocol[protocol] for name, protocol in listed.items()}
+            process = content.get("process")
             return cls(
                 broker_id=broker_id,
-                endpoints=_endpoints(content),
+                endpoints=tuple(
+                    Endpoint.parse(text, SecurityProtocol.__members__ | protocols)
+                    for text in content["endpoints"]
+                ),
                 timestamp_ms=int(content["timestamp"]),
                 rack=content.get("rack"),
                 node=content.get("node"),
@@ -163,7 +165,14 @@ class BrokerRegistration:
                 lost=frozenset(
                     TopicPartition(str(topic), int(each)) for topic, each in content.get("lost", ())
                 ),
-                process=_process(content.get("process")),
+                process=None
+                if process is None
+                else ProcessIdentity(
+                    boot_id=str(process["boot_id"]),
+                    pid_namespace=str(process["pid_namespace"]),
+                    pid=int(process["pid"]),
+                    start_time=int(process["start_time"]),
+                ),
             )
 
 
@@ -206,8 +215,6 @@ class TopicAssignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """The leader and ISR of a partition."""
-
     topic: str
     partition: int
     leader: int  # -1: none
@@ -443,27 +450,6 @@ def _content(path: str, data: bytes) -> Iterator[dict[str, Any]]:
         yield json.loads(data)
     except (ValueError, KeyError, TypeError, AttributeError, Base64Error):
         raise CorruptZnode(path, data) from None
-
-
-def _endpoints(content: Mapping[str, Any]) -> tuple[Endpoint, ...]:
-    protocols = {
-        name: SecurityProtocol[protocol]
-        for name, protocol in content.get("listener_security_protocol_map", {}).items()
-    }
-    return tuple(
-        Endpoint.parse(text, SecurityProtocol.__members__ | protocols) for text in content["endpoints"]
-    )
-
-
-def _process(content: Mapping[str, Any] | None) -> ProcessIdentity | None:
-    if content is None:
-        return None
-    return ProcessIdentity(
-        boot_id=str(content["boot_id"]),
-        pid_namespace=str(content["pid_namespace"]),
-        pid=int(content["pid"]),
-        start_time=int(content["start_time"]),
-    )
 
 
 def _by_partition(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:

@@ -4,6 +4,7 @@ All servers run on this machine: that shows how an ensemble behaves, but only se
 survive the loss of one.
 """
 
+import contextlib
 import importlib.util
 import os
 import shlex
@@ -12,7 +13,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
 from headrace.system.addresses import is_loopback
@@ -44,18 +45,8 @@ class ServerTls:
     keystore: Path
     truststore: Path
 
-    def settings(self, *, quorum: bool) -> dict[str, object]:
+    def settings(self, prefix: str) -> dict[str, object]:
         """Return the settings of zoo.cfg; servers load files that have changed by themselves."""
-        found: dict[str, object] = {
-            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
-            "ssl.clientAuth": "none",  # clients authenticate by SASL
-            **self._stores("ssl"),
-        }
-        if quorum:
-            found |= {"sslQuorum": "true", "sslQuorumReloadCertFiles": "true", **self._stores("ssl.quorum")}
-        return found
-
-    def _stores(self, prefix: str) -> dict[str, object]:
         return {
             f"{prefix}.keyStore.location": self.keystore.absolute(),
             f"{prefix}.keyStore.type": "PEM",
@@ -64,8 +55,7 @@ class ServerTls:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(NamedTuple):
     client: int
     quorum: int
     election: int
@@ -94,19 +84,32 @@ class ZooKeeper:
 
         To use free ports, reserve them first: see `headrace.system.ports`.
         """
-        require_odd(servers)
+        if servers < 1:
+            raise CoordinationError(f"an ensemble of {servers} servers: there must be at least one")
+        if servers % 2 == 0:
+            raise CoordinationError(
+                f"an ensemble of {servers} servers: the number must be odd. A majority has to be up, so "
+                f"{servers} servers survive no more failures than {servers - 1} do"
+            )
         jars = find_jars()
         try:
             java = find_java("ZooKeeper")
         except NoJava as error:
             raise ZooKeeperUnavailable(str(error)) from error
+        more = dict(settings or {})
         if credentials is not None:
             java_options = (*java_options, f"-Djava.security.auth.login.config={credentials.absolute()}")
+            more = _SASL | more
         if tls is not None:
             java_options = (*java_options, _RELOADS)
-        more = {**(_SASL if credentials is not None else {}), **(settings or {})}
         command = [str(java), HEAP, *java_options, "-cp", os.pathsep.join(map(str, jars))]
-        ports = _ports_from(port, servers) if isinstance(port, int) else _ports_of(port)
+        if not isinstance(port, int):
+            ports = [Ports(*port[first : first + PORTS_EACH]) for first in range(0, len(port), PORTS_EACH)]
+        elif servers > 1 and port + ELECTION_OFFSET + servers > 65535:
+            raise CoordinationError(f"port {port} leaves no room for the ensemble's other ports above it")
+        else:
+            numbers = range(port, port + servers)
+            ports = [Ports(each, each + QUORUM_OFFSET, each + ELECTION_OFFSET) for each in numbers]
         self.servers = [
             Server(
                 command,
@@ -127,8 +130,6 @@ class ZooKeeper:
 
 
 class Server:
-    """One ZooKeeper server with its own directory, configuration and log file."""
-
     def __init__(
         self,
         command: Sequence[str],
@@ -146,9 +147,29 @@ class Server:
         self._host, self._port = host, ports[number - 1].client
         self._number = number
         self._uses_tls = tls is not None
-        self._settings = _settings(directory, number, host, ports, tick_ms=tick_ms, tls=tls) | dict(
-            more or {}
-        )
+        port_name = "clientPort" if tls is None else "secureClientPort"
+        self._settings: dict[str, object] = {
+            "dataDir": directory / "data",
+            port_name: self._port,
+            f"{port_name}Address": host,
+            "tickTime": tick_ms,
+            "4lw.commands.whitelist": "*" if is_loopback(host) else "srvr,ruok",
+            "admin.enableServer": "false",  # it needs jetty, and another port
+            "maxClientCnxns": 0,
+            "autopurge.purgeInterval": 1,
+        }
+        if tls is not None:
+            self._settings["serverCnxnFactory"] = "org.apache.zookeeper.server.NettyServerCnxnFactory"
+            self._settings["ssl.clientAuth"] = "none"  # clients authenticate by SASL
+            self._settings |= tls.settings("ssl")
+        if len(ports) > 1:
+            self._settings |= {"initLimit": 10, "syncLimit": 5, "standaloneEnabled": "false"}
+            for other, (_client, quorum, election) in enumerate(ports, 1):
+                self._settings[f"server.{other}"] = f"{host}:{quorum}:{election}"
+            if tls is not None:
+                self._settings |= {"sslQuorum": "true", "sslQuorumReloadCertFiles": "true"}
+                self._settings |= tls.settings("ssl.quorum")
+        self._settings |= more or {}
         self.log = directory / "zookeeper.log"
         self.address = f"{host}:{self._port}"
 
@@ -162,9 +183,8 @@ class Server:
         log_config = self._directory / "log4j2.properties"
         log_config.write_text(LOG_CONFIG)
         options = [f"-Dlog4j2.configurationFile={log_config}", "-Djava.awt.headless=true"]
-        more = shlex.split(
-            os.environ.get("SERVER_JVMFLAGS", "")
-        )  # as in ZooKeeper's own scripts; the last -Xmx wins
+        # As in ZooKeeper's own scripts; the last -Xmx wins.
+        more = shlex.split(os.environ.get("SERVER_JVMFLAGS", ""))
         return [*self._command[:1], *options, *self._command[1:], *more, MAIN_CLASS, str(config)]
 
     def serves(self) -> bool:
@@ -174,35 +194,19 @@ class Server:
     def four_letter_word(self, word: str, timeout_s: float = WORD_TIMEOUT_S) -> str:
         """Return the server's response to `ruok`, `srvr` and the like; empty if there is none."""
         try:
-            with self._connected(timeout_s) as connection:
+            with contextlib.ExitStack() as stack:
+                connection = stack.enter_context(
+                    socket.create_connection((self._host, self._port), timeout_s)
+                )
+                if self._uses_tls:
+                    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                    context.check_hostname = False  # the process is our own, and no secret is sent to it
+                    context.verify_mode = ssl.CERT_NONE
+                    connection = stack.enter_context(context.wrap_socket(connection))
                 connection.sendall(word.encode())
                 return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
         except OSError:
             return ""
-
-    def _connected(self, timeout_s: float) -> socket.socket:
-        plain = socket.create_connection((self._host, self._port), timeout_s)
-        if not self._uses_tls:
-            return plain
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False  # the process is our own, and no secret is sent to it
-        context.verify_mode = ssl.CERT_NONE
-        try:
-            return context.wrap_socket(plain)
-        except BaseException:
-            plain.close()
-            raise
-
-
-def require_odd(servers: int) -> None:
-    """Raise for an even ensemble: it survives no more failures than one with a server less."""
-    if servers < 1:
-        raise CoordinationError(f"an ensemble of {servers} servers: there must be at least one")
-    if servers % 2 == 0:
-        raise CoordinationError(
-            f"an ensemble of {servers} servers: the number must be odd. A majority has to be up, so "
-            f"{servers} servers survive no more failures than {servers - 1} do"
-        )
 
 
 def find_jars() -> list[Path]:
@@ -217,39 +221,6 @@ def find_jars() -> list[Path]:
     if not any(path.name.startswith("zookeeper-") for path in jars):
         raise ZooKeeperUnavailable(f"{directory} has no zookeeper-*.jar: pip install 'pyspark>=4.3,<4.4'")
     return jars
-
-
-def _settings(
-    directory: Path, number: int, host: str, ports: Sequence[Ports], *, tick_ms: int, tls: ServerTls | None
-) -> dict[str, object]:
-    port = "clientPort" if tls is None else "secureClientPort"
-    settings: dict[str, object] = {
-        "dataDir": directory / "data",
-        port: ports[number - 1].client,
-        f"{port}Address": host,
-        "tickTime": tick_ms,
-        "4lw.commands.whitelist": "*" if is_loopback(host) else "srvr,ruok",
-        "admin.enableServer": "false",  # it needs jetty, and another port
-        "maxClientCnxns": 0,
-        "autopurge.purgeInterval": 1,
-    }
-    if len(ports) > 1:
-        settings |= {"initLimit": 10, "syncLimit": 5, "standaloneEnabled": "false"}
-        for other, each in enumerate(ports, 1):
-            settings[f"server.{other}"] = f"{host}:{each.quorum}:{each.election}"
-    return settings if tls is None else settings | tls.settings(quorum=len(ports) > 1)
-
-
-def _ports_from(first: int, servers: int) -> list[Ports]:
-    if first + ELECTION_OFFSET + servers > 65535 and servers > 1:
-        raise CoordinationError(f"port {first} leaves no room for the ensemble's other ports above it")
-    return [
-        Ports(port, port + QUORUM_OFFSET, port + ELECTION_OFFSET) for port in range(first, first + servers)
-    ]
-
-
-def _ports_of(numbers: Sequence[int]) -> list[Ports]:
-    return [Ports(*numbers[first : first + PORTS_EACH]) for first in range(0, len(numbers), PORTS_EACH)]
 
 
 LOG_CONFIG: Final = """\

@@ -28,7 +28,6 @@ class Deadlines(Generic[Key]):
         return len(self._at)
 
     def set(self, key: Key, at_ms: int) -> None:
-        """Set or move the deadline of `key`."""
         self._at[key] = at_ms
         queued = self._queued.get(key)
         if queued is None or at_ms < queued:
@@ -36,7 +35,6 @@ class Deadlines(Generic[Key]):
             self._queue(key, at_ms, self._order)
 
     def clear(self, key: Key) -> None:
-        """Remove the deadline of `key`, if there is one."""
         self._at.pop(key, None)
 
     def due(self, now_ms: int) -> Iterator[Key]:

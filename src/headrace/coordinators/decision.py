@@ -1,10 +1,12 @@
-"""What a coordinator decides: records to append, and replies to send once the records are committed."""
+"""What a coordinator decides: records to append, replies to send once they are committed, transitions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 Record = TypeVar("Record")
+State = TypeVar("State", bound=Enum)
 
 Waiter = Any
 """A request that waits for its reply. A state machine keeps it and never looks inside."""
@@ -31,3 +33,10 @@ class Decision(Generic[Record]):
     answer: Any = None  # to the request that this decision is about
     producer: Producer | None = None
     on_applied: Callable[[], None] | None = None
+
+
+def check_transition(
+    legal: Mapping[State, Collection[State]], current: State, target: State, subject: str
+) -> None:
+    """Fail an assertion unless `legal` lists `target` among the successors of `current`."""
+    assert target in legal[current], f"{subject} cannot go from {current.name} to {target.name}"

@@ -7,29 +7,21 @@ class CoordinatorError(KafkaError):
     """A coordinator refuses a request. The request has changed nothing."""
 
 
-class CoordinatorLoading(CoordinatorError):
+class CoordinatorLoading(CoordinatorError, code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
     """The coordinator is still reading its partition."""
 
-    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
-
-class CoordinatorNotAvailable(CoordinatorError):
+class CoordinatorNotAvailable(CoordinatorError, code=ErrorCode.COORDINATOR_NOT_AVAILABLE):
     """The coordinator's partition cannot be read or written at the moment."""
 
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
-
-class NotCoordinator(CoordinatorError):
+class NotCoordinator(CoordinatorError, code=ErrorCode.NOT_COORDINATOR):
     """Another broker is the coordinator."""
-
-    code = ErrorCode.NOT_COORDINATOR
 
 
 class RecordsTooLarge(CoordinatorError):
     """The records of one decision do not fit in a batch of the internal topic."""
 
 
-class InvalidRegularExpression(CoordinatorError):
+class InvalidRegularExpression(CoordinatorError, code=ErrorCode.INVALID_REGULAR_EXPRESSION):
     """RE2 cannot compile the expression of a client."""
-
-    code = ErrorCode.INVALID_REGULAR_EXPRESSION

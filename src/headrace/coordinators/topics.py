@@ -56,7 +56,6 @@ class Topics:
         self._matched[expression] = frozenset(matched)
 
     def ids(self, names: Iterable[str]) -> frozenset[bytes]:
-        """Return the ids of the topics in `names` that exist."""
         return frozenset(self.by_name[name].topic_id for name in names if name in self.by_name)
 
     def digest(self, names: Iterable[str]) -> int:

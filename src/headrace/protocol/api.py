@@ -4,17 +4,18 @@ A schema module is imported when its API is first used, so a broker loads only w
 """
 
 from collections.abc import Callable, Generator
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from headrace.protocol import api_versions, fetch, metadata, produce
+from headrace.protocol import api_versions, fetch, produce
 from headrace.protocol.between_brokers import broker_metrics, seed_replica, step_down, update_metadata
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
 from headrace.protocol.primitives import MAX_ELEMENTS, MAX_REQUEST_ELEMENTS
 from headrace.protocol.schema.index import APIS, ApiKey, ApiSchema
+from headrace.protocol.schema.metadata import MetadataRequest
 
 __all__ = [
     "ApiKey",
@@ -28,13 +29,6 @@ __all__ = [
     "response_class",
 ]
 
-_BY_HAND: Final[dict[int, Any]] = {
-    ApiKey.PRODUCE: produce,
-    ApiKey.FETCH: fetch,
-    ApiKey.METADATA: metadata,
-    ApiKey.API_VERSIONS: api_versions,
-}
-
 _OF_BROKERS: Final[dict[int, tuple[Any, str]]] = {
     update_metadata.UPDATE_METADATA: (update_metadata, "UpdateMetadata"),
     broker_metrics.BROKER_METRICS: (broker_metrics, "BrokerMetrics"),
@@ -42,10 +36,6 @@ _OF_BROKERS: Final[dict[int, tuple[Any, str]]] = {
     seed_replica.SEED_REPLICA: (seed_replica, "SeedReplica"),
 }
 """Our own messages, and one that Kafka 4 no longer has."""
-
-
-_PADDED: Final = {ApiKey.ALTER_USER_SCRAM_CREDENTIALS}
-"""Requests that librdkafka sends with one zero byte after their end, which Kafka ignores."""
 
 
 def api_schema(key: int) -> ApiSchema:
@@ -68,7 +58,8 @@ def response_class(key: int) -> type[Message]:
 
 def decode_request(key: int, version: int, body: memoryview) -> Any:
     """Decode the request in `body`; record data are views of it. Raise ProtocolError if it is malformed."""
-    return _decoder(key)(body, version)
+    by_hand = _DECODED_BY_HAND.get(key)
+    return by_hand(body, version) if by_hand else request_class(key).decode(body, version)
 
 
 def decode_response(key: int, version: int, body: memoryview) -> Any:
@@ -80,7 +71,12 @@ def decode_response(key: int, version: int, body: memoryview) -> Any:
 
 def encode_response(key: int, version: int, response: Any) -> list[Buffer]:
     """Return the buffers of a response's body, with records uncopied; raise EncodeError if it is invalid."""
-    return _encoder(key)(response, version)
+    if key == ApiKey.PRODUCE:
+        return produce.encode_response(response, version)
+    if key == ApiKey.FETCH:
+        return fetch.encode_response(response, version)
+    encoded: list[Buffer] = response.encode(version)
+    return encoded
 
 
 def decode_request_in_slices(
@@ -96,32 +92,40 @@ def decode_request_in_slices(
     return request_class(key).decode_in_slices(body, version, max_elements, structs)
 
 
-@cache
-def _decoder(key: int) -> Callable[[memoryview, int], Message]:
-    by_hand = _BY_HAND.get(key)
-    decoder: Callable[[memoryview, int], Message] = (
-        by_hand.decode_request if by_hand else request_class(key).decode
-    )
-    return partial(_decode_padded, decoder) if key in _PADDED else decoder
+def _decode_metadata(body: memoryview, version: int) -> MetadataRequest:
+    """Decode a Metadata request; bytes may follow a request for all topics, as in Kafka.
 
-
-def _decode_padded(decoder: Callable[[memoryview, int], Message], body: memoryview, version: int) -> Message:
-    """Decode a request that may have one more empty section of tagged fields at its end."""
+    librdkafka 2.16 asks for all topics, in flexible versions, with a null array of four bytes where one is
+    meant: `00 000000 01 00 00`. Read to the letter that is the request followed by three bytes.
+    """
+    codec = MetadataRequest.__codec__
     try:
-        return decoder(body, version)
+        return MetadataRequest.decode(body, version)
+    except ProtocolError:
+        request: MetadataRequest = codec.decode(body, version, trailing=True)
+        if request.topics is None and version in codec.flexible:
+            return request
+        raise
+
+
+def _decode_padded(body: memoryview, version: int) -> Message:
+    """Decode a request that librdkafka sends with one zero byte after its end, which Kafka ignores."""
+    decode = request_class(ApiKey.ALTER_USER_SCRAM_CREDENTIALS).decode
+    try:
+        return decode(body, version)
     except ProtocolError:
         if bytes(body[-1:]) != b"\0":
             raise
-        return decoder(body[:-1], version)
+        return decode(body[:-1], version)
 
 
-@cache
-def _encoder(key: int) -> Callable[[Any, int], list[Buffer]]:
-    by_hand = _BY_HAND.get(key)
-    encoder: Callable[[Any, int], list[Buffer]] = (
-        by_hand.encode_response if by_hand else response_class(key).encode
-    )
-    return encoder
+_DECODED_BY_HAND: Final[dict[int, Callable[[memoryview, int], Message]]] = {
+    ApiKey.PRODUCE: produce.decode_request,
+    ApiKey.FETCH: fetch.decode_request,
+    ApiKey.METADATA: _decode_metadata,
+    ApiKey.API_VERSIONS: api_versions.decode_request,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _decode_padded,
+}
 
 
 def _class(key: int, kind: str) -> type[Message]:

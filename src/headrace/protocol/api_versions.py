@@ -1,4 +1,4 @@
-"""ApiVersions (key 18), v0-v5, by hand: the first request of every connection.
+"""ApiVersions (key 18), v0-v5: the first request of every connection.
 
 It has to work between any two versions, so it has two special rules: a request in an unknown version is
 answered in v0, with UNSUPPORTED_VERSION and the supported versions, and the response always has header v0
@@ -9,8 +9,6 @@ import struct
 from typing import Final
 
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.fields import Buffer
-from headrace.protocol.primitives import uvarint
 from headrace.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 VERSIONS: Final = range(6)
@@ -37,30 +35,3 @@ def decode_response(body: memoryview, version: int) -> ApiVersionsResponse:
     """Decode the response; one that refuses the version is in v0, and lists the supported versions."""
     refused = bytes(body[:2]) == _UNSUPPORTED_VERSION
     return ApiVersionsResponse.decode(body, 0 if refused else version)
-
-
-def encode_response(response: ApiVersionsResponse, version: int) -> list[Buffer]:
-    """Return the buffers of the response's body; raise EncodeError if a field is invalid."""
-    if version not in VERSIONS or _has_features(response):
-        return response.encode(version)
-    try:
-        return [_encode_usual(response, version)]
-    except (struct.error, AttributeError, TypeError):
-        return response.encode(version)  # raises an error that names the field
-
-
-def _has_features(response: ApiVersionsResponse) -> bool:
-    features = response.supported_features or response.finalized_features
-    return bool(features) or response.finalized_features_epoch != -1 or response.zk_migration_ready
-
-
-def _encode_usual(response: ApiVersionsResponse, version: int) -> bytes:
-    numbers = [
-        number for api in response.api_keys for number in (api.api_key, api.min_version, api.max_version)
-    ]
-    count = len(response.api_keys)
-    if version >= _FIRST_FLEXIBLE:
-        head = struct.pack(">h", response.error_code) + uvarint(count + 1)
-        return head + struct.pack(f">{'hhhx' * count}ix", *numbers, response.throttle_time_ms)
-    head = struct.pack(f">hi{3 * count}h", response.error_code, count, *numbers)
-    return head + struct.pack(">i", response.throttle_time_ms) if version else head

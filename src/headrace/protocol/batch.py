@@ -131,18 +131,15 @@ def read_header(data: Buffer, position: int = 0) -> BatchHeader:
 
 
 def read_attributes(data: Buffer) -> int:
-    """Return the attributes of the batch at the start of `data`."""
     return data[CRC_START] << 8 | data[CRC_START + 1]
 
 
 def read_base_offset(data: Buffer, position: int) -> int:
-    """Return the base offset of the batch at `position`."""
     offset: int = _OFFSET.unpack_from(data, position)[0]
     return offset
 
 
 def read_offset_and_size(data: Buffer, position: int = 0) -> tuple[int, int]:
-    """Return the base offset and the size in bytes of the batch at `position`."""
     offset, length = _OFFSET_AND_LENGTH.unpack_from(data, position)
     return offset, length + LENGTH_END
 

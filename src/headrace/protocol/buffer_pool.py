@@ -53,20 +53,16 @@ class SharedBuffers:
 
     def take(self, size: int) -> memoryview:
         """Return a buffer of `size` bytes, with arbitrary content."""
-        self._reclaim()
+        for _ in range(min(len(self._shared), _CONSIDERED)):
+            former = self._shared.popleft()
+            if is_held(former):
+                self._shared.append(former)
+            else:
+                self._pool.give(former)
         buffer = self._pool.take(size)
         if len(self._shared) < MAX_SHARED:
             self._shared.append(buffer)
         return memoryview(buffer)[:size]
-
-    def _reclaim(self) -> None:
-        """Return buffers without views to the pool; consider only a few."""
-        for _ in range(min(len(self._shared), _CONSIDERED)):
-            buffer = self._shared.popleft()
-            if is_held(buffer):
-                self._shared.append(buffer)
-            else:
-                self._pool.give(buffer)
 
 
 def is_held(buffer: mmap) -> bool:

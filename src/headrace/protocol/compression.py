@@ -134,7 +134,6 @@ def _gunzip(data: Buffer, max_bytes: int) -> bytearray:
 
 
 def _inflated(inflater: "zlib._Decompress", block: Buffer) -> Iterator[bytes]:
-    """Yield the decompressed content of `block`, in chunks."""
     while not inflater.eof:
         chunk = inflater.decompress(block, _CHUNK_BYTES)
         yield chunk

@@ -46,7 +46,6 @@ def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
 
 
 def decode_assignment(data: Buffer) -> ConsumerProtocolAssignment:
-    """Decode a member's assignment; raise ProtocolError if it is malformed."""
     assignment: ConsumerProtocolAssignment = _decode(ConsumerProtocolAssignment, data)
     return assignment
 

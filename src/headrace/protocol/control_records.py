@@ -29,15 +29,10 @@ _MARKER: Final = struct.Struct(">hi")  # version, coordinator epoch
 
 
 class ControlRecordType(IntEnum):
-    """The type of a control record. UNKNOWN stands for newer types."""
+    """The type of a control record. UNKNOWN stands for those of KRaft and newer ones."""
 
     ABORT = 0
     COMMIT = 1
-    LEADER_CHANGE = 2
-    SNAPSHOT_HEADER = 3
-    SNAPSHOT_FOOTER = 4
-    KRAFT_VERSION = 5
-    KRAFT_VOTERS = 6
     UNKNOWN = -1
 
 

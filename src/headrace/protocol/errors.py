@@ -21,26 +21,27 @@ class ProtocolError(Exception):
 
 
 class KafkaError(Exception):
-    """A failure with a Kafka error code, which is sent in the response."""
+    """A failure with a Kafka error code, which is sent in the response: `class X(KafkaError, code=...)`."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
     record_errors: Sequence[tuple[int, str]] = ()  # the batch index of each invalid record, and the reason
+
+    def __init_subclass__(cls, code: ErrorCode | None = None) -> None:
+        super().__init_subclass__()
+        if code is not None:
+            cls.code = code
 
     @property
     def retriable(self) -> bool:
         return self.code.retriable
 
 
-class CorruptMessage(KafkaError):
+class CorruptMessage(KafkaError, code=ErrorCode.CORRUPT_MESSAGE):
     """The batch is damaged: its checksum, size or format is wrong."""
 
-    code = ErrorCode.CORRUPT_MESSAGE
 
-
-class InvalidRecord(KafkaError):
+class InvalidRecord(KafkaError, code=ErrorCode.INVALID_RECORD):
     """The batch is complete, but its content is invalid."""
-
-    code = ErrorCode.INVALID_RECORD
 
     def __init__(self, why: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(why)
@@ -57,10 +58,8 @@ class InvalidRecords(InvalidRecord):
         super().__init__(f"record {index} of the batch: {why}{others}", record_errors)
 
 
-class UnsupportedCompressionType(KafkaError):
+class UnsupportedCompressionType(KafkaError, code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE):
     """The attributes of the batch name an unknown compression type."""
-
-    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
     def __init__(self, number: int) -> None:
         super().__init__(f"compression type {number} is not one of 0 (none) to 4 (zstd)")

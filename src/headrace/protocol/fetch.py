@@ -14,10 +14,9 @@ from typing import Any, Final
 
 from headrace.protocol.compiled.structs import all_defaults
 from headrace.protocol.fields import ZERO_UUID, Buffer
-from headrace.protocol.primitives import Unusual, string_uvarint, uvarint
+from headrace.protocol.primitives import Unusual, topic_head, uvarint
 from headrace.protocol.schema.fetch import (
     EpochEndOffset,
-    FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -51,7 +50,6 @@ _pack_head = Struct(">ihi").pack  # throttle time, error, session id
 
 
 def decode_request(body: memoryview, version: int) -> FetchRequest:
-    """Decode the request in `body`; raise ProtocolError if it is malformed."""
     if version not in _FLEXIBLE:
         return FetchRequest.decode(body, version)
     try:
@@ -80,30 +78,23 @@ def _decode_usual(buf: memoryview, version: int) -> Any:
     request.session_epoch = session_epoch
     request.topics, i = _topics(buf, i, n, by_id=version >= _WITH_TOPIC_ID)
     request.forgotten_topics_data = ()
-    request.rack_id, i = _rack(buf, i)
-    request.replica_state = _replica_state(buf[i:], version)
-    return request
-
-
-def _rack(buf: memoryview, i: int) -> tuple[str, int]:
-    """Return the rack in a request without forgotten topics, and the position after it."""
-    forgotten, n = buf[i], buf[i + 1]
-    end = i + 1 + n
-    if forgotten != 1 or not 0 < n < 128 or end >= len(buf):
+    forgotten, rack_size = buf[i], buf[i + 1]
+    end = i + 1 + rack_size
+    if forgotten != 1 or not 0 < rack_size < 128 or end >= len(buf):
         raise Unusual
-    return "" if n == 1 else buf[i + 2 : end].tobytes().decode(), end
-
-
-def _replica_state(tags: memoryview, version: int) -> ReplicaState:
-    """Decode the tagged fields of a request: a consumer's has none, a follower's has its replica id."""
+    request.rack_id = "" if rack_size == 1 else buf[i + 2 : end].tobytes().decode()
+    # A consumer's request has no tagged fields, and a follower's has its replica id.
+    tags = buf[end:]
     if len(tags) == 1 and not tags[0]:
-        return _CONSUMER
-    if len(tags) != _FOLLOWER.size or version < _WITH_REPLICA_STATE:
+        request.replica_state = _CONSUMER
+    elif len(tags) != _FOLLOWER.size or version < _WITH_REPLICA_STATE:
         raise Unusual
-    head, replica_id, replica_epoch, nested = _FOLLOWER.unpack(tags)
-    if head != _FOLLOWER_HEAD or nested:
-        raise Unusual
-    return ReplicaState(replica_id=replica_id, replica_epoch=replica_epoch)
+    else:
+        head, replica_id, replica_epoch, nested = _FOLLOWER.unpack(tags)
+        if head != _FOLLOWER_HEAD or nested:
+            raise Unusual
+        request.replica_state = ReplicaState(replica_id=replica_id, replica_epoch=replica_epoch)
+    return request
 
 
 def _topics(buf: memoryview, i: int, count: int, *, by_id: bool) -> tuple[list[FetchTopic], int]:
@@ -166,7 +157,7 @@ def _encode_usual(response: FetchResponse, *, by_id: bool) -> list[Buffer]:
     out = bytearray(_pack_head(response.throttle_time_ms, response.error_code, response.session_id))
     out += uvarint(len(response.responses) + 1)
     for topic in response.responses:
-        out += _topic_head(topic, by_id=by_id)
+        out += topic_head(topic.topic, topic.topic_id, len(topic.partitions), by_id=by_id)
         for partition in topic.partitions:
             if (
                 partition.aborted_transactions
@@ -194,13 +185,3 @@ def _encode_usual(response: FetchResponse, *, by_id: bool) -> list[Buffer]:
         out += b"\0"
     buffers.append(out + b"\0")
     return buffers
-
-
-def _topic_head(topic: FetchableTopicResponse, *, by_id: bool) -> bytes:
-    count = uvarint(len(topic.partitions) + 1)
-    if not by_id:
-        name = topic.topic.encode()
-        return string_uvarint(len(name) + 1) + name + count
-    if len(topic.topic_id) != 16:
-        raise Unusual
-    return topic.topic_id + count

@@ -1,5 +1,6 @@
 """Field declarations of message classes: a kind, the versions that have it, and a default."""
 
+from enum import Enum, auto
 from typing import Any, Final
 
 Buffer = bytes | bytearray | memoryview
@@ -10,19 +11,15 @@ NEWEST: Final = 1 << 15
 ZERO_UUID: Final = bytes(16)
 
 
-class _Marker:
+class _Default(Enum):
     """Marks a default that is not a plain value."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return self._name
+    REQUIRED = auto()
+    ALL_DEFAULTS = auto()  # of a struct field: that struct, with each of its own fields at its default
 
 
-REQUIRED: Final = _Marker("REQUIRED")
-ALL_DEFAULTS: Final = _Marker("ALL_DEFAULTS")
-"""The default of a struct field: that struct, with each of its own fields at its default."""
+REQUIRED: Final = _Default.REQUIRED
+ALL_DEFAULTS: Final = _Default.ALL_DEFAULTS
 
 # Kafka's default for a field without one in its schema.
 IMPLIED_DEFAULTS: Final[dict[str, Any]] = {

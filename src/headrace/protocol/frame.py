@@ -46,7 +46,6 @@ class FrameBuffer:
 
     @property
     def capacity(self) -> int:
-        """Return the size of the buffer."""
         return len(self._view)
 
     def get_buffer(self, _sizehint: int = -1) -> memoryview:
@@ -54,7 +53,12 @@ class FrameBuffer:
         self.settle()
         needed = self._needed()
         if self._start + needed > len(self._view):
-            self._move(needed)
+            pending = self._view[self._start : self._end]
+            self._retire()
+            self._buffer = self._pool.take(max(needed, CHUNK_BYTES))
+            self._view = memoryview(self._buffer)
+            self._view[: len(pending)] = pending
+            self._end = len(pending)
         return self._view[self._end :]
 
     def received(self, count: int) -> list[memoryview]:
@@ -89,15 +93,6 @@ class FrameBuffer:
         whole = 4 + self._size_at(self._start)
         full = self._end == len(self._view)
         return min(whole, max(have * GROWTH if full else 0, self._proven))
-
-    def _move(self, needed: int) -> None:
-        """Continue in a new buffer: the old one may have frames that are in use."""
-        pending = self._view[self._start : self._end]
-        self._retire()
-        self._buffer = self._pool.take(max(needed, CHUNK_BYTES))
-        self._view = memoryview(self._buffer)
-        self._view[: len(pending)] = pending
-        self._end = len(pending)
 
     def _retire(self) -> None:
         """Retire the buffer: its frames may still be in use."""

@@ -45,7 +45,12 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, memoryview]
     """Return the header of a request and its body, a view of `frame`."""
     try:
         key, version, correlation_id, length = _FIXED.unpack_from(frame)
-        client_id, end = _client_id(frame, length)
+        client_id, end = None, _FIXED.size
+        if length != -1:
+            start, end = end, end + length
+            if not start <= end <= len(frame):
+                bad_length("client_id", length, len(frame) - start)
+            client_id = frame[start:end].tobytes().decode()
         if version >= _first_flexible(key):
             count = frame[end]
             end, _ = skip_tags(frame, end + 1, len(frame), count)
@@ -60,13 +65,11 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, memoryview]
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """Return the header in the version of its request."""
     version = request_header_version(header.request_api_key, header.request_api_version)
     return b"".join(header.encode(version))
 
 
 def encode_response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
-    """Return the header of the response to a request of this API and version."""
     layout = _RESPONSE_V1 if response_header_version(api_key, api_version) else _RESPONSE_V0
     return layout.pack(correlation_id)
 
@@ -81,16 +84,6 @@ def decode_response_header(api_key: int, api_version: int, frame: memoryview) ->
     except (struct_error, IndexError, ValueError) as error:
         raise ProtocolError(f"response header: {error}") from error
     return correlation_id, frame[end:]
-
-
-def _client_id(frame: memoryview, length: int) -> tuple[str | None, int]:
-    start = _FIXED.size
-    if length == -1:
-        return None, start
-    end = start + length
-    if not start <= end <= len(frame):
-        bad_length("client_id", length, len(frame) - start)
-    return frame[start:end].tobytes().decode(), end
 
 
 def _first_flexible(api_key: int) -> int:

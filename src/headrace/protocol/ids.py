@@ -11,8 +11,6 @@ ProducerId = NewType("ProducerId", int)
 
 
 class TopicPartition(NamedTuple):
-    """One partition of a topic."""
-
     topic: str
     partition: int
 

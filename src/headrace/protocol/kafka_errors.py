@@ -3,148 +3,102 @@
 from headrace.protocol.errors import ErrorCode, KafkaError
 
 
-class NotController(KafkaError):
+class NotController(KafkaError, code=ErrorCode.NOT_CONTROLLER):
     """Another broker is the controller, or none is elected at the moment."""
 
-    code = ErrorCode.NOT_CONTROLLER
 
-
-class InvalidRequest(KafkaError):
+class InvalidRequest(KafkaError, code=ErrorCode.INVALID_REQUEST):
     """The request contradicts itself, or names something that cannot be changed."""
-
-    code = ErrorCode.INVALID_REQUEST
 
 
 # -- topics and configs ------------------------------------------------------------------------
 
 
-class UnknownTopicOrPartition(KafkaError):
+class UnknownTopicOrPartition(KafkaError, code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
     """The topic or partition does not exist."""
 
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-
-class TopicAlreadyExists(KafkaError):
+class TopicAlreadyExists(KafkaError, code=ErrorCode.TOPIC_ALREADY_EXISTS):
     """A topic with this name exists already."""
 
-    code = ErrorCode.TOPIC_ALREADY_EXISTS
 
-
-class InvalidPartitions(KafkaError):
+class InvalidPartitions(KafkaError, code=ErrorCode.INVALID_PARTITIONS):
     """The number of partitions is out of range, or a topic cannot get that many."""
 
-    code = ErrorCode.INVALID_PARTITIONS
 
-
-class InvalidReplicationFactor(KafkaError):
+class InvalidReplicationFactor(KafkaError, code=ErrorCode.INVALID_REPLICATION_FACTOR):
     """The replication factor is below 1 or above the number of live brokers."""
 
-    code = ErrorCode.INVALID_REPLICATION_FACTOR
 
-
-class InvalidReplicaAssignment(KafkaError):
+class InvalidReplicaAssignment(KafkaError, code=ErrorCode.INVALID_REPLICA_ASSIGNMENT):
     """The requested replicas cannot be assigned."""
 
-    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
-
-class InvalidConfig(KafkaError):
+class InvalidConfig(KafkaError, code=ErrorCode.INVALID_CONFIG):
     """A config is unknown or has an invalid value."""
 
-    code = ErrorCode.INVALID_CONFIG
 
-
-class PolicyViolation(KafkaError):
+class PolicyViolation(KafkaError, code=ErrorCode.POLICY_VIOLATION):
     """The configuration of the broker forbids this."""
-
-    code = ErrorCode.POLICY_VIOLATION
 
 
 # -- leaders, ISRs and reassignments -----------------------------------------------------------
 
 
-class FencedLeaderEpoch(KafkaError):
+class FencedLeaderEpoch(KafkaError, code=ErrorCode.FENCED_LEADER_EPOCH):
     """A request names an older leader epoch than the current one."""
 
-    code = ErrorCode.FENCED_LEADER_EPOCH
 
-
-class InvalidUpdateVersion(KafkaError):
+class InvalidUpdateVersion(KafkaError, code=ErrorCode.INVALID_UPDATE_VERSION):
     """An AlterPartition request was made for another partition epoch."""
 
-    code = ErrorCode.INVALID_UPDATE_VERSION
 
-
-class IneligibleReplica(KafkaError):
+class IneligibleReplica(KafkaError, code=ErrorCode.INELIGIBLE_REPLICA):
     """A replica that a leader proposes for the ISR cannot join it."""
 
-    code = ErrorCode.INELIGIBLE_REPLICA
 
-
-class StaleBrokerEpoch(KafkaError):
+class StaleBrokerEpoch(KafkaError, code=ErrorCode.STALE_BROKER_EPOCH):
     """The request comes from an earlier registration of a broker."""
 
-    code = ErrorCode.STALE_BROKER_EPOCH
 
-
-class ElectionNotNeeded(KafkaError):
+class ElectionNotNeeded(KafkaError, code=ErrorCode.ELECTION_NOT_NEEDED):
     """The leader that is asked for, or any leader at all, leads already."""
 
-    code = ErrorCode.ELECTION_NOT_NEEDED
 
-
-class PreferredLeaderNotAvailable(KafkaError):
+class PreferredLeaderNotAvailable(KafkaError, code=ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE):
     """The preferred replica cannot lead."""
 
-    code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
 
-
-class EligibleLeadersNotAvailable(KafkaError):
+class EligibleLeadersNotAvailable(KafkaError, code=ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE):
     """No live replica could lead, not even with an unclean election."""
 
-    code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
-
-class NoReassignmentInProgress(KafkaError):
+class NoReassignmentInProgress(KafkaError, code=ErrorCode.NO_REASSIGNMENT_IN_PROGRESS):
     """There is no reassignment to cancel."""
 
-    code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
-
-class LeaderNotSteppedDown(KafkaError):
+class LeaderNotSteppedDown(KafkaError, code=ErrorCode.REQUEST_TIMED_OUT):
     """A live leader has not agreed in time to be replaced, so nothing was changed."""
-
-    code = ErrorCode.REQUEST_TIMED_OUT
 
 
 # -- security -------------------------------------------------------------------------------------
 
 
-class SecurityDisabled(KafkaError):
+class SecurityDisabled(KafkaError, code=ErrorCode.SECURITY_DISABLED):
     """ACLs need an authorizer, and delegation tokens a secret key."""
 
-    code = ErrorCode.SECURITY_DISABLED
 
-
-class UnsupportedSaslMechanism(KafkaError):
+class UnsupportedSaslMechanism(KafkaError, code=ErrorCode.UNSUPPORTED_SASL_MECHANISM):
     """There is no SCRAM mechanism of this number."""
 
-    code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
 
-
-class UnacceptableCredential(KafkaError):
+class UnacceptableCredential(KafkaError, code=ErrorCode.UNACCEPTABLE_CREDENTIAL):
     """A credential cannot be stored: no user name, no salt, or too few or too many iterations."""
 
-    code = ErrorCode.UNACCEPTABLE_CREDENTIAL
 
-
-class ResourceNotFound(KafkaError):
+class ResourceNotFound(KafkaError, code=ErrorCode.RESOURCE_NOT_FOUND):
     """There is no such credential."""
 
-    code = ErrorCode.RESOURCE_NOT_FOUND
 
-
-class DuplicateResource(KafkaError):
+class DuplicateResource(KafkaError, code=ErrorCode.DUPLICATE_RESOURCE):
     """A request names the same credential twice."""
-
-    code = ErrorCode.DUPLICATE_RESOURCE

@@ -68,7 +68,6 @@ def read_uvarint(buf: Buffer, i: int) -> tuple[int, int]:
 
 
 def uvarint(value: int) -> bytes:
-    """Encode `value` as an unsigned varint."""
     if value < 0x80:
         return ONE_BYTE[value]
     if value < 1 << 14:
@@ -83,6 +82,16 @@ def string_uvarint(value: int) -> bytes:
     if value > MAX_STRING + 1:
         raise ValueError(f"a string of {value - 1} bytes; {MAX_STRING} is the most")
     return uvarint(value)
+
+
+def topic_head(name: str, topic_id: bytes, count: int, *, by_id: bool) -> bytes:
+    """Return the id or the name of a topic in a response, followed by the number of its partitions."""
+    if by_id:
+        if len(topic_id) != 16:
+            raise Unusual
+        return topic_id + uvarint(count + 1)
+    encoded = name.encode()
+    return string_uvarint(len(encoded) + 1) + encoded + uvarint(count + 1)
 
 
 def skip_tags(buf: Buffer, i: int, size: int, count: int, room: int = MAX_ELEMENTS) -> tuple[int, int]:
@@ -105,14 +114,12 @@ def skip_tags(buf: Buffer, i: int, size: int, count: int, room: int = MAX_ELEMEN
 
 
 def bad_length(name: str, length: int, left: int) -> NoReturn:
-    """Raise for a string or bytes field."""
     if length == -1:
         raise MalformedError(f"{name} is null and may not be")
     raise MalformedError(f"{name} has {length} bytes, {left} are left")
 
 
 def bad_count(name: str, count: int, left: int) -> NoReturn:
-    """Raise for an array."""
     if count == -1:
         raise MalformedError(f"{name} is null and may not be")
     raise MalformedError(f"{name} has {count} elements, {left} bytes are left")

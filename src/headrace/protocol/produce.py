@@ -15,14 +15,13 @@ from typing import Any, Final
 
 from headrace.protocol.compiled.structs import all_defaults
 from headrace.protocol.fields import ZERO_UUID, Buffer
-from headrace.protocol.primitives import Unusual, string_uvarint, uvarint, uvarint_tail
+from headrace.protocol.primitives import Unusual, topic_head, uvarint, uvarint_tail
 from headrace.protocol.schema.produce import (
     LeaderIdAndEpoch,
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
-    TopicProduceResponse,
 )
 
 _FLEXIBLE: Final = range(9, 14)
@@ -64,7 +63,10 @@ def decode_request_in_slices(
 
 def _decode_usual(buf: memoryview, *, by_id: bool) -> Any:
     size = len(buf)
-    transactional_id, i = _transactional_id(buf)
+    i = max(buf[0], 1)  # a transactional id that is truncated fails at the next byte
+    if i > 127:
+        raise Unusual
+    transactional_id = buf[1:i].tobytes().decode() if buf[0] else None
     acks, timeout_ms, topic_count = _unpack_head(buf, i)
     i += 7
     if not 0 < topic_count < 128:
@@ -90,15 +92,6 @@ def _decode_usual(buf: memoryview, *, by_id: bool) -> Any:
     request.timeout_ms = timeout_ms
     request.topic_data = topics
     return request
-
-
-def _transactional_id(buf: memoryview) -> tuple[str | None, int]:
-    length = buf[0]
-    if not length:
-        return None, 1
-    if length > 127:
-        raise Unusual
-    return buf[1:length].tobytes().decode(), length  # a truncated one fails at the next byte
 
 
 def _partitions(buf: memoryview, i: int, size: int) -> tuple[list[PartitionProduceData], int]:
@@ -144,7 +137,7 @@ def encode_response(response: ProduceResponse, version: int) -> list[Buffer]:
 def _encode_usual(response: ProduceResponse, *, by_id: bool) -> bytes:
     out = bytearray(uvarint(len(response.responses) + 1))
     for topic in response.responses:
-        out += _topic_head(topic, by_id=by_id)
+        out += topic_head(topic.name, topic.topic_id, len(topic.partition_responses), by_id=by_id)
         for partition in topic.partition_responses:
             if (
                 partition.error_message is not None
@@ -163,13 +156,3 @@ def _encode_usual(response: ProduceResponse, *, by_id: bool) -> bytes:
         out.append(0)
     out += _pack_tail(response.throttle_time_ms)
     return bytes(out)
-
-
-def _topic_head(topic: TopicProduceResponse, *, by_id: bool) -> bytes:
-    count = uvarint(len(topic.partition_responses) + 1)
-    if not by_id:
-        name = topic.name.encode()
-        return string_uvarint(len(name) + 1) + name + count
-    if len(topic.topic_id) != 16:
-        raise Unusual
-    return topic.topic_id + count

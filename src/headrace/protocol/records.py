@@ -23,8 +23,6 @@ WantedHeaders = Sequence[tuple[bytes, bytes | None]]
 
 
 class Record(NamedTuple):
-    """One record, with its offset and timestamp."""
-
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]] = ()

@@ -64,7 +64,6 @@ class Leader:
         return leader
 
     def use_replicas(self, replicas: Collection[int], now_ms: int) -> None:
-        """Change the set of replicas."""
         self.replicas = tuple(replicas)
         known = self.followers
         self.followers = {
@@ -98,12 +97,9 @@ class Leader:
         committed = log_end_offset
         for each in self.counted:
             if each != self.broker_id:
-                committed = min(committed, self._end_of(each))
+                follower = self.followers.get(each)
+                committed = min(committed, UNKNOWN if follower is None else follower.log_end_offset)
         return max(before, committed)
-
-    def _end_of(self, broker_id: int) -> int:
-        follower = self.followers.get(broker_id)
-        return UNKNOWN if follower is None else follower.log_end_offset
 
     # -- ISR -----------------------------------------------------------------------------------
 
@@ -149,7 +145,6 @@ class Leader:
         return frozenset(wanted) if wanted != self.isr else None
 
     def propose(self, isr: frozenset[int]) -> None:
-        """Note that `isr` is sent to the controller."""
         self.proposed = isr
 
     def withdraw(self) -> None:

@@ -11,7 +11,6 @@ class Rate:
         self._paid_until_s = 0.0
 
     def spend(self, size: int, now_s: float) -> None:
-        """Account for `size` bytes."""
         self._paid_until_s = max(self._paid_until_s, now_s - 1) + size / self.bytes_per_second
 
     def is_exceeded(self, now_s: float) -> bool:

@@ -12,11 +12,12 @@ transactional id whose name begins with an asterisk. And an ACL may write an IPv
 
 from collections.abc import Collection, Hashable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Final
 
-from headrace.security.acl_index import EVERY_OPERATION, AclIndex, Permissions, canonical_host, subjects_of
+from headrace.security.acl_index import EVERY_OPERATION, AclIndex, canonical_host, subjects_of
 from headrace.security.acls import WILDCARD, PatternType, PermissionType, ResourcePattern
-from headrace.security.authorization import OPERATION_BITS, Operation, ResourceType
+from headrace.security.authorization import OPERATION_BITS, Authorizer, Operation, ResourceType
 from headrace.security.principals import Principal
 
 MAX_CACHED_DECISIONS: Final = 65_536
@@ -26,19 +27,12 @@ _SUPER_USER: Final = "super user"
 _PROBE: Final = "hardcode"
 
 
-def _bits(*operations: Operation) -> int:
-    return sum(1 << operation for operation in operations)
+_IMPLY_DESCRIBE: Final = (
+    1 << Operation.READ | 1 << Operation.WRITE | 1 << Operation.DELETE | 1 << Operation.ALTER
+)
 
 
-_DESCRIBE: Final = _bits(Operation.DESCRIBE)
-_DESCRIBE_CONFIGS: Final = _bits(Operation.DESCRIBE_CONFIGS)
-_IMPLY_DESCRIBE: Final = _bits(Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
-_IMPLY_DESCRIBE_CONFIGS: Final = _bits(Operation.ALTER_CONFIGS)
-
-_CacheKey = tuple[Principal, str, ResourceType, str | Operation]
-
-
-class AclAuthorizer:
+class AclAuthorizer(Authorizer):
     """Decides by the ACLs of an index. Decisions are cached until the index changes."""
 
     def __init__(
@@ -52,7 +46,9 @@ class AclAuthorizer:
         self._acls = acls
         self._super_users = frozenset(super_users)
         self._without_acl = EVERY_OPERATION if allow_everyone_if_no_acl_found else 0
-        self._decisions = _DecisionCache(max_cached_decisions)
+        # The version of the ACLs is part of the key, so that decisions by earlier ones are dropped with time.
+        self._decided = lru_cache(max_cached_decisions)(self._decide)
+        self._decided_on_any = lru_cache(max_cached_decisions)(self._decide_on_any)
 
     def allows(
         self, principal: Principal, host: str, operation: Operation, resource: ResourceType, name: str
@@ -85,30 +81,28 @@ class AclAuthorizer:
     ) -> bool:
         if principal in self._super_users:
             return True
-        key = principal, host, resource, operation
-        known = self._decisions.get(key, self._acls.version)
-        if known is None:
-            known = self._decide_on_any(principal, host, operation, resource)
-            self._decisions.put(key, known)
-        return bool(known)
+        return self._decided_on_any(self._acls.version, principal, host, operation, resource)
 
     def _allowed(self, principal: Principal, host: str, resource: ResourceType, name: str) -> int:
         """Return a bit set of the operations that a principal, which is no super user, may perform."""
-        key = principal, host, resource, name
-        known = self._decisions.get(key, self._acls.version)
-        if known is None:
-            known = self._decide(principal, host, resource, name)
-            if len(name) <= MAX_CACHED_NAME:
-                self._decisions.put(key, known)
-        return known
+        decide = self._decided if len(name) <= MAX_CACHED_NAME else self._decide
+        return decide(self._acls.version, principal, host, resource, name)
 
-    def _decide(self, principal: Principal, host: str, resource: ResourceType, name: str) -> int:
-        subjects = subjects_of(str(principal), host)
-        permissions = self._acls.permissions(subjects, resource, name)
-        return self._without_acl if permissions is None else _effective(permissions)
+    def _decide(
+        self, _version: int, principal: Principal, host: str, resource: ResourceType, name: str
+    ) -> int:
+        permissions = self._acls.permissions(subjects_of(str(principal), host), resource, name)
+        if permissions is None:
+            return self._without_acl
+        allowed, denied = permissions
+        if allowed & _IMPLY_DESCRIBE:
+            allowed |= 1 << Operation.DESCRIBE
+        if allowed & 1 << Operation.ALTER_CONFIGS:
+            allowed |= 1 << Operation.DESCRIBE_CONFIGS
+        return allowed & ~denied
 
     def _decide_on_any(
-        self, principal: Principal, host: str, operation: Operation, resource: ResourceType
+        self, _version: int, principal: Principal, host: str, operation: Operation, resource: ResourceType
     ) -> bool:
         """Return whether a pattern allows the operation, and no pattern that covers it denies the operation.
 
@@ -143,43 +137,3 @@ class AclAuthorizer:
 def parse_super_users(text: str) -> frozenset[Principal]:
     """Return the principals in `super.users`, which are separated by `;`. ValueError says what is wrong."""
     return frozenset(Principal.parse(user.strip()) for user in text.split(";") if user.strip())
-
-
-def _effective(permissions: Permissions) -> int:
-    allowed, denied = permissions
-    if allowed & _IMPLY_DESCRIBE:
-        allowed |= _DESCRIBE
-    if allowed & _IMPLY_DESCRIBE_CONFIGS:
-        allowed |= _DESCRIBE_CONFIGS
-    return allowed & ~denied
-
-
-class _DecisionCache:
-    """Decisions of one version of the ACLs, at most `limit`. Those that are not used are dropped first.
-
-    New decisions go to one dictionary. When it has half of the limit it becomes the old one, whose entries
-    move back when they are used; what is left in the old one then is dropped at the next turn.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._half = limit // 2
-        self._version = -1
-        self._new: dict[_CacheKey, int] = {}
-        self._old: dict[_CacheKey, int] = {}
-
-    def get(self, key: _CacheKey, version: int) -> int | None:
-        if version != self._version:
-            self._new, self._old, self._version = {}, {}, version
-        found = self._new.get(key)
-        if found is None and (found := self._old.get(key)) is not None:
-            self.put(key, found)
-        return found
-
-    def put(self, key: _CacheKey, decision: int) -> None:
-        """Keep a decision for the version of the last `get`."""
-        if len(self._new) >= self._half:
-            self._new, self._old = {}, self._new
-        self._new[key] = decision
-
-    def __len__(self) -> int:
-        return len(self._new) + len(self._old)

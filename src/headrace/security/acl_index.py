@@ -72,7 +72,7 @@ class AclIndex:
 
     def __init__(self, acls: Mapping[ResourcePattern, Iterable[AclEntry]] | None = None) -> None:
         self.version = 0
-        self._count = 0
+        self._total = 0
         self._literal: dict[ResourceType, dict[str, _PatternAcls]] = {each: {} for each in ResourceType}
         self._prefixed: dict[ResourceType, dict[str, _PatternAcls]] = {each: {} for each in ResourceType}
         # How many prefixed patterns there are of each length: lengths that none has are not tried.
@@ -83,16 +83,13 @@ class AclIndex:
         self.replace_all(acls or {})
 
     def __len__(self) -> int:
-        """Return the number of ACLs."""
-        return self._count
+        return self._total
 
     def entries(self, pattern: ResourcePattern) -> frozenset[AclEntry]:
-        """Return the entries of exactly this pattern."""
         found = self._like(pattern).get(pattern.name)
         return found.entries if found else frozenset()
 
     def names(self, resource_type: ResourceType, pattern_type: PatternType) -> list[str]:
-        """Return the names of all patterns of these types."""
         return list(self._like(ResourcePattern(resource_type, "", pattern_type)))
 
     def replace(self, pattern: ResourcePattern, entries: Iterable[AclEntry]) -> None:
@@ -101,10 +98,10 @@ class AclIndex:
         if new.entries == self.entries(pattern):
             return
         if old := self._like(pattern).pop(pattern.name, None):
-            self._forget(pattern, old)
+            self._count(pattern, old, -1)
         if new.entries:
             self._like(pattern)[pattern.name] = new
-            self._remember(pattern, new)
+            self._count(pattern, new, 1)
         self.version += 1
 
     def replace_all(self, acls: Mapping[ResourcePattern, Iterable[AclEntry]]) -> None:
@@ -119,7 +116,11 @@ class AclIndex:
         self, subjects: Sequence[Subject], resource_type: ResourceType, name: str
     ) -> Permissions | None:
         """Return what the subjects are allowed and denied on a resource, or None if no pattern matches it."""
-        matching = self._matching(resource_type, name)
+        literal, prefixed = self._literal[resource_type], self._prefixed[resource_type]
+        of_patterns = [literal.get(name), literal.get(WILDCARD)]
+        if prefixed:
+            of_patterns += [prefixed.get(prefix) for prefix in self.prefixes(resource_type, name)]
+        matching = [acls for acls in of_patterns if acls]
         if not matching:
             return None
         allowed = denied = 0
@@ -152,7 +153,6 @@ class AclIndex:
                 yield name[:length]
 
     def names_principal(self, principal: str) -> bool:
-        """Return whether an ACL is about this principal."""
         return principal in self._principals
 
     def names_host(self, host: str) -> bool:
@@ -172,24 +172,13 @@ class AclIndex:
         self, resource_type: ResourceType | None, name: str
     ) -> list[tuple[ResourcePattern, _PatternAcls]]:
         """Return the patterns that a filter with this name can select, and maybe others."""
-        types = ResourceType if resource_type is None else (resource_type,)
-        candidates = [pattern for each in types for pattern in self._candidates(each, name)]
-        found = ((pattern, self._like(pattern).get(pattern.name)) for pattern in candidates)
-        return [(pattern, acls) for pattern, acls in found if acls]
-
-    def _candidates(self, resource_type: ResourceType, name: str) -> Iterator[ResourcePattern]:
-        for literal in dict.fromkeys((name, WILDCARD)):
-            yield ResourcePattern(resource_type, literal)
-        for prefix in self.prefixes(resource_type, name):
-            yield ResourcePattern(resource_type, prefix, PatternType.PREFIXED)
-
-    def _matching(self, resource_type: ResourceType, name: str) -> list[_PatternAcls]:
-        """Return the ACLs of the patterns that match a resource."""
-        literal, prefixed = self._literal[resource_type], self._prefixed[resource_type]
-        found = [literal.get(name), literal.get(WILDCARD)]
-        if prefixed:
-            found += [prefixed.get(prefix) for prefix in self.prefixes(resource_type, name)]
-        return [acls for acls in found if acls]
+        candidates: list[ResourcePattern] = []
+        for type_ in ResourceType if resource_type is None else (resource_type,):
+            candidates += [ResourcePattern(type_, literal) for literal in dict.fromkeys((name, WILDCARD))]
+            prefixes = self.prefixes(type_, name)
+            candidates += [ResourcePattern(type_, prefix, PatternType.PREFIXED) for prefix in prefixes]
+        named = ((pattern, self._like(pattern).get(pattern.name)) for pattern in candidates)
+        return [(pattern, acls) for pattern, acls in named if acls]
 
     def _like(self, pattern: ResourcePattern) -> dict[str, _PatternAcls]:
         """Return the ACLs of the patterns of the same types, by name."""
@@ -207,27 +196,23 @@ class AclIndex:
             for name, acls in patterns:
                 yield ResourcePattern(resource_type, name, kind), acls
 
-    def _remember(self, pattern: ResourcePattern, acls: _PatternAcls) -> None:
+    def _count(self, pattern: ResourcePattern, acls: _PatternAcls, by: int) -> None:
+        """Count the ACLs of a pattern that is added (`by` 1) or removed (-1)."""
         if pattern.pattern_type is PatternType.PREFIXED:
-            self._prefix_lengths[pattern.resource_type][len(pattern.name)] += 1
-        self._count += len(acls.entries)
-        for mention in _mentions(pattern, acls):
-            self._patterns.setdefault(mention, set()).add(pattern)
-        for subject in acls.permissions:
-            self._principals[subject.principal] += 1
-            self._hosts[subject.host] += 1
-
-    def _forget(self, pattern: ResourcePattern, acls: _PatternAcls) -> None:
-        if pattern.pattern_type is PatternType.PREFIXED:
-            _decrement(self._prefix_lengths[pattern.resource_type], len(pattern.name))
-        self._count -= len(acls.entries)
-        for mention in _mentions(pattern, acls):
-            self._patterns[mention].remove(pattern)
-            if not self._patterns[mention]:
+            _add(self._prefix_lengths[pattern.resource_type], len(pattern.name), by)
+        self._total += by * len(acls.entries)
+        for entry in acls.entries:
+            mention = pattern.resource_type, entry.permission_type, entry.operation, _subject_of(entry)
+            patterns = self._patterns.setdefault(mention, set())
+            if by > 0:
+                patterns.add(pattern)
+            else:
+                patterns.discard(pattern)
+            if not patterns:
                 del self._patterns[mention]
         for subject in acls.permissions:
-            _decrement(self._principals, subject.principal)
-            _decrement(self._hosts, subject.host)
+            _add(self._principals, subject.principal, by)
+            _add(self._hosts, subject.host, by)
 
 
 def subjects_of(principal: str, host: str) -> tuple[Subject, ...]:
@@ -255,13 +240,6 @@ def canonical_host(host: str) -> str:
     return str(address.ipv4_mapped or address)
 
 
-def _mentions(pattern: ResourcePattern, acls: _PatternAcls) -> set[_Mention]:
-    return {
-        (pattern.resource_type, entry.permission_type, entry.operation, _subject_of(entry))
-        for entry in acls.entries
-    }
-
-
 def _subject_of(entry: AclEntry) -> Subject:
     return Subject(entry.principal, canonical_host(entry.host))
 
@@ -270,7 +248,7 @@ def _operation_bits(entry: AclEntry) -> int:
     return EVERY_OPERATION if entry.operation is Operation.ALL else 1 << entry.operation
 
 
-def _decrement(counts: Counter[Key], key: Key) -> None:
-    counts[key] -= 1
+def _add(counts: Counter[Key], key: Key, by: int) -> None:
+    counts[key] += by
     if not counts[key]:
         del counts[key]

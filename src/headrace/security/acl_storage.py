@@ -55,7 +55,6 @@ def path(pattern: ResourcePattern) -> str:
 
 
 def encode(entries: Iterable[AclEntry]) -> bytes:
-    """Return the content of a pattern's znode."""
     acls = [
         {
             "principal": entry.principal,

@@ -37,8 +37,6 @@ class PatternType(IntEnum):
 
 
 class PermissionType(IntEnum):
-    """What an ACL does, by Kafka's numbers."""
-
     DENY = 2
     ALLOW = 3
 
@@ -123,10 +121,8 @@ def principal_of(text: str) -> str:
     return text if ":" in text else f"User:{text}"
 
 
-class InvalidAcl(KafkaError):
+class InvalidAcl(KafkaError, code=ErrorCode.INVALID_REQUEST):
     """An ACL or a filter is invalid."""
-
-    code = ErrorCode.INVALID_REQUEST
 
 
 def new_binding(
@@ -155,11 +151,6 @@ def new_binding(
         _known(Operation, operation, "operation"),
         _known(PermissionType, permission_type, "permission type"),
     )
-    _validate(pattern, entry)
-    return AclBinding(pattern, entry)
-
-
-def _validate(pattern: ResourcePattern, entry: AclEntry) -> None:
     if pattern.pattern_type in {PatternType.ANY, PatternType.MATCH}:
         raise InvalidAcl(f"an ACL cannot have pattern type {pattern.pattern_type.name}, which is for filters")
     if not pattern.name:
@@ -170,6 +161,7 @@ def _validate(pattern: ResourcePattern, entry: AclEntry) -> None:
         Principal.parse(entry.principal)
     except ValueError as error:
         raise InvalidAcl(str(error)) from None
+    return AclBinding(pattern, entry)
 
 
 def new_filter(

@@ -9,8 +9,7 @@ configuration have to be able to connect to each other.
 import ssl
 from typing import Final
 
-from headrace.security.certificate_fields import alternative_names
-from headrace.security.distinguished_names import subject_name
+from headrace.security.certificate_fields import alternative_names, subject_name
 from headrace.security.pem import InvalidTlsSetting
 
 _KEYSTORE: Final = "ssl.keystore.location"

@@ -39,7 +39,6 @@ class CertificateDirectory:
         self.ca_key = path / f"{_CA}.key"
 
     def file(self, name: str) -> Path:
-        """Return the path of the key and the certificate of `name`."""
         if name == _CA or name.startswith(".") or _NOT_IN_FILE_NAMES & set(name):
             raise InvalidCertificate(f"{name!r} cannot be the name of a certificate's file")
         return self.path / f"{name}.pem"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from ipaddress import ip_address
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -31,6 +31,7 @@ LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 NAME_LENGTH: Final = 64  # of a common name, by X.509
 
 
+Extension = TypeVar("Extension", bound=x509.ExtensionType)
 PrivateKey: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
@@ -43,8 +44,6 @@ class Usage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A certificate and its private key."""
-
     certificate: x509.Certificate
     key: PrivateKey
 
@@ -71,8 +70,6 @@ class Issued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a certificate says."""
-
     subject: str  # as in a principal: CN=alice
     issuer: str
     hosts: tuple[str, ...]
@@ -82,11 +79,12 @@ class Facts:
 
     @classmethod
     def of(cls, certificate: x509.Certificate) -> "Facts":
+        constraints = _extension(certificate, x509.BasicConstraints)
         return cls(
             subject=certificate.subject.rfc4514_string(),
             issuer=certificate.issuer.rfc4514_string(),
             hosts=hosts_of(certificate),
-            is_authority=_is_authority(certificate),
+            is_authority=constraints is not None and constraints.ca,
             begins=certificate.not_valid_before_utc,
             expires=certificate.not_valid_after_utc,
         )
@@ -96,7 +94,6 @@ class Facts:
 
 
 def new_authority(name: str, days: int, now: datetime) -> Issued:
-    """Return a CA that signs itself."""
     key, subject = new_key(), _name(name)
     builder = (
         _builder(subject, subject, key.public_key(), now, now + timedelta(days=days))
@@ -116,8 +113,10 @@ def issue(
 def renew(authority: Issued, old: Issued, *, days: int, now: datetime, with_new_key: bool) -> Issued:
     """Return a certificate with the subject, hosts and usage of the old one, for its key or a new one."""
     key = new_key() if with_new_key else old.key
-    usage = Usage.SERVER if _is_server(old.certificate) else Usage.CLIENT
     subject, hosts = old.certificate.subject, hosts_of(old.certificate)
+    purposes = _extension(old.certificate, x509.ExtendedKeyUsage)
+    is_server = bool(hosts) if purposes is None else ExtendedKeyUsageOID.SERVER_AUTH in purposes
+    usage = Usage.SERVER if is_server else Usage.CLIENT
     return _sign(authority, subject, key, usage=usage, hosts=hosts, days=days, now=now)
 
 
@@ -127,10 +126,8 @@ def server_hosts(hosts: Iterable[str]) -> tuple[str, ...]:
 
 
 def hosts_of(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Return the host names and addresses that a certificate is for."""
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
+    names = _extension(certificate, x509.SubjectAlternativeName)
+    if names is None:
         return ()
     return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
 
@@ -161,12 +158,14 @@ def _sign(
     expires = min(now + timedelta(days=days), issuer.not_valid_after_utc)
     if expires <= now:
         raise InvalidCertificate("the certificate of the CA has expired: make another CA")
+    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    issuer_key = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
     builder = (
         _builder(subject, issuer.subject, key.public_key(), now, expires)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usage.value), critical=False)
-        .add_extension(_issuer_key(issuer), critical=False)
+        .add_extension(issuer_key, critical=False)
     )
     if hosts:
         builder = builder.add_extension(x509.SubjectAlternativeName(map(_host, hosts)), critical=False)
@@ -190,11 +189,6 @@ def _builder(
         .not_valid_after(expires)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
     )
-
-
-def _issuer_key(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
 
 
 def _key_usage(*, signs: bool) -> x509.KeyUsage:
@@ -228,16 +222,8 @@ def _host(text: str) -> x509.GeneralName:
         raise InvalidCertificate(f"{text!r} is neither a host name in ASCII nor an address") from error
 
 
-def _is_authority(certificate: x509.Certificate) -> bool:
+def _extension(certificate: x509.Certificate, kind: type[Extension]) -> Extension | None:
     try:
-        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        return certificate.extensions.get_extension_for_class(kind).value
     except x509.ExtensionNotFound:
-        return False
-
-
-def _is_server(certificate: x509.Certificate) -> bool:
-    try:
-        usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    except x509.ExtensionNotFound:
-        return bool(hosts_of(certificate))
-    return ExtendedKeyUsageOID.SERVER_AUTH in usage
+        return None

@@ -75,8 +75,13 @@ ANY_SUITE: Final = CipherSuites()
 
 def _openssl_name(name: str) -> str:
     """Return OpenSSL's name of a suite of TLS 1.2; InvalidTlsSetting if OpenSSL does not have it."""
-    found = _JAVA_NAME.fullmatch(name)
-    translated = name if found is None else _translated(found)
+    translated, java = name, _JAVA_NAME.fullmatch(name)
+    if java is not None:
+        exchange = "" if java["exchange"] == "RSA" else java["exchange"].replace("_", "-") + "-"
+        cipher = re.sub(r"^(AES|CAMELLIA|ARIA)_(\d+)", r"\1\2", java["cipher"]).replace("_", "-")
+        mode = "-GCM" if java["mode"] == "GCM" else ""  # CBC is not in the name
+        digest = "" if cipher == "CHACHA20-POLY1305" else f"-{java['digest']}"
+        translated = f"{exchange}{cipher}{mode}{digest}"
     try:
         # One by one, because OpenSSL ignores an unknown name in a longer list.
         if translated[0] not in "!-+@":
@@ -88,12 +93,3 @@ def _openssl_name(name: str) -> str:
             "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, or OpenSSL's, such as ECDHE-RSA-AES256-GCM-SHA384",
         ) from error
     return translated
-
-
-def _translated(name: re.Match[str]) -> str:
-    exchange = "" if name["exchange"] == "RSA" else name["exchange"].replace("_", "-") + "-"
-    cipher = re.sub(r"^(AES|CAMELLIA|ARIA)_(\d+)", r"\1\2", name["cipher"]).replace("_", "-")
-    if cipher == "CHACHA20-POLY1305":
-        return exchange + cipher  # its digest is not in the name
-    mode = "-GCM" if name["mode"] == "GCM" else ""  # CBC is not in the name
-    return f"{exchange}{cipher}{mode}-{name['digest']}"

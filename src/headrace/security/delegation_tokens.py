@@ -34,16 +34,12 @@ class TokenNotFound(KafkaError):
     code = ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
-class TokenOwnerMismatch(KafkaError):
+class TokenOwnerMismatch(KafkaError, code=ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH):
     """The principal is neither the owner nor a renewer of the token."""
 
-    code = ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
 
-
-class TokenRequestNotAllowed(KafkaError):
+class TokenRequestNotAllowed(KafkaError, code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED):
     """The connection does not prove who the client is, or it was authenticated with a token itself."""
-
-    code = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 class TokenExpired(KafkaError):
@@ -78,7 +74,6 @@ class DelegationToken:
         return min(self.expiry_ms, self.max_ms) < now_ms
 
     def encode(self) -> bytes:
-        """Return the content of the token's znode, as Kafka writes it."""
         content = {
             "version": _VERSION,
             "owner": _sanitized(self.owner),
@@ -113,8 +108,6 @@ class DelegationToken:
 
 @dataclass(frozen=True, slots=True)
 class TokenRules:
-    """How long tokens are valid."""
-
     max_lifetime_ms: int
     expiry_time_ms: int
 

@@ -25,8 +25,6 @@ class SecurityProtocol(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of a listener."""
-
     name: str
     host: str
     port: int
@@ -57,8 +55,6 @@ class Endpoint:
 
 
 class Listener(NamedTuple):
-    """The listener that a connection came in on."""
-
     name: str
     security_protocol: SecurityProtocol
     is_inter_broker: bool  # brokers connect to it: messages among brokers are accepted

@@ -47,6 +47,10 @@ class Source:
     def is_directory(self) -> bool:
         return self.path is not None and Path(self.path).is_dir()
 
+    def invalid(self, what: str) -> InvalidTlsSetting:
+        """Return the error for a file that cannot be used: `what` says what it is."""
+        return InvalidTlsSetting(self.setting, f"is {self.path}, {what}")
+
     def read(self) -> bytes:
         """Return the content; InvalidTlsSetting if the file cannot be read, is empty or is very large."""
         if self.path is None:
@@ -55,19 +59,13 @@ class Source:
             with Path(self.path).open("rb") as file:
                 data = file.read(MAX_FILE_BYTES + 1)
         except FileNotFoundError:
-            raise InvalidTlsSetting(self.setting, f"is {self.path}, where there is no file") from None
+            raise self.invalid("where there is no file") from None
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise InvalidTlsSetting(self.setting, f"is {self.path}, which cannot be read: {why}") from error
+            raise self.invalid(f"which cannot be read: {why}") from error
         if len(data) > MAX_FILE_BYTES:
-            raise InvalidTlsSetting(
-                self.setting, f"is {self.path}, which is larger than {MAX_FILE_BYTES:,} bytes: is it a store?"
-            )
+            raise self.invalid(f"which is larger than {MAX_FILE_BYTES:,} bytes: is it a store?")
         return data
-
-    def blocks(self, kind: str) -> str:
-        """Return all PEM blocks of one kind, certificates or keys; InvalidTlsSetting if there is none."""
-        return self.blocks_in(self.read(), kind)
 
     def blocks_in(self, data: bytes, kind: str) -> str:
         """Return all PEM blocks of one kind in `data`, which was read from this source."""

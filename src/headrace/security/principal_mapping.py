@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.security.distinguished_names import subject_name
+from headrace.security.certificate_fields import subject_name
 from headrace.security.expressions import compile_expression
 from headrace.security.pem import InvalidTlsSetting
 from headrace.security.principals import ANONYMOUS, Principal
@@ -55,8 +55,6 @@ class _Rule:
 
 
 class PrincipalMapper:
-    """Maps the subjects of certificates to principals."""
-
     def __init__(self, rules: str = "DEFAULT") -> None:
         """Parse the rules; InvalidTlsSetting says which rule is wrong."""
         self._rules = tuple(_parse(rules))
@@ -86,15 +84,12 @@ def _parse(rules: str) -> Iterator[_Rule | None]:
         if found[1] is not None:
             yield None
         elif found[2] is not None:
-            yield _rule(text, found[2], found[3], found[4])
-
-
-def _rule(text: str, pattern: str, replacement: str, case: str) -> _Rule:
-    try:
-        compiled = compile_expression(_NAMED_GROUP.sub("(?P<", pattern))
-        return _Rule(compiled, tuple(_replacement(replacement, compiled)), case)
-    except ValueError as error:
-        raise InvalidTlsSetting(SETTING, f"has the invalid rule {text!r}: {error}") from error
+            try:
+                compiled = compile_expression(_NAMED_GROUP.sub("(?P<", found[2]))
+                replacement = tuple(_replacement(found[3], compiled))
+            except ValueError as error:
+                raise InvalidTlsSetting(SETTING, f"has the invalid rule {text!r}: {error}") from error
+            yield _Rule(compiled, replacement, found[4])
 
 
 def _replacement(text: str, pattern: Any) -> Iterator[str | int]:

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from headrace.security.der import INTEGER, SEQUENCE, Malformed, read
-from headrace.security.distinguished_names import subject_name
+from headrace.security.certificate_fields import INTEGER, SEQUENCE, Malformed, read, subject_name
 from headrace.security.pem import CERTIFICATE, PRIVATE_KEY, InvalidTlsSetting, Source, as_file, pem_of
 from headrace.system.extras import CRYPTOGRAPHY, is_installed
 
@@ -78,7 +77,6 @@ class Keystore:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that the keystore is read from."""
         return tuple(
             dict.fromkeys(each.path for each in (self.certificate, self.key) if each.path is not None)
         )
@@ -102,10 +100,7 @@ class Keystore:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat  # noqa: PLC0415  takes 50 ms
 
         if store.key is None or store.cert is None:
-            raise InvalidTlsSetting(
-                self.certificate.setting,
-                f"is {self.certificate.path}, which has no private key: is it a truststore?",
-            )
+            raise self.certificate.invalid("which has no private key: is it a truststore?")
         # The chain leads from the leaf to its root: a PKCS12 file does not order its certificates.
         chain, rest = [store.cert.certificate], [each.certificate for each in store.additional_certs]
         while chain[-1].issuer != chain[-1].subject:
@@ -176,7 +171,6 @@ class Truststore:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The file that the truststore is read from."""
         return () if self.source.path is None else (self.source.path,)
 
     def certificates(self) -> str:
@@ -199,10 +193,7 @@ class Truststore:
             if store.key is None or (each.friendly_name and each.friendly_name != subject_name(der).encode()):
                 trusted.append(der)
         if not trusted:
-            raise InvalidTlsSetting(
-                self.source.setting,
-                f"is {self.source.path}, which has no trusted certificate: add one by `keytool -importcert`",
-            )
+            raise self.source.invalid("which has no trusted certificate: add one by `keytool -importcert`")
         return pem_of(CERTIFICATE, trusted)
 
     def load_into(self, context: ssl.SSLContext) -> None:
@@ -235,14 +226,13 @@ def _type_of(source: Source, data: bytes) -> str:
     if source.path is None or b"-----BEGIN " in data:
         return PEM
     if not data:
-        raise InvalidTlsSetting(source.setting, f"is {source.path}, which is empty")
+        raise source.invalid("which is empty")
     for start, name in _OTHER_STORES.items():
         if data.startswith(start):
             convert = f"keytool -importkeystore -srckeystore {source.path} -srcstoretype {name}"
-            raise InvalidTlsSetting(
-                source.setting,
-                f"is {source.path}, a {name} store, not supported: convert it with `{convert} "
-                f"-destkeystore {source.path}.p12 -deststoretype PKCS12`",
+            raise source.invalid(
+                f"a {name} store, not supported: convert it with `{convert} "
+                f"-destkeystore {source.path}.p12 -deststoretype PKCS12`"
             )
     if data[0] == SEQUENCE:
         try:  # a certificate begins with another SEQUENCE, and PKCS12 with a version
@@ -250,40 +240,31 @@ def _type_of(source: Source, data: bytes) -> str:
         except Malformed:
             is_certificate = False
         if is_certificate:
-            raise InvalidTlsSetting(
-                source.setting,
-                f"is {source.path}, a certificate in DER: convert it with `openssl x509 -inform DER`",
-            )
+            raise source.invalid("a certificate in DER: convert it with `openssl x509 -inform DER`")
         return PKCS12
     if data.isascii():
         return PEM  # without a block: reading its blocks says what is missing
-    raise InvalidTlsSetting(source.setting, f"is {source.path}, which is neither PEM nor PKCS12")
+    raise source.invalid("which is neither PEM nor PKCS12")
 
 
 def _load_pkcs12(
     source: Source, data: bytes, password: str | None, password_setting: str
 ) -> "PKCS12KeyAndCertificates":
     if not is_installed(CRYPTOGRAPHY):
-        raise InvalidTlsSetting(
-            source.setting,
-            f"is {source.path}, a PKCS12 store, which needs {CRYPTOGRAPHY.brings}: {CRYPTOGRAPHY.command}, "
-            "or convert it to PEM",
+        raise source.invalid(
+            f"a PKCS12 store, which needs {CRYPTOGRAPHY.brings}: {CRYPTOGRAPHY.command}, or convert it to PEM"
         )
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415  takes 50 ms
     from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415  as above
 
     if (why := _why_cut_off(data)) is not None:
-        raise InvalidTlsSetting(
-            source.setting, f"is {source.path}, a damaged PKCS12 store ({why}): restore it"
-        )
+        raise source.invalid(f"a damaged PKCS12 store ({why}): restore it")
     try:
         return pkcs12.load_pkcs12(
             data, None if password is None else password.encode("utf-8", "surrogatepass")
         )
     except UnsupportedAlgorithm as error:
-        raise InvalidTlsSetting(
-            source.setting, f"is {source.path}, a PKCS12 store with an unsupported cipher: make it again"
-        ) from error
+        raise source.invalid("a PKCS12 store with an unsupported cipher: make it again") from error
     except ValueError:
         if password is None:
             raise InvalidTlsSetting(

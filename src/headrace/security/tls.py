@@ -4,6 +4,7 @@ TLS 1.2 and 1.3 only, without compression and renegotiation. A broker stores no 
 for TLS 1.3, and a client of TLS 1.2 keeps its ticket itself. A ticket is worthless after a reload.
 """
 
+import contextlib
 import logging
 import ssl
 from collections.abc import Callable, Mapping
@@ -204,12 +205,9 @@ def _choice(settings: Mapping[str, str | None], name: str, meaning: Mapping[str,
 
 
 def _states(paths: tuple[str, ...]) -> dict[str, FileState]:
-    return {path: _state(path) for path in paths}
-
-
-def _state(path: str) -> FileState:
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    states: dict[str, FileState] = dict.fromkeys(paths)
+    for path in paths:
+        with contextlib.suppress(OSError):
+            stat = Path(path).stat()
+            states[path] = stat.st_mtime_ns, stat.st_size, stat.st_ino
+    return states

@@ -3,9 +3,8 @@
 import asyncio
 from typing import cast
 
-from headrace.coordination.acl_migration import TOGETHER, reset_acls
 from headrace.coordination.session import ZooKeeperSession
-from headrace.coordination.znode_acls import ROOTS
+from headrace.coordination.znode_acls import ROOTS, TOGETHER, reset_acls
 from headrace.coordination.znodes import PERSISTENT_PATHS
 
 

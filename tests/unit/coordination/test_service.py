@@ -9,7 +9,6 @@ from headrace.coordination.embedded.acl import READ, Acl
 from headrace.coordination.embedded.errors import ErrorCode, MalformedRequest
 from headrace.coordination.embedded.handlers import answer
 from headrace.coordination.embedded.jute import INT, string
-from headrace.coordination.embedded.node import CONTAINER
 from headrace.coordination.embedded.requests import Op
 from headrace.coordination.embedded.tree import EventType
 
@@ -164,19 +163,10 @@ def test_who_may_not_read_a_node_is_not_told_of_it(world: World) -> None:
     assert spy.heard() == []
 
 
-def test_a_container_goes_once_its_last_child_has(world: World) -> None:
+def test_a_container_is_refused(world: World) -> None:
     client = world.client()
-    client.ask(Op.CREATE_CONTAINER, create_body("/box", flags=4))
-    world.service.delete_abandoned_containers()
-    assert world.state.tree.nodes["/box"].owner == CONTAINER  # never used: it stays
 
-    client.create("/box/thing")
-    world.service.delete_abandoned_containers()
-    assert "/box" in world.state.tree.nodes
-
-    client.ask(Op.DELETE, string("/box/thing") + INT.pack(-1))
-    world.service.delete_abandoned_containers()
-    assert "/box" not in world.state.tree.nodes
+    assert kinds(client.ask(Op.CREATE, create_body("/box", flags=4))) == [("reply", ErrorCode.UNIMPLEMENTED)]
 
 
 def test_versions_wrap_around_instead_of_breaking_the_reply(world: World) -> None:

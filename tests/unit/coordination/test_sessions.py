@@ -1,4 +1,4 @@
-from headrace.coordination.embedded.sessions import Sessions
+from headrace.coordination.embedded.state import Sessions
 
 PASSWORD = b"p" * 16
 

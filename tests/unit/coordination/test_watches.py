@@ -49,26 +49,8 @@ def test_asking_twice_is_asking_once(watches: Watches[str]) -> None:
     assert watches.trigger(event(CHANGED, "/a")) == []
 
 
-def test_a_persistent_watch_stays_until_removed(watches: Watches[str]) -> None:
-    watches.add("ann", "/a", Mode.PERSISTENT)
-    heard = [watches.trigger(event(kind, "/a")) for kind in (CREATED, CHANGED, CHILDREN, DELETED)]
-
-    assert heard == [["ann"]] * 4
-    assert watches.remove("ann", "/a", Mode.PERSISTENT)
-    assert not watches.remove("ann", "/a", Mode.PERSISTENT)
-    assert watches.trigger(event(CHANGED, "/a")) == []
-
-
-def test_a_recursive_watch_hears_of_all_nodes_below_but_not_of_child_lists(watches: Watches[str]) -> None:
-    watches.add("ann", "/", Mode.RECURSIVE)
-
-    assert watches.trigger(event(CREATED, "/a/b")) == ["ann"]
-    assert watches.trigger(event(CHILDREN, "/a")) == []
-    assert watches.trigger(event(CHILDREN, "/")) == []
-
-
 def test_watches_go_with_their_connection(watches: Watches[str]) -> None:
-    watches.add("ann", "/a", Mode.RECURSIVE)
+    watches.add("ann", "/a", Mode.CHILD)
     watches.add("bob", "/a", Mode.DATA)
     watches.forget("ann")
 

@@ -2,7 +2,7 @@ from enum import Enum
 
 import pytest
 
-from headrace.coordinators.transitions import check_transition
+from headrace.coordinators.decision import check_transition
 
 
 class Light(Enum):

@@ -11,8 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from headrace.security.certificate_fields import alternative_names, not_valid_after
-from headrace.security.der import Malformed
+from headrace.security.certificate_fields import Malformed, alternative_names, not_valid_after
 from support.certificates import Authority
 
 AUTHORITY = Authority("Headrace")

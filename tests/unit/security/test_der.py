@@ -1,6 +1,6 @@
 import pytest
 
-from headrace.security.der import Malformed, decode_object_identifier, read, read_sequence
+from headrace.security.certificate_fields import Malformed, decode_object_identifier, read, read_sequence
 
 
 def test_an_element_knows_its_content_and_its_bytes() -> None:

@@ -4,8 +4,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from headrace.security.der import Malformed
-from headrace.security.distinguished_names import distinguished_name, subject_name
+from headrace.security.certificate_fields import Malformed, distinguished_name, subject_name
 from support.certificates import Authority
 
 

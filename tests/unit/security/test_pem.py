@@ -22,33 +22,37 @@ OLD_KEY = KEY.replace("ENCRYPTED", "RSA").replace(LINES, f"Proc-Type: 4,ENCRYPTE
 
 @pytest.mark.parametrize("text", [ONE, f"  {ONE}", ONE.replace("\n", " "), ONE.replace("\n", "\r\n")])
 def test_line_ends_may_have_been_lost_on_the_way(text: str) -> None:
-    assert Source("ssl.ca.pem", text).blocks(CERTIFICATE) == ONE
+    assert blocks(Source("ssl.ca.pem", text), CERTIFICATE) == ONE
+
+
+def blocks(source: Source, kind: str) -> str:
+    return source.blocks_in(source.read(), kind)
 
 
 def test_certificates_and_keys_are_told_apart_and_comments_left_out() -> None:
     pem = Source("ssl.keystore.certificate.chain", f"Müller's\n{ONE}{KEY}and\n{ONE}")
 
-    assert pem.blocks(CERTIFICATE) == ONE + ONE
-    assert pem.blocks(PRIVATE_KEY) == KEY
+    assert blocks(pem, CERTIFICATE) == ONE + ONE
+    assert blocks(pem, PRIVATE_KEY) == KEY
 
 
 def test_headers_of_a_key_are_kept() -> None:
-    assert Source("ssl.key.pem", OLD_KEY).blocks(PRIVATE_KEY) == OLD_KEY
+    assert blocks(Source("ssl.key.pem", OLD_KEY), PRIVATE_KEY) == OLD_KEY
 
 
 def test_a_location_is_a_file_and_nothing_else_is(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text(ONE)
 
-    assert Source("ssl.ca.location", str(tmp_path / "ca.pem")).blocks(CERTIFICATE) == ONE
+    assert blocks(Source("ssl.ca.location", str(tmp_path / "ca.pem")), CERTIFICATE) == ONE
     with pytest.raises(InvalidTlsSetting, match=r"^ssl\.ca\.pem holds no certificate in PEM$"):
-        Source("ssl.ca.pem", str(tmp_path / "ca.pem")).blocks(CERTIFICATE)
+        blocks(Source("ssl.ca.pem", str(tmp_path / "ca.pem")), CERTIFICATE)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidTlsSetting, match=r"^ssl\.ca\.location is .*missing, where there is no file$"):
-        Source("ssl.ca.location", str(tmp_path / "missing")).blocks(CERTIFICATE)
+        blocks(Source("ssl.ca.location", str(tmp_path / "missing")), CERTIFICATE)
     with pytest.raises(InvalidTlsSetting, match=r"^ssl\.key\.location is .*, which cannot be read"):
-        Source("ssl.key.location", str(tmp_path)).blocks(PRIVATE_KEY)
+        blocks(Source("ssl.key.location", str(tmp_path)), PRIVATE_KEY)
 
 
 def test_a_very_large_file_is_refused_after_its_first_megabytes(tmp_path: Path) -> None:

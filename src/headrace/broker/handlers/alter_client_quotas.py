@@ -22,8 +22,7 @@ from headrace.protocol.schema.alter_client_quotas import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
-from headrace.security.quota.entities import QuotaEntity, check_value, encode_value
-from headrace.security.quota.errors import InvalidQuota
+from headrace.security.quota.entities import InvalidQuota, QuotaEntity, check_value, encode_value
 
 _ALTER_CONFIGS: Final = Permission(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
 

@@ -26,6 +26,7 @@ from headrace.protocol.schema.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.replication.controller.config_admin import USERS
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512
 from headrace.security.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential
@@ -65,7 +66,7 @@ async def _alter(user: str, changes: list[Change], context: Context) -> AlterUse
     try:
         context.require(_ALTER)
         _check(user, changes)
-        await context.broker.config_admin.change_user(user, changed)
+        await context.broker.config_admin.change_entity(USERS, user, changed)
     except FAILURES as error:
         return AlterUserScramCredentialsResult(
             user=user, error_code=error_code(error), error_message=error_message(error)

@@ -14,7 +14,7 @@ from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest, 
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from headrace.security.sasl.exchange import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 from headrace.security.sasl.jaas import jaas_options
-from headrace.security.sasl.scram_client import ScramClient
+from headrace.security.sasl.scram import ScramClient
 
 SUPPORTED: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
 HANDSHAKE_VERSIONS: Final = range(1, 2)

@@ -6,10 +6,9 @@ from typing import Final
 from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.znodes import clients_of, user_of
 from headrace.security.quota.entities import QuotaEntity, QuotaKey, decode_values
-from headrace.security.quota.rate import SampledRate, Window
+from headrace.security.quota.rate import SampledRate, TokenBucket, Window
 from headrace.security.quota.sensors import Sensors
 from headrace.security.quota.table import QuotaTable
-from headrace.security.quota.token_bucket import TokenBucket
 
 USERS, CLIENTS, IPS = "users", "clients", "ips"
 _MUTATIONS: Final = QuotaKey.CONTROLLER_MUTATION_RATE

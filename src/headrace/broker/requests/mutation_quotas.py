@@ -5,7 +5,7 @@ import time
 from headrace.broker.quotas.throttling import STRICT_SINCE, RequestUsage
 from headrace.broker.requests.dispatch import Context
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.quota.errors import ThrottlingQuotaExceeded
+from headrace.security.quota.entities import ThrottlingQuotaExceeded
 
 
 class MutationQuota:

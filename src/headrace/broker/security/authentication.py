@@ -30,9 +30,9 @@ from headrace.security.sasl.scram import (
     FakeChallenge,
     ScramCredential,
     ScramExchange,
+    ScramShapes,
     TokenAccount,
 )
-from headrace.security.sasl.scram_shapes import ScramShapes
 from headrace.security.sasl.session import Mechanism, SaslSession
 from headrace.security.sasl.tokens import TokenRules, TokenValidator
 from headrace.system.extras import SECURITY, is_installed

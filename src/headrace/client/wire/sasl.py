@@ -11,7 +11,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from headrace.security.sasl.jaas import jaas_options
-from headrace.security.sasl.scram_client import ScramClient
+from headrace.security.sasl.scram import ScramClient
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)

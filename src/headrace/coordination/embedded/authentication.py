@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from headrace.coordination.credentials import users_of_file
-from headrace.coordination.embedded import acl as access
-from headrace.coordination.embedded.acl import Identity
+from headrace.coordination.embedded.acl import Identity, digest_identity
 from headrace.coordination.embedded.errors import ErrorCode, KeeperError
 from headrace.security.sasl.digest_md5 import DigestMd5Server
 from headrace.security.sasl.exchange import AuthenticationFailed
@@ -56,14 +55,17 @@ class Authentication:
         As in ZooKeeper, any password makes an identity of the scheme `digest`, which only matters for znodes
         whose ACL names it. Only the password of a user authenticates the connection.
         """
-        identity = access.authenticate(scheme, credentials, client.address)
-        if identity is None:
+        if scheme != "digest":
             raise self._failed(client, scheme, "")
-        if scheme == "digest" and self._knows(credentials):
+        given_name, _, password = credentials.partition(b":")
+        name = given_name.decode(errors="replace")
+        expected = self.users.get(name)
+        known = password if expected is None else expected.encode()  # the same work for an unknown user
+        if hmac.compare_digest(known, password) and expected is not None:
             client.is_authenticated = True
         if not self.admits(client):
-            raise self._failed(client, scheme, credentials.partition(b":")[0].decode(errors="replace"))
-        _add(client, identity)
+            raise self._failed(client, scheme, name)
+        _add(client, digest_identity(credentials))
 
     def sasl(self, client: "Client", token: bytes) -> bytes | None:
         """Return the answer to a token of SASL DIGEST-MD5; raise KeeperError if the client has failed.
@@ -82,12 +84,6 @@ class Authentication:
             client.is_authenticated = True
             _add(client, Identity("sasl", client.sasl.user.name))
         return answer
-
-    def _knows(self, credentials: bytes) -> bool:
-        name, _, password = credentials.partition(b":")
-        expected = self.users.get(name.decode(errors="replace"))
-        given = password if expected is None else expected.encode()  # the same work for an unknown user
-        return hmac.compare_digest(given, password) and expected is not None
 
     def _failed(self, client: "Client", scheme: str, user: str) -> KeeperError:
         self.failures += 1

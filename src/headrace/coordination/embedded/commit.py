@@ -78,10 +78,7 @@ class GroupCommit:
             if not self._failed:  # the state has changes that are not durable, and must not be seen
                 outlet.release([message])
             return False
-        if outlet in batch.messages:
-            batch.messages[outlet].append(message)
-        else:
-            batch.messages[outlet] = [message]
+        batch.messages.setdefault(outlet, []).append(message)
         return True
 
     def close(self, outlet: Outlet) -> None:
@@ -94,7 +91,6 @@ class GroupCommit:
 
     @property
     def waiting(self) -> int:
-        """Entries not yet durable."""
         return sum(len(batch.entries) for batch in (self._filling, self._syncing) if batch)
 
     def give_up(self) -> None:
@@ -121,7 +117,9 @@ class GroupCommit:
             return  # an earlier call has started it
         self._filling, self._syncing = None, batch
         # All entries so far are in this batch or before it, so the state is the result of exactly these.
-        image = self._state.image() if self._snapshot_is_due() else None
+        is_writing = self._snapshot is not None and not self._snapshot.done()
+        is_due = not is_writing and self._journal.wants_snapshot(len(self._state.tree.nodes))
+        image = self._state.image() if is_due else None
         if self._journal.sync:
             written = self._loop.run_in_executor(self._disk, self._to_disk, batch.entries, image)
             written.add_done_callback(lambda done: self._written(batch, image, done.exception()))
@@ -155,10 +153,6 @@ class GroupCommit:
             self._start()
         else:
             self._idle.set()
-
-    def _snapshot_is_due(self) -> bool:
-        running = self._snapshot is not None and not self._snapshot.done()
-        return not running and self._journal.wants_snapshot(len(self._state.tree.nodes))
 
 
 def _report(snapshot: asyncio.Future[None]) -> None:

@@ -7,7 +7,6 @@ nothing is read either, and if events for it accumulate all the same, its connec
 import asyncio
 import logging
 from collections import deque
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, cast
 
 from headrace.coordination.embedded.acl import Identity
@@ -17,7 +16,7 @@ from headrace.coordination.embedded.handlers import answer
 from headrace.coordination.embedded.jute import INT, MAX_BUFFER
 from headrace.coordination.embedded.requests import decode_connect
 from headrace.coordination.embedded.txns import OpenSession
-from headrace.security.distinguished_names import subject_name
+from headrace.security.certificate_fields import subject_name
 from headrace.security.sasl.digest_md5 import DigestMd5Server
 
 if TYPE_CHECKING:
@@ -55,16 +54,17 @@ class Connection(asyncio.Protocol):
         self.is_authenticated = False
         self.sasl: DigestMd5Server | None = None
         self.unopened: OpenSession | None = None
-        self.received = 0
-        self.sent = 0
 
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop's are none of asyncio's classes
         self.address, self.port = transport.get_extra_info("peername")[:2]
-        self.requester = Requester(0, (Identity("ip", _plain(self.address)), *_certified(transport)))
-        self.is_authenticated = len(self.requester.identities) > 1
+        tls = transport.get_extra_info("ssl_object")
+        certificate = None if tls is None else tls.getpeercert(binary_form=True)
+        if certificate:
+            self.requester = Requester(0, (Identity("x509", subject_name(certificate)),))
+            self.is_authenticated = True
         if not self._host.admits(self):
             self._closing = True
             self.transport.abort()
@@ -101,7 +101,13 @@ class Connection(asyncio.Protocol):
                     break
                 message = bytes(memoryview(self._buffer)[position + 4 : end])
                 position = end
-                self._received(message)
+                self._host.received += 1
+                self._request_bytes = len(message)
+                if self.requester.session_id:
+                    answer(self._host.service, self, message)
+                else:
+                    self._host.service.connect(self, decode_connect(message))
+                self._request_bytes = 0
             else:
                 self._plan_turn()
         except MalformedRequest as error:
@@ -114,7 +120,11 @@ class Connection(asyncio.Protocol):
             self.abort()
         if position:
             del self._buffer[:position]
-        self._pause_or_resume()
+        # Read nothing while the limits are exceeded.
+        full = self._is_full() or self._turn_planned
+        if full != self._paused and not self.transport.is_closing():
+            self._paused = full
+            (self.transport.pause_reading if full else self.transport.resume_reading)()
 
     def _frame_end(self, start: int) -> int | None:
         """Return the end of the frame at `start`, or None if it is incomplete."""
@@ -129,16 +139,6 @@ class Connection(asyncio.Protocol):
             raise MalformedRequest(f"a frame of {length} bytes; {MAX_BUFFER} is the most")
         end = start + 4 + length
         return end if end <= len(self._buffer) else None
-
-    def _received(self, message: bytes) -> None:
-        self.received += 1
-        self._host.received += 1
-        self._request_bytes = len(message)
-        if self.requester.session_id:
-            answer(self._host.service, self, message)
-        else:
-            self._host.service.connect(self, decode_connect(message))
-        self._request_bytes = 0
 
     def _four_letter_word(self, word: bytes) -> bool:
         answered = self._host.four_letter_word(word)
@@ -174,7 +174,6 @@ class Connection(asyncio.Protocol):
         """Send `messages`, together with others of this loop iteration."""
         if self._waiting:
             self._waiting_bytes -= sum(self._waiting.popleft() for _ in messages)
-        self.sent += len(messages)
         self._host.sent += len(messages)
         self._out += messages
         self._out_bytes += sum(map(len, messages))
@@ -205,30 +204,7 @@ class Connection(asyncio.Protocol):
         unsent = self._out_bytes + self._waiting_bytes + self.transport.get_write_buffer_size()
         return unsent > PAUSE_BYTES or len(self._waiting) > PAUSE_REPLIES
 
-    def _pause_or_resume(self) -> None:
-        """Stop reading while the limits are exceeded."""
-        full = self._is_full() or self._turn_planned
-        if full != self._paused and not self.transport.is_closing():
-            self._paused = full
-            (self.transport.pause_reading if full else self.transport.resume_reading)()
-
     def _plan_turn(self) -> None:
         if not self._turn_planned:
             self._turn_planned = True
             self.loop.call_soon(self._turn)
-
-
-def _certified(transport: asyncio.BaseTransport) -> list[Identity]:
-    """Return the identity of the certificate that the client has shown, if any."""
-    tls = transport.get_extra_info("ssl_object")
-    certificate = None if tls is None else tls.getpeercert(binary_form=True)
-    return [] if not certificate else [Identity("x509", subject_name(certificate))]
-
-
-def _plain(address: str) -> str:
-    """Return an IPv4 address without its IPv6 mapping."""
-    try:
-        mapped = getattr(ip_address(address), "ipv4_mapped", None)
-    except ValueError:
-        return address
-    return str(mapped) if mapped else address

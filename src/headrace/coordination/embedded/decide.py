@@ -3,13 +3,13 @@
 The order of the checks is ZooKeeper's, so that a request with two errors gets the same error code.
 """
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from headrace.coordination.embedded import acl as access
 from headrace.coordination.embedded.acl import Identity
 from headrace.coordination.embedded.errors import ErrorCode, KeeperError
-from headrace.coordination.embedded.node import CONTAINER, Node, changes, int32
+from headrace.coordination.embedded.node import Node, changes, int32
 from headrace.coordination.embedded.paths import SPECIAL, check_parent, check_path
 from headrace.coordination.embedded.requests import Check, Create, Delete, Multi, SetAcl, SetData, Write
 from headrace.coordination.embedded.txns import (
@@ -50,21 +50,6 @@ class MultiFailed(Exception):
         yield from [ErrorCode.RUNTIME_INCONSISTENCY] * (self.count - self.position - 1)
 
 
-def decide(request: Write, nodes: Nodes, requester: Requester) -> NodeTxn:
-    """Return the transaction for `request`; raise KeeperError if it is refused."""
-    match request:
-        case SetData():
-            return _set_data(request, nodes, requester)
-        case Create():
-            return _create(request, nodes, requester)
-        case Delete():
-            return _delete(request, nodes, requester)
-        case Check():
-            return _check(request, nodes, requester)
-        case SetAcl():
-            return _set_acl(request, nodes, requester)
-
-
 def decide_multi(request: Multi, nodes: Nodes, requester: Requester) -> Several:
     """Return one transaction for all operations, each of which sees the effects of those before it.
 
@@ -100,23 +85,22 @@ class Draft:
 
 def _create(request: Create, nodes: Nodes, requester: Requester) -> CreateNode:
     path, flags = request.path, request.flags
-    if flags in (5, 6):
-        raise KeeperError(ErrorCode.UNIMPLEMENTED, "nodes with a time to live")
-    if not 0 <= flags <= 4:
+    if flags in (4, 5, 6):
+        raise KeeperError(ErrorCode.UNIMPLEMENTED, "containers, and nodes with a time to live")
+    if not 0 <= flags <= 3:
         raise KeeperError(ErrorCode.BAD_ARGUMENTS, f"create flags {flags}")
     parent_path = check_parent(path)
     acl = access.expand(request.acl, requester.identities, path)
     parent = _existing(parent_path, nodes)
     access.require(parent.acl, access.CREATE, requester.identities, path)
-    if flags in (2, 3):
+    if flags & 2:
         path = f"{path}{parent.cversion:010d}"
     check_path(path)
     if nodes.get(path) is not None:
         raise KeeperError(ErrorCode.NODE_EXISTS, path)
-    if parent.is_ephemeral:
+    if parent.owner > 0:
         raise KeeperError(ErrorCode.NO_CHILDREN_FOR_EPHEMERALS, path)
-    owner = CONTAINER if flags == 4 else requester.session_id if flags & 1 else 0
-    return CreateNode(path, request.data, acl, owner)
+    return CreateNode(path, request.data, acl, owner=requester.session_id if flags & 1 else 0)
 
 
 def _delete(request: Delete, nodes: Nodes, requester: Requester) -> DeleteNode:
@@ -159,6 +143,20 @@ def _check(request: Check, nodes: Nodes, requester: Requester) -> Checked:
     access.require(node.acl, access.READ, requester.identities, request.path)
     _require_version(node.version, request.version, request.path)
     return Checked(request.path)
+
+
+_DECISIONS: Final[Mapping[type[Write], Callable[[Any, Nodes, Requester], NodeTxn]]] = {
+    SetData: _set_data,
+    Create: _create,
+    Delete: _delete,
+    Check: _check,
+    SetAcl: _set_acl,
+}
+
+
+def decide(request: Write, nodes: Nodes, requester: Requester) -> NodeTxn:
+    """Return the transaction for `request`; raise KeeperError if it is refused."""
+    return _DECISIONS[type(request)](request, nodes, requester)
 
 
 def _existing(path: str, nodes: Nodes) -> Node:

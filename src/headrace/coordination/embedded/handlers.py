@@ -19,7 +19,6 @@ from headrace.coordination.embedded.requests import (
     Read,
     Sasl,
     SetWatches,
-    WatchMode,
     Write,
     decode_request,
 )
@@ -39,7 +38,6 @@ _NO_OP: Final = -1
 _AUTHENTICATING: Final = frozenset({Op.AUTH, Op.SASL})
 _CLOSING: Final = frozenset({ErrorCode.AUTH_FAILED, ErrorCode.SESSION_CLOSED_REQUIRE_SASL_AUTH})
 _MULTI_END: Final = _MULTI.pack(_NO_OP, True, -1)
-_WATCH_TYPES: Final = {1: Mode.CHILD | Mode.PERSISTENT, 2: Mode.DATA | Mode.PERSISTENT, 3: ~Mode(0)}
 
 
 def answer(service: Service, client: Client, message: bytes) -> None:
@@ -70,7 +68,7 @@ def handles(*ops: Op) -> Callable[[Handler], Handler]:
     return register
 
 
-@handles(Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER, Op.DELETE, Op.SET_DATA, Op.SET_ACL)
+@handles(Op.CREATE, Op.CREATE2, Op.DELETE, Op.SET_DATA, Op.SET_ACL)
 def write(service: Service, client: Client, op: Op, request: Write) -> bytes:
     txn = decide(request, service.state.tree.nodes, client.requester)
     return _result(op, service.submit(txn)[0])
@@ -142,31 +140,12 @@ def get_acl(service: Service, client: Client, _op: Op, request: Read) -> bytes:
     return encode_acl(node.acl if may_change else masked(node.acl)) + node.stat()
 
 
-@handles(Op.GET_EPHEMERALS)
-def get_ephemerals(service: Service, client: Client, _op: Op, request: Read) -> bytes:
-    owned = service.state.tree.ephemerals(client.requester.session_id)
-    return vector(string(path) for path in owned if path.startswith(request.path))
-
-
-@handles(Op.GET_ALL_CHILDREN_NUMBER)
-def get_all_children_number(service: Service, client: Client, _op: Op, request: Read) -> bytes:
-    _readable(service, client, request.path)
-    return INT.pack(sum(1 for _ in service.state.tree.descendants(request.path)))
-
-
-@handles(Op.WHO_AM_I)
-def who_am_i(_service: Service, client: Client, _op: Op, _request: Empty) -> bytes:
-    """Return scheme and user of every identity, without credentials."""
-    users = ((scheme, proved.partition(":")[0]) for scheme, proved in client.requester.identities)
-    return vector(string(scheme) + string(user) for scheme, user in users)
-
-
 @handles(Op.SYNC)
 def sync(_service: Service, _client: Client, _op: Op, request: Read) -> bytes:
     return string(request.path)  # a single node is always up to date
 
 
-@handles(Op.SET_WATCHES, Op.SET_WATCHES2)
+@handles(Op.SET_WATCHES)
 def set_watches(service: Service, client: Client, _op: Op, request: SetWatches) -> bytes:
     """Restore watches of an earlier connection: send missed events at once, set the others again."""
     for path, missed, mode in _rewatched(service, request):
@@ -174,24 +153,6 @@ def set_watches(service: Service, client: Client, _op: Op, request: SetWatches) 
             service.watches.add(client, path, mode)
         else:
             client.send(event_message(missed, path))
-    return b""
-
-
-@handles(Op.ADD_WATCH)
-def add_watch(service: Service, client: Client, _op: Op, request: WatchMode) -> bytes:
-    if request.mode not in (0, 1):
-        raise KeeperError(ErrorCode.BAD_ARGUMENTS, f"watch mode {request.mode}")
-    service.watches.add(client, request.path, Mode.RECURSIVE if request.mode else Mode.PERSISTENT)
-    return INT.pack(ErrorCode.OK)
-
-
-@handles(Op.REMOVE_WATCHES)
-def remove_watches(service: Service, client: Client, _op: Op, request: WatchMode) -> bytes:
-    mode = _WATCH_TYPES.get(request.mode)
-    if mode is None:
-        raise KeeperError(ErrorCode.BAD_ARGUMENTS, f"watch type {request.mode}")
-    if not service.watches.remove(client, request.path, mode):
-        raise KeeperError(ErrorCode.NO_WATCHER, request.path)
     return b""
 
 
@@ -255,19 +216,16 @@ def _rewatched(service: Service, request: SetWatches) -> Iterable[tuple[str, Eve
         node = nodes.get(path)
         changed = EventType.CHILDREN_CHANGED if node and node.pzxid > seen else None
         yield path, changed if node else EventType.DELETED, Mode.CHILD
-    yield from ((path, None, Mode.PERSISTENT) for path in request.persistent)
-    yield from ((path, None, Mode.RECURSIVE) for path in request.recursive)
 
 
 def _result(op: Op, applied: Applied) -> bytes:
-    """Return the reply of a write, alone or within a multi."""
     if op in (Op.DELETE, Op.CHECK):
         return b""
     assert applied.node is not None, applied
     if op is Op.CREATE:
         return string(applied.txn.path)
     stat = applied.node.stat()
-    return string(applied.txn.path) + stat if op in (Op.CREATE2, Op.CREATE_CONTAINER) else stat
+    return string(applied.txn.path) + stat if op is Op.CREATE2 else stat
 
 
 def _multi_error(code: ErrorCode) -> bytes:

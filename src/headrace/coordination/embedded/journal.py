@@ -72,7 +72,12 @@ class Journal:
         """Write a snapshot and remove old files; may run in another thread than `append`."""
         write_snapshot(self.directory / _name(image.zxid, SNAPSHOT), image, sync=self.sync)
         self._sync_directory()
-        self._purge()
+        snapshots = self._numbers(SNAPSHOT)[-KEPT_SNAPSHOTS:]
+        oldest = snapshots[0] if len(snapshots) == KEPT_SNAPSHOTS else 0
+        for suffix in (SNAPSHOT, LOG):
+            for number in self._numbers(suffix):
+                if number < oldest:
+                    (self.directory / _name(number, suffix)).unlink(missing_ok=True)
 
     def close(self) -> None:
         self._file.close()
@@ -97,7 +102,8 @@ class Journal:
                     scanned.path, scanned.good_bytes, f"it ends after zxid {state.zxid}, not {number}"
                 )
             scanned = self._replay(self.directory / _name(number, LOG), state)
-        return state, self._reopen(scanned, state.zxid), state.zxid - snapshot_zxid
+        file = LogFile.reopen(scanned) if scanned else self._new_file(state.zxid)
+        return state, file, state.zxid - snapshot_zxid
 
     def _newest_image(self) -> Image | None:
         numbers = self._numbers(SNAPSHOT)
@@ -127,21 +133,10 @@ class Journal:
             )
         return scan.result
 
-    def _reopen(self, scanned: Scanned | None, zxid: int) -> LogFile:
-        return LogFile.reopen(scanned) if scanned else self._new_file(zxid)
-
     def _new_file(self, zxid: int) -> LogFile:
         file = LogFile.create(self.directory / _name(zxid, LOG), sync=self.sync)
         self._sync_directory()
         return file
-
-    def _purge(self) -> None:
-        snapshots = self._numbers(SNAPSHOT)[-KEPT_SNAPSHOTS:]
-        oldest = snapshots[0] if len(snapshots) == KEPT_SNAPSHOTS else 0
-        for suffix in (SNAPSHOT, LOG):
-            for number in self._numbers(suffix):
-                if number < oldest:
-                    (self.directory / _name(number, suffix)).unlink(missing_ok=True)
 
     def _numbers(self, suffix: str) -> list[int]:
         found = (_NAME.fullmatch(path.name) for path in self.directory.iterdir())

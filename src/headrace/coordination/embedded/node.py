@@ -8,9 +8,6 @@ from headrace.coordination.embedded.acl import AclList
 from headrace.coordination.embedded.paths import parent_of
 from headrace.coordination.embedded.txns import ChangeAcl, ChangeData, CreateNode, DeleteNode, NodeTxn
 
-CONTAINER: Final = -(1 << 63)
-"""The owner of a container: a node that is removed after its last child."""
-
 STAT: Final = Struct(">qqqqiiiqiiq")
 
 
@@ -26,13 +23,9 @@ class Node(NamedTuple):
     version: int
     cversion: int
     aversion: int
-    owner: int  # the session of an ephemeral node, CONTAINER, or 0
+    owner: int  # the session of an ephemeral node, or 0
     pzxid: int
     num_children: int
-
-    @property
-    def is_ephemeral(self) -> bool:
-        return self.owner not in (0, CONTAINER)
 
     def stat(self) -> bytes:
         """Return the eleven fields that clients get.

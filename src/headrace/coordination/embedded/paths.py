@@ -20,10 +20,6 @@ def parent_of(path: str) -> str:
     return path[: path.rindex("/")] or ROOT
 
 
-def child_path(parent: str, name: str) -> str:
-    return f"/{name}" if parent == ROOT else f"{parent}/{name}"
-
-
 def check_path(path: str) -> None:
     """Raise unless `path` is absolute and normal, unlike `a`, `/a/`, `/a//b`, `/a/../b`."""
     if not path.startswith("/"):

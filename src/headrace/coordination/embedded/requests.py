@@ -1,7 +1,8 @@
 """Requests of clients: an op code, then fields in jute. There is a class per layout, and a table of decoders.
 
-Not supported: reconfig (there is no ensemble), createTTL (disabled in ZooKeeper by default), and checkWatches
-(which no client sends). They are refused with UNIMPLEMENTED.
+Supported is what brokers and the tools of an operator need. Containers, persistent and recursive watches,
+getEphemerals, getAllChildrenNumber and whoAmI are refused with UNIMPLEMENTED, and so are reconfig (there is
+no ensemble), createTTL (disabled in ZooKeeper by default), and checkWatches (which no client sends).
 """
 
 from collections.abc import Callable
@@ -33,26 +34,11 @@ class Op(IntEnum):
     CHECK = 13
     MULTI = 14
     CREATE2 = 15
-    REMOVE_WATCHES = 18
-    CREATE_CONTAINER = 19
     MULTI_READ = 22
     AUTH = 100
     SET_WATCHES = 101
     SASL = 102
-    GET_EPHEMERALS = 103
-    GET_ALL_CHILDREN_NUMBER = 104
-    SET_WATCHES2 = 105
-    ADD_WATCH = 106
-    WHO_AM_I = 107
     CLOSE = -11
-
-
-class Xid(IntEnum):
-    """Special xids of messages that are not replies to numbered requests."""
-
-    EVENT = -1
-    PING = -2
-    AUTH = -4
 
 
 class Connect(NamedTuple):
@@ -108,15 +94,6 @@ class SetWatches(NamedTuple):
     data: list[str]
     exist: list[str]
     child: list[str]
-    persistent: list[str]
-    recursive: list[str]
-
-
-class WatchMode(NamedTuple):
-    """addWatch: mode 0 persistent, 1 recursive. removeWatches: 1 child, 2 data, 3 any."""
-
-    path: str
-    mode: int
 
 
 class Auth(NamedTuple):
@@ -133,7 +110,7 @@ class Empty(NamedTuple):
 
 
 Write = Create | Delete | SetData | SetAcl | Check
-Request = Write | Multi | Read | SetWatches | WatchMode | Auth | Sasl | Empty
+Request = Write | Multi | Read | SetWatches | Auth | Sasl | Empty
 
 _CONNECT: Final = Struct(">iqiq")
 
@@ -157,10 +134,6 @@ def _acl(reader: Reader) -> list[Acl]:
 
 def _paths(reader: Reader) -> list[str]:
     return reader.vector(Reader.string)
-
-
-def _set_watches(reader: Reader) -> SetWatches:
-    return SetWatches(reader.int64(), _paths(reader), _paths(reader), _paths(reader), [], [])
 
 
 def _auth(reader: Reader) -> Auth:
@@ -187,18 +160,16 @@ def _operations(allowed: frozenset[Op]) -> Callable[[Reader], Multi]:
     return decode
 
 
-_WRITES = frozenset({Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER, Op.DELETE, Op.SET_DATA, Op.CHECK})
+_WRITES = frozenset({Op.CREATE, Op.CREATE2, Op.DELETE, Op.SET_DATA, Op.CHECK})
 _READS = frozenset({Op.GET_DATA, Op.GET_CHILDREN})
 
 _create = _fields(Create, Reader.string, Reader.buffer, _acl, Reader.int32)
 _path = _fields(Read, Reader.string)
 _path_and_watch = _fields(Read, Reader.string, Reader.boolean)
-_watch_mode = _fields(WatchMode, Reader.string, Reader.int32)
 _nothing = _fields(Empty)
 _DECODERS: Final[dict[Op, Callable[[Reader], Request]]] = {
     Op.CREATE: _create,
     Op.CREATE2: _create,
-    Op.CREATE_CONTAINER: _create,
     Op.DELETE: _fields(Delete, Reader.string, Reader.int32),
     Op.EXISTS: _path_and_watch,
     Op.GET_DATA: _path_and_watch,
@@ -212,14 +183,8 @@ _DECODERS: Final[dict[Op, Callable[[Reader], Request]]] = {
     Op.CHECK: _fields(Check, Reader.string, Reader.int32),
     Op.MULTI: _operations(_WRITES),
     Op.MULTI_READ: _operations(_READS),
-    Op.REMOVE_WATCHES: _watch_mode,
     Op.AUTH: _auth,
     Op.SASL: lambda reader: Sasl(reader.buffer() or b""),
-    Op.SET_WATCHES: _set_watches,
-    Op.SET_WATCHES2: _fields(SetWatches, Reader.int64, *[_paths] * 5),
-    Op.ADD_WATCH: _watch_mode,
-    Op.GET_EPHEMERALS: _path,
-    Op.GET_ALL_CHILDREN_NUMBER: _path,
-    Op.WHO_AM_I: _nothing,
+    Op.SET_WATCHES: _fields(SetWatches, Reader.int64, _paths, _paths, _paths),
     Op.CLOSE: _nothing,
 }

@@ -14,7 +14,7 @@ from typing import Final, Self
 from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.commit import GroupCommit
 from headrace.coordination.embedded.connection import Connection
-from headrace.coordination.embedded.four_letter_words import DEFAULT_WHITELIST, WORDS, not_whitelisted
+from headrace.coordination.embedded.four_letter_words import SRVR, WORDS
 from headrace.coordination.embedded.journal import Journal
 from headrace.coordination.embedded.service import Service
 from headrace.coordination.errors import CoordinationError
@@ -31,7 +31,6 @@ HANDSHAKE_S: Final = 10  # until a client has opened a session, and has authenti
 MAX_UNAUTHENTICATED: Final = 200  # connections that have not authenticated, if they must
 TLS_REFRESH_TICKS: Final = 3  # about 6 seconds
 GOODBYE_S: Final = 10  # until a client has read the last messages
-CONTAINER_CHECK_TICKS: Final = 30  # a minute, as in ZooKeeper
 
 logger = logging.getLogger(__name__)
 
@@ -54,9 +53,7 @@ class Coordinator:
         max_connections: int = MAX_CONNECTIONS,
         authentication: Authentication | None = None,
         tls: TlsSettings | None = None,
-        words: frozenset[bytes] | None = None,
     ) -> None:
-        """`words` are the four-letter words that are answered: by default all on loopback, else `srvr`."""
         self.data_dir = data_dir
         self.host, self.port = host, port
         self.tick_ms = tick_ms
@@ -65,9 +62,6 @@ class Coordinator:
         self.authentication = authentication or Authentication()
         self._tls = tls
         self._context: ReloadingContext | None = None
-        self._words = (
-            words if words is not None else frozenset(WORDS) if is_loopback(host) else DEFAULT_WHITELIST
-        )
         self.connections: dict[Connection, None] = {}
         self._journal: Journal
         self._server: Acceptor
@@ -171,16 +165,13 @@ class Coordinator:
             logger.warning("refused %s: there are %d connections", connection.address, len(self.connections))
             return False
         if self.authentication.is_required:
-            self._limit_strangers()
+            # The oldest connection that has not authenticated makes room.
+            strangers = [each for each in self.connections if not each.is_authenticated]
+            if len(strangers) >= MAX_UNAUTHENTICATED:
+                strangers[0].abort()
+                self.lost(strangers[0])
         self.connections[connection] = None
         return True
-
-    def _limit_strangers(self) -> None:
-        """Close the oldest connection that has not authenticated if there are too many of them."""
-        strangers = [each for each in self.connections if not each.is_authenticated]
-        if len(strangers) >= MAX_UNAUTHENTICATED:
-            strangers[0].abort()
-            self.lost(strangers[0])
 
     def lost(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
@@ -189,7 +180,9 @@ class Coordinator:
         """Return the answer to a four-letter word, or None if these bytes are not one."""
         if word not in WORDS:
             return None
-        return WORDS[word](self) if word in self._words else not_whitelisted(word)
+        if word != SRVR and not is_loopback(self.host):  # in the words of ZooKeeper
+            return f"{word.decode()} is not executed because it is not in the whitelist.\n"
+        return WORDS[word](self)
 
     # Background work
 
@@ -208,24 +201,19 @@ class Coordinator:
             before = now
             for session_id in self.service.expire():
                 logger.info("session 0x%x expired", session_id)
-            self._cut_overdue_connections()
+            loop_now = asyncio.get_running_loop().time()
+            for connection in list(self.connections):
+                leaving = connection.closing_since
+                if leaving is not None:
+                    overdue = leaving < loop_now - GOODBYE_S
+                else:
+                    waits = not connection.requester.session_id or not self.authentication.admits(connection)
+                    overdue = waits and connection.since < loop_now - HANDSHAKE_S
+                if overdue:
+                    connection.abort()
             ticks += 1
             if self._context is not None and ticks % (2 * TLS_REFRESH_TICKS) == 0:
                 asyncio.get_running_loop().run_in_executor(None, self._context.refresh)
-            if ticks % (2 * CONTAINER_CHECK_TICKS) == 0:
-                self.service.delete_abandoned_containers()
-
-    def _cut_overdue_connections(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for connection in list(self.connections):
-            leaving = connection.closing_since
-            if leaving is not None:
-                overdue = leaving < now - GOODBYE_S
-            else:
-                waits = not connection.requester.session_id or not self.authentication.admits(connection)
-                overdue = waits and connection.since < now - HANDSHAKE_S
-            if overdue:
-                connection.abort()
 
     def _reaper_ended(self, reaper: asyncio.Task[None]) -> None:
         if not reaper.cancelled() and (bug := reaper.exception()) is not None:

@@ -12,15 +12,15 @@ from headrace.coordination.embedded import acl as access
 from headrace.coordination.embedded.authentication import Authentication
 from headrace.coordination.embedded.decide import Requester
 from headrace.coordination.embedded.jute import buffer, frame, string
-from headrace.coordination.embedded.requests import Connect, Xid
-from headrace.coordination.embedded.sessions import MAX_SESSIONS
-from headrace.coordination.embedded.state import State
-from headrace.coordination.embedded.tree import Applied, Event, EventType
-from headrace.coordination.embedded.txns import DeleteNode, Entry, OpenSession, Txn
+from headrace.coordination.embedded.requests import Connect
+from headrace.coordination.embedded.state import MAX_SESSIONS, State
+from headrace.coordination.embedded.tree import Applied, EventType
+from headrace.coordination.embedded.txns import CloseSession, Entry, OpenSession, Txn
 from headrace.coordination.embedded.watches import Watches
 from headrace.security.sasl.digest_md5 import DigestMd5Server
 
 PASSWORD_BYTES: Final = 16
+EVENT_XID: Final = -1
 UNKNOWN_ZXID: Final = -1  # of an event from before the client's connection
 SYNC_CONNECTED: Final = 3  # the state that every event reports
 REPLY: Final = Struct(">iqi")  # xid, zxid, error
@@ -74,9 +74,12 @@ class Service:
         try:
             self._write(entry)
             applied = self.state.apply(entry)
-            for part in applied:
-                for event in part.events:
-                    self._tell(event)
+            for event in (event for part in applied for event in part.events):
+                message = event_message(event.type, event.path, self.state.zxid)
+                for watcher in self.watches.trigger(event):
+                    # A client may have set the watch before the node existed, and may not read it.
+                    if access.allows(event.acl, access.READ, watcher.requester.identities):
+                        watcher.send(message)
         except Exception as bug:
             self._broken(bug)  # log and state may differ now: the server must stop
             raise
@@ -91,10 +94,19 @@ class Service:
         elif len(self.state.sessions) >= MAX_SESSIONS:
             client.close()
         else:
-            self._open(client, request)
+            sessions = self.state.sessions
+            opened = OpenSession(
+                sessions.fresh_id(self._wall_ms()),
+                sessions.negotiate(request.timeout_ms),
+                self._random_bytes(PASSWORD_BYTES),
+            )
+            if self.authentication.admits(client):
+                self._store(opened)
+            else:
+                client.unopened = opened  # a stranger causes no write
+            self._welcome(client, request, opened)
 
     def heard_of(self, client: Client) -> None:
-        """Renew the client's session."""
         self.state.sessions.touch(client.requester.session_id, self._monotonic_ms())
 
     def disconnected(self, client: Client) -> None:
@@ -106,10 +118,9 @@ class Service:
     def close_session(self, session_id: int) -> None:
         """End a session and delete its ephemeral nodes."""
         if session_id in self.state.sessions:
-            self.submit(self.state.closing(session_id))
+            self.submit(CloseSession(session_id, self.state.tree.ephemerals(session_id)))
 
     def expire(self) -> list[int]:
-        """End the expired sessions, and return their ids."""
         expired = self.state.sessions.expired(self._monotonic_ms())
         for session_id in expired:
             self.close_session(session_id)
@@ -118,23 +129,6 @@ class Service:
                 self.disconnected(client)
                 client.close()
         return expired
-
-    def delete_abandoned_containers(self) -> None:
-        for path in self.state.tree.abandoned_containers():
-            self.submit(DeleteNode(path))
-
-    def _open(self, client: Client, request: Connect) -> None:
-        sessions = self.state.sessions
-        opened = OpenSession(
-            sessions.fresh_id(self._wall_ms()),
-            sessions.negotiate(request.timeout_ms),
-            self._random_bytes(PASSWORD_BYTES),
-        )
-        if self.authentication.admits(client):
-            self._store(opened)
-        else:
-            client.unopened = opened  # a stranger causes no write
-        self._welcome(client, request, opened)
 
     def authenticated(self, client: Client) -> None:
         """Open the session that has waited until its client authenticates."""
@@ -165,18 +159,9 @@ class Service:
         self.clients[session.session_id] = client
         _introduce(client, request, session)
 
-    def _tell(self, event: Event) -> None:
-        watchers = self.watches.trigger(event)
-        if watchers:
-            message = event_message(event.type, event.path, self.state.zxid)
-            for watcher in watchers:
-                # A client may have set the watch before the node existed, and may not be allowed to read it.
-                if access.allows(event.acl, access.READ, watcher.requester.identities):
-                    watcher.send(message)
-
 
 def event_message(event: EventType, path: str, zxid: int = UNKNOWN_ZXID) -> bytes:
-    return frame(REPLY.pack(Xid.EVENT, zxid, 0), _EVENT.pack(event, SYNC_CONNECTED), string(path))
+    return frame(REPLY.pack(EVENT_XID, zxid, 0), _EVENT.pack(event, SYNC_CONNECTED), string(path))
 
 
 def _introduce(client: Client, request: Connect, session: OpenSession) -> None:

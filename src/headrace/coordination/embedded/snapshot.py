@@ -56,8 +56,14 @@ def read_snapshot(path: Path) -> Image:
         raise CorruptJournal(path, len(MAGIC), f"version {version}; this program knows version {VERSION}")
     reader = Reader(body, HEAD.size)
     try:
-        sessions = [_session(reader) for _ in range(session_count)]
-        nodes = dict(_node(reader) for _ in range(node_count))
+        sessions = []
+        for _ in range(session_count):
+            session_id, timeout_ms = reader.unpack(_SESSION)
+            sessions.append((session_id, timeout_ms, reader.buffer() or b""))
+        nodes = {
+            reader.string(): Node(reader.buffer(), decode_acl(reader), *reader.unpack(_NODE))
+            for _ in range(node_count)
+        }
     except MalformedRequest as error:
         raise CorruptJournal(path, reader.position, error) from None
     return Image(zxid, last_session_id, sessions, nodes)
@@ -80,13 +86,3 @@ def _pieces(image: Image) -> Iterator[bytes]:
         yield _SESSION.pack(session_id, timeout_ms) + buffer(password)
     for path, node in image.nodes.items():
         yield b"".join((string(path), buffer(node.data), encode_acl(node.acl), _NODE.pack(*node[2:])))
-
-
-def _session(reader: Reader) -> tuple[int, int, bytes]:
-    session_id, timeout_ms = reader.unpack(_SESSION)
-    return session_id, timeout_ms, reader.buffer() or b""
-
-
-def _node(reader: Reader) -> tuple[str, Node]:
-    path, data, acl = reader.string(), reader.buffer(), decode_acl(reader)
-    return path, Node(data, acl, *reader.unpack(_NODE))

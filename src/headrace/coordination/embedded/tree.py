@@ -1,12 +1,12 @@
 """The data tree: it applies transactions and returns new nodes and events. No clock, no file, no socket."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
 from headrace.coordination.embedded.acl import OPEN, READ_ONLY, AclList
-from headrace.coordination.embedded.node import CONTAINER, Node, changes
-from headrace.coordination.embedded.paths import ROOT, child_path, parent_of
+from headrace.coordination.embedded.node import Node, changes
+from headrace.coordination.embedded.paths import ROOT, parent_of
 from headrace.coordination.embedded.txns import ChangeData, CreateNode, DeleteNode, NodeTxn
 
 
@@ -42,11 +42,13 @@ class Tree:
         self.nodes: dict[str, Node] = {}
         self._children: dict[str, dict[str, None]] = {}  # used as ordered sets
         self._ephemerals: dict[int, dict[str, None]] = {}
-        self._containers: dict[str, None] = {}
-        for path, acl in ((ROOT, OPEN), ("/zookeeper", OPEN)):
-            self.nodes[path] = Node(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 if path == ROOT else 2)
-        for path, acl in (("/zookeeper/quota", OPEN), ("/zookeeper/config", READ_ONLY)):
-            self.nodes[path] = Node(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        for path, acl, children in (
+            (ROOT, OPEN, 1),
+            ("/zookeeper", OPEN, 2),
+            ("/zookeeper/quota", OPEN, 0),
+            ("/zookeeper/config", READ_ONLY, 0),
+        ):
+            self.nodes[path] = Node(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, children)
         self._index(self.nodes)
         self.data_bytes = _size_of(self.nodes)  # of all paths and data
 
@@ -73,7 +75,16 @@ class Tree:
             self._link(txn.path, txn.owner)
         elif type(txn) is DeleteNode:
             assert before is not None, txn
-            self._unlink(txn.path, before.owner)
+            parent = parent_of(txn.path)
+            siblings = self._children[parent]
+            del siblings[txn.path[txn.path.rindex("/") + 1 :]]
+            if not siblings:
+                del self._children[parent]
+            if before.owner:
+                owned = self._ephemerals[before.owner]
+                del owned[txn.path]
+                if not owned:
+                    del self._ephemerals[before.owner]
         after = self.nodes.get(txn.path)
         self.data_bytes += _size(txn.path, after) - _size(txn.path, before)
         return Applied(txn, after, self._events(txn, before))
@@ -82,26 +93,12 @@ class Tree:
         """Return the names below `path`, oldest first."""
         return self._children.get(path, ())
 
-    def descendants(self, path: str) -> Iterator[str]:
-        """Yield every path below `path`."""
-        below = [path]
-        while below:
-            parent = below.pop()
-            paths = [child_path(parent, name) for name in self.children(parent)]
-            below += paths
-            yield from paths
-
     def ephemerals(self, session_id: int) -> tuple[str, ...]:
         """Return the ephemeral nodes of a session, oldest first."""
         return tuple(self._ephemerals.get(session_id, ()))
 
     def ephemeral_count(self) -> int:
         return sum(map(len, self._ephemerals.values()))
-
-    def abandoned_containers(self) -> list[str]:
-        """Return the containers that had children and have none now: they are to be deleted."""
-        nodes = self.nodes
-        return [p for p in self._containers if nodes[p].cversion > 0 and not nodes[p].num_children]
 
     def _index(self, nodes: Iterable[str]) -> None:
         for path in nodes:
@@ -111,24 +108,8 @@ class Tree:
     def _link(self, path: str, owner: int) -> None:
         parent = parent_of(path)
         self._children.setdefault(parent, {})[path[path.rindex("/") + 1 :]] = None
-        if owner == CONTAINER:
-            self._containers[path] = None
-        elif owner:
+        if owner:
             self._ephemerals.setdefault(owner, {})[path] = None
-
-    def _unlink(self, path: str, owner: int) -> None:
-        parent = parent_of(path)
-        siblings = self._children[parent]
-        del siblings[path[path.rindex("/") + 1 :]]
-        if not siblings:
-            del self._children[parent]
-        if owner == CONTAINER:
-            del self._containers[path]
-        elif owner:
-            owned = self._ephemerals[owner]
-            del owned[path]
-            if not owned:
-                del self._ephemerals[owner]
 
     def _events(self, txn: NodeTxn, before: Node | None) -> tuple[Event, ...]:
         path = txn.path

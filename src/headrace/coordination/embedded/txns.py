@@ -115,10 +115,6 @@ def _decode(kind: int, reader: Reader) -> Any:
     return txn(*(field.decode(reader) for field in fields))
 
 
-def _encode_parts(txns: tuple[NodeTxn, ...]) -> bytes:
-    return vector(bytes((kind,)) + body for kind, body in map(_encode, txns))
-
-
 def _decode_part(reader: Reader) -> NodeTxn:
     kind = reader.uint8()
     if kind > Kind.CHECK:
@@ -141,7 +137,10 @@ _PATHS: Final = _Field(
 _DATA: Final = _Field(buffer, Reader.buffer)
 _PASSWORD: Final = _Field(buffer, lambda reader: reader.buffer() or b"")
 _ACL: Final = _Field(encode_acl, decode_acl)
-_PARTS: Final = _Field(_encode_parts, lambda reader: tuple(reader.vector(_decode_part)))
+_PARTS: Final = _Field(
+    lambda txns: vector(bytes((kind,)) + body for kind, body in map(_encode, txns)),
+    lambda reader: tuple(reader.vector(_decode_part)),
+)
 
 _LAYOUTS: Final[dict[type[Txn], tuple[Kind, tuple[_Field, ...]]]] = {
     CreateNode: (Kind.CREATE, (_PATH, _DATA, _ACL, _LONG)),

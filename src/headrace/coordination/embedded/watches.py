@@ -1,14 +1,12 @@
-"""Watches by path: one-shot data and child watches, and persistent ones.
+"""Watches by path: each is triggered once.
 
 A watcher is a connection: watches end with it, and clients set them again on the next one.
 """
 
-from collections.abc import Iterator
 from enum import Flag, auto
 from typing import Final, Generic, TypeVar
 
 from headrace.coordination.embedded.errors import ErrorCode, KeeperError
-from headrace.coordination.embedded.paths import ROOT, parent_of
 from headrace.coordination.embedded.tree import Event, EventType
 
 MAX_WATCHES: Final = 100_000
@@ -22,18 +20,15 @@ W = TypeVar("W")
 
 
 class Mode(Flag):
-    DATA = auto()  # once: created, deleted, data changed
-    CHILD = auto()  # once: deleted, children changed
-    PERSISTENT = auto()  # both of these, until removed
-    RECURSIVE = auto()  # created, deleted, data changed, here and everywhere below, until removed
+    DATA = auto()  # created, deleted, data changed
+    CHILD = auto()  # deleted, children changed
 
 
-ONCE: Final = Mode.DATA | Mode.CHILD
-_HEARD_HERE: Final = {
-    EventType.CREATED: Mode.DATA | Mode.PERSISTENT | Mode.RECURSIVE,
-    EventType.DELETED: Mode.DATA | Mode.CHILD | Mode.PERSISTENT | Mode.RECURSIVE,
-    EventType.DATA_CHANGED: Mode.DATA | Mode.PERSISTENT | Mode.RECURSIVE,
-    EventType.CHILDREN_CHANGED: Mode.CHILD | Mode.PERSISTENT,
+_TRIGGERED: Final = {
+    EventType.CREATED: Mode.DATA,
+    EventType.DELETED: Mode.DATA | Mode.CHILD,
+    EventType.DATA_CHANGED: Mode.DATA,
+    EventType.CHILDREN_CHANGED: Mode.CHILD,
 }
 
 
@@ -43,7 +38,6 @@ class Watches(Generic[W]):
         self._by_path: dict[str, dict[W, Mode]] = {}
         self._by_watcher: dict[W, set[str]] = {}
         self._characters: dict[W, int] = {}
-        self._recursive = 0  # without any, events need not look at ancestors
 
     def __len__(self) -> int:
         return sum(map(len, self._by_path.values()))
@@ -61,18 +55,7 @@ class Watches(Generic[W]):
             self._characters[watcher] = characters
             paths.add(path)
         watchers = self._by_path.setdefault(path, {})
-        before = watchers.get(watcher, Mode(0))
-        watchers[watcher] = before | mode
-        if mode & Mode.RECURSIVE and not before & Mode.RECURSIVE:
-            self._recursive += 1
-
-    def remove(self, watcher: W, path: str, mode: Mode) -> bool:
-        """Remove a watch, and return whether there was one."""
-        before = self._by_path.get(path, {}).get(watcher, Mode(0))
-        if not before & mode:
-            return False
-        self._set(watcher, path, before & ~mode)
-        return True
+        watchers[watcher] = watchers.get(watcher, Mode(0)) | mode
 
     def forget(self, watcher: W) -> None:
         """Remove all watches of a closed connection."""
@@ -80,25 +63,17 @@ class Watches(Generic[W]):
             self._set(watcher, path, Mode(0))
 
     def trigger(self, event: Event) -> list[W]:
-        """Return the watchers of `event`, and remove the one-shot watches that it triggers."""
-        hears = _HEARD_HERE[event.type]
-        heard: dict[W, None] = {}
-        for watcher, mode in list(self._by_path.get(event.path, {}).items()):
-            if mode & hears:
-                heard[watcher] = None
-                if mode & hears & ONCE:
-                    self._set(watcher, event.path, mode & ~(hears & ONCE))
-        if self._recursive and event.type != EventType.CHILDREN_CHANGED:
-            for ancestor in _ancestors(event.path):
-                for watcher, mode in self._by_path.get(ancestor, {}).items():
-                    if mode & Mode.RECURSIVE:
-                        heard[watcher] = None
-        return list(heard)
+        """Return the watchers of `event`, and remove the watches that it triggers."""
+        triggered = _TRIGGERED[event.type]
+        watchers = {
+            watcher: mode for watcher, mode in self._by_path.get(event.path, {}).items() if mode & triggered
+        }
+        for watcher, mode in watchers.items():
+            self._set(watcher, event.path, mode & ~triggered)
+        return list(watchers)
 
     def _set(self, watcher: W, path: str, mode: Mode) -> None:
         watchers = self._by_path[path]
-        if watchers[watcher] & Mode.RECURSIVE and not mode & Mode.RECURSIVE:
-            self._recursive -= 1
         if mode:
             watchers[watcher] = mode
             return
@@ -110,9 +85,3 @@ class Watches(Generic[W]):
         self._characters[watcher] -= len(path)
         if not paths:
             del self._by_watcher[watcher], self._characters[watcher]
-
-
-def _ancestors(path: str) -> Iterator[str]:
-    while path != ROOT:
-        path = parent_of(path)
-        yield path

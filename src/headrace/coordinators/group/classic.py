@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Final
 
-from headrace.coordinators.decision import Waiter
+from headrace.coordinators.decision import Waiter, check_transition
 from headrace.coordinators.group.decision import Protocols
 from headrace.coordinators.group.errors import (
     GroupNotEmpty,
@@ -31,7 +31,6 @@ from headrace.coordinators.group.records import (
     GroupRecord,
     MemberMetadata,
 )
-from headrace.coordinators.transitions import check_transition
 from headrace.protocol.consumer_protocol import decode_subscription
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.message import Message
@@ -272,7 +271,6 @@ class ClassicGroup:
     # -- records -------------------------------------------------------------------------------
 
     def record(self, assignments: dict[str, bytes], now_ms: int) -> GroupRecord:
-        """Return the group's record with these assignments."""
         return GroupRecord(
             GroupMetadataKey(group=self.group_id),
             GroupMetadataValue(
@@ -299,15 +297,9 @@ class ClassicGroup:
 
     def empty_record(self, now_ms: int) -> GroupRecord:
         """Return the record of the empty group, in a new generation, so that former members are refused."""
-        value = GroupMetadataValue(
-            protocol_type=self.protocol_type or "",
-            generation=self.generation + 1,
-            protocol=None,
-            leader=None,
-            current_state_timestamp=now_ms,
-            members=[],
-        )
-        return GroupRecord(GroupMetadataKey(group=self.group_id), value)
+        return ClassicGroup(
+            self.group_id, generation=self.generation + 1, protocol_type=self.protocol_type
+        ).record({}, now_ms)
 
     def tombstones(self) -> list[GroupRecord]:
         return [GroupRecord(GroupMetadataKey(group=self.group_id), None)]

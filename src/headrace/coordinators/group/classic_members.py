@@ -40,7 +40,7 @@ from headrace.coordinators.group.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from headrace.coordinators.group.kinds import Group, GroupContext
+from headrace.coordinators.group.kinds import Group, GroupContext, Left
 from headrace.coordinators.group.migration import downgrade, read_subscription, write_assignment
 
 
@@ -131,7 +131,6 @@ class ConsumerGroupKind:
         return member
 
     def sync(self, group: ConsumerGroup, sync: Sync, waiter: Waiter, decision: Decision) -> None:
-        """Reply with the member's current assignment."""
         member, classic = self._check(group, sync.member_id, sync.instance_id, sync.generation)
         protocol, metadata = classic.protocols[0]
         if sync.protocol_type not in {None, CONSUMER} or sync.protocol_name not in {None, protocol}:
@@ -161,11 +160,8 @@ class ConsumerGroupKind:
             self._schedule_rejoin_timeout(group, member, now_ms)
             raise RebalanceInProgress(f"member {member_id} of group {group.group_id!r} has to rejoin")
 
-    def leave(
-        self, group: ConsumerGroup, leaving: Sequence[Leaving], decision: Decision
-    ) -> list[GroupError | None]:
-        """Remove classic members; return an error or None for each."""
-        results: list[GroupError | None] = []
+    def leave(self, group: ConsumerGroup, leaving: Sequence[Leaving], decision: Decision) -> Left:
+        results: Left = []
         removed: list[str] = []
         for member in leaving:
             member_id = member.member_id or group.instances.get(member.instance_id or "", "")
@@ -243,7 +239,6 @@ class ConsumerGroupKind:
         self._classic.rebalance(group, Decision(now_ms))  # no member waits, so it has no replies
 
     def start(self, group: ConsumerGroup, now_ms: int) -> None:
-        """Start the session timeouts of a group that was just loaded."""
         self._machine.start(group, now_ms)
 
     def stop(self, group: ConsumerGroup, error: CoordinatorError, decision: Decision) -> None:

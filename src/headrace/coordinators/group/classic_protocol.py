@@ -34,7 +34,7 @@ from headrace.coordinators.group.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from headrace.coordinators.group.kinds import GroupContext
+from headrace.coordinators.group.kinds import GroupContext, Left
 
 _MAX_PENDING = 10_000  # members with a MEMBER_ID_REQUIRED response that have not rejoined
 _MAX_PROTOCOLS = 128  # of one member; clients send a handful
@@ -72,7 +72,17 @@ class ClassicGroupKind:
                 )
             self._add(group, join, join.member_id, waiter, decision)
         else:
-            self._join_again(group, join, waiter, decision)
+            member = group.check_member(join.member_id, join.instance_id)
+            changed = list(member.protocols) != list(join.protocols)
+            leads = group.leader == member.member_id
+            if group.state is State.EMPTY:
+                raise UnknownMember(f"group {group.group_id!r} is empty")
+            if group.state is State.PREPARING or changed or (group.state is State.STABLE and leads):
+                # A leader rejoins a stable group when the assignment has to change, e.g. for new partitions.
+                self._update(member, join, waiter, decision)
+                self.rebalance(group, decision)
+            else:
+                decision.replies.append((waiter, self._joined(group, member)))
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         member, max_size = group.members.get(member_id), self._context.limits.max_size
@@ -98,7 +108,8 @@ class ClassicGroupKind:
                     f"{_MAX_PENDING} new members of group {group.group_id!r} have not rejoined yet"
                 )
             group.pending.add(member_id)
-            self._schedule_session_timeout(group, member_id, join.session_timeout_ms, decision.now_ms)
+            timer = Timer(TimerKind.SESSION, group.group_id, member_id)
+            self._deadlines.set(timer, decision.now_ms + join.session_timeout_ms)
             decision.replies.append((waiter, MemberIdRequired(member_id)))
         else:
             self._add(group, join, member_id, waiter, decision)
@@ -122,21 +133,8 @@ class ClassicGroupKind:
         group.add(member, join.protocol_type)
         # A new member may fail before its first heartbeat; this timeout bounds the wait for it.
         within_ms = self._context.limits.new_member_join_timeout_ms
-        self._schedule_session_timeout(group, member_id, within_ms, decision.now_ms)
+        self._deadlines.set(Timer(TimerKind.SESSION, group.group_id, member_id), decision.now_ms + within_ms)
         self.rebalance(group, decision)
-
-    def _join_again(self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
-        member = group.check_member(join.member_id, join.instance_id)
-        changed = list(member.protocols) != list(join.protocols)
-        leads = group.leader == member.member_id
-        if group.state is State.EMPTY:
-            raise UnknownMember(f"group {group.group_id!r} is empty")
-        if group.state is State.PREPARING or changed or (group.state is State.STABLE and leads):
-            # A leader rejoins a stable group when the assignment has to change, e.g. for new partitions.
-            self._update(member, join, waiter, decision)
-            self.rebalance(group, decision)
-        else:
-            decision.replies.append((waiter, self._joined(group, member)))
 
     def _update(self, member: ClassicMember, join: Join, waiter: Waiter, decision: Decision) -> None:
         member.protocols = join.protocols
@@ -335,7 +333,6 @@ class ClassicGroupKind:
     def heartbeat(
         self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int
     ) -> None:
-        """Extend the member's session; raise RebalanceInProgress if it has to rejoin."""
         member = group.check_member(member_id, instance_id)
         group.check_generation(generation)
         if group.state is State.EMPTY:
@@ -381,11 +378,8 @@ class ClassicGroupKind:
 
     # -- leaving -------------------------------------------------------------------------------
 
-    def leave(
-        self, group: ClassicGroup, leaving: Sequence[Leaving], decision: Decision
-    ) -> list[GroupError | None]:
-        """Remove members; return an error or None for each."""
-        results: list[GroupError | None] = []
+    def leave(self, group: ClassicGroup, leaving: Sequence[Leaving], decision: Decision) -> Left:
+        results: Left = []
         for member in leaving:
             try:
                 self._leave(group, member, decision)
@@ -422,12 +416,10 @@ class ClassicGroupKind:
     # -- common --------------------------------------------------------------------------------
 
     def start(self, group: ClassicGroup, now_ms: int) -> None:
-        """Start a session timeout for every member of a group that was just loaded."""
         for member in group.members.values():
             self._restart_session(group, member, now_ms)
 
     def stop(self, group: ClassicGroup, error: CoordinatorError, decision: Decision) -> None:
-        """Answer the group's waiting requests with `error` and cancel its timers."""
         for member in list(group.members.values()):
             self._answer_all(member, error, decision)
             self._deadlines.clear(Timer(TimerKind.SESSION, group.group_id, member.member_id))
@@ -436,11 +428,6 @@ class ClassicGroupKind:
         self._deadlines.clear(Timer(TimerKind.JOIN, group.group_id))
         self._deadlines.clear(Timer(TimerKind.SYNC, group.group_id))
         self._remaining_delay_ms.pop(group.group_id, None)
-
-    def _schedule_session_timeout(
-        self, group: ClassicGroup, member_id: str, within_ms: int, now_ms: int
-    ) -> None:
-        self._deadlines.set(Timer(TimerKind.SESSION, group.group_id, member_id), now_ms + within_ms)
 
     def _restart_session(self, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
         timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)

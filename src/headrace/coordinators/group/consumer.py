@@ -273,7 +273,6 @@ class ConsumerGroup:
         return [GroupRecord(key, None) for key in keys]
 
     def apply(self, key: Message, value: Message | None) -> None:
-        """Change the state as the record says."""
         match key:
             case ConsumerGroupMetadataKey():
                 assert isinstance(value, ConsumerGroupMetadataValue), "a group's tombstone removes the group"
@@ -376,7 +375,6 @@ def target_record(group_id: str, member_id: str, assignment: Assignment) -> Grou
 
 
 def member_record(group_id: str, member: ConsumerMember) -> GroupRecord:
-    """Return the record of a member's subscription and other metadata."""
     classic = None
     if member.classic is not None:
         classic = ClassicMemberMetadata(
@@ -400,7 +398,6 @@ def member_record(group_id: str, member: ConsumerMember) -> GroupRecord:
 
 
 def current_record(group_id: str, member: ConsumerMember) -> GroupRecord:
-    """Return the record of a member's current assignment, epoch and state."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,

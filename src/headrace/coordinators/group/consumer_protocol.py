@@ -286,7 +286,6 @@ class ConsumerProtocolMachine:
             update.write(expression_record(group_id, expression, None, 0, 0))
 
     def _assign(self, update: GroupUpdate) -> None:
-        """Compute the target assignment of the group epoch."""
         group, topics = update.group, self._context.topics
         members = {
             member_id: AssignorMember(

@@ -31,6 +31,7 @@ from headrace.coordinators.group.consumer import (
 from headrace.coordinators.group.consumer_protocol import ConsumerProtocolMachine, Heartbeat, HeartbeatResult
 from headrace.coordinators.group.decision import Decision, Join, Leaving, Sync
 from headrace.coordinators.group.errors import (
+    GroupError,
     GroupIdNotFound,
     GroupNotEmpty,
     IllegalGeneration,
@@ -133,7 +134,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         """SyncGroup: the reply is sent when the leader's assignment is committed."""
         _check_group_id(sync.group_id)
         decision = Decision(now_ms)
-        group = self._member_group(sync.group_id)
+        group = self._group(sync.group_id, UnknownMember)
         self._kinds[group.type_name].sync(group, sync, waiter, decision)
         return decision
 
@@ -142,7 +143,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
     ) -> None:
         """Heartbeat: raise RebalanceInProgress if the member has to rejoin. No record is written."""
         _check_group_id(group_id)
-        group = self._member_group(group_id)
+        group = self._group(group_id, UnknownMember)
         self._kinds[group.type_name].heartbeat(group, member_id, instance_id, generation, now_ms)
 
     def leave(self, group_id: str, leaving: Sequence[Leaving], now_ms: int) -> Decision:
@@ -155,12 +156,6 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         else:
             decision.answer = self._kinds[group.type_name].leave(group, leaving, decision)
         return decision
-
-    def _member_group(self, group_id: str) -> Group:
-        group = self.groups.get(group_id)
-        if group is None:
-            raise UnknownMember(f"group {group_id!r} does not exist")
-        return group
 
     # -- the consumer protocol -----------------------------------------------------------------
 
@@ -236,7 +231,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         _check_group_id(commit.group_id)
         try:
             if commit.group_id in self.groups or commit.generation >= 0:
-                self._existing_group(commit.group_id).check_transactional_commit(commit)
+                self._group(commit.group_id).check_transactional_commit(commit)
         except (GroupIdNotFound, StaleMemberEpoch) as error:
             if commit.version < _TXN_EPOCH_ERRORS_SINCE:
                 raise IllegalGeneration(str(error)) from error
@@ -252,7 +247,7 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
     def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]], now_ms: int) -> Decision:
         """OffsetDelete: the answer is the set of topics that the group subscribes to and therefore keeps."""
         _check_group_id(group_id)
-        group = self._existing_group(group_id)
+        group = self._group(group_id)
         group.check_delete_offsets()
         decision = Decision(now_ms)
         decision.answer = {topic for topic, _ in partitions if group.is_subscribed(topic)}
@@ -265,16 +260,16 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
 
     def delete_group(self, group_id: str, now_ms: int) -> Decision:
         """DeleteGroups: delete an empty group and its offsets."""
-        group = self._existing_group(group_id)
+        group = self._group(group_id)
         if not group.is_empty:
             raise GroupNotEmpty(f"group {group_id!r} has {len(group.members)} members")
         offsets = [*self.offsets.tombstones(group_id), *self.pending_offsets.tombstones(group_id)]
         return Decision(now_ms, records=[*offsets, *group.tombstones()])
 
-    def _existing_group(self, group_id: str) -> Group:
+    def _group(self, group_id: str, refusal: type[GroupError] = GroupIdNotFound) -> Group:
         group = self.groups.get(group_id)
         if group is None:
-            raise GroupIdNotFound(f"group {group_id!r} does not exist")
+            raise refusal(f"group {group_id!r} does not exist")
         return group
 
     def topic_deleted(self, name: str, now_ms: int) -> Decision:
@@ -340,7 +335,6 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
     is_replaced_by_later = staticmethod(is_offset_commit)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Apply or drop the offsets of the producer's transaction."""
         records = self.pending_offsets.end(producer_id)
         if committed:
             for record in records:

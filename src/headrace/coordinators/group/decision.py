@@ -26,8 +26,6 @@ Protocols = Sequence[tuple[str, bytes]]
 
 
 class Join(NamedTuple):
-    """A JoinGroup request."""
-
     group_id: str
     member_id: str
     instance_id: str | None
@@ -105,8 +103,6 @@ class TimerKind(Enum):
 
 
 class Timer(NamedTuple):
-    """The key of a deadline."""
-
     kind: TimerKind
     group_id: str
     member_id: str = ""

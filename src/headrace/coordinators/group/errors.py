@@ -20,111 +20,77 @@ class GroupError(CoordinatorError):
         return self
 
 
-class InvalidGroupId(GroupError):
+class InvalidGroupId(GroupError, code=ErrorCode.INVALID_GROUP_ID):
     """The group id is empty."""
 
-    code = ErrorCode.INVALID_GROUP_ID
 
-
-class GroupIdNotFound(GroupError):
+class GroupIdNotFound(GroupError, code=ErrorCode.GROUP_ID_NOT_FOUND):
     """There is no group of this name, or it has another type."""
 
-    code = ErrorCode.GROUP_ID_NOT_FOUND
 
-
-class GroupNotEmpty(GroupError):
+class GroupNotEmpty(GroupError, code=ErrorCode.NON_EMPTY_GROUP):
     """The group has members."""
 
-    code = ErrorCode.NON_EMPTY_GROUP
 
-
-class GroupIsFull(GroupError):
+class GroupIsFull(GroupError, code=ErrorCode.GROUP_MAX_SIZE_REACHED):
     """The group has group.max.size members already."""
-
-    code = ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 class GroupTooLarge(GroupError):
     """The group's record does not fit in a batch."""
 
 
-class UnknownMember(GroupError):
+class UnknownMember(GroupError, code=ErrorCode.UNKNOWN_MEMBER_ID):
     """The group has no such member: the client rejoins with an empty member id."""
 
-    code = ErrorCode.UNKNOWN_MEMBER_ID
 
-
-class MemberIdRequired(GroupError):
+class MemberIdRequired(GroupError, code=ErrorCode.MEMBER_ID_REQUIRED):
     """A new member has to rejoin with the member id of this response."""
-
-    code = ErrorCode.MEMBER_ID_REQUIRED
 
     def __init__(self, member_id: str) -> None:
         super().__init__(f"rejoin with member id {member_id}")
         self.of(member_id)
 
 
-class FencedInstance(GroupError):
+class FencedInstance(GroupError, code=ErrorCode.FENCED_INSTANCE_ID):
     """Another member has taken over the instance id."""
 
-    code = ErrorCode.FENCED_INSTANCE_ID
 
-
-class UnreleasedInstance(GroupError):
+class UnreleasedInstance(GroupError, code=ErrorCode.UNRELEASED_INSTANCE_ID):
     """The instance id belongs to a member that has not left."""
 
-    code = ErrorCode.UNRELEASED_INSTANCE_ID
 
-
-class IllegalGeneration(GroupError):
+class IllegalGeneration(GroupError, code=ErrorCode.ILLEGAL_GENERATION):
     """The request names another generation than the group is in."""
 
-    code = ErrorCode.ILLEGAL_GENERATION
 
-
-class RebalanceInProgress(GroupError):
+class RebalanceInProgress(GroupError, code=ErrorCode.REBALANCE_IN_PROGRESS):
     """The group is rebalancing: the client rejoins."""
 
-    code = ErrorCode.REBALANCE_IN_PROGRESS
 
-
-class InconsistentProtocol(GroupError):
+class InconsistentProtocol(GroupError, code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL):
     """The member supports no protocol that all members support."""
 
-    code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
-
-class InvalidSessionTimeout(GroupError):
+class InvalidSessionTimeout(GroupError, code=ErrorCode.INVALID_SESSION_TIMEOUT):
     """The session timeout is outside group.min.session.timeout.ms and group.max.session.timeout.ms."""
 
-    code = ErrorCode.INVALID_SESSION_TIMEOUT
 
-
-class FencedMemberEpoch(GroupError):
+class FencedMemberEpoch(GroupError, code=ErrorCode.FENCED_MEMBER_EPOCH):
     """The member epoch is wrong: the member gives up its partitions and rejoins."""
 
-    code = ErrorCode.FENCED_MEMBER_EPOCH
 
-
-class StaleMemberEpoch(GroupError):
+class StaleMemberEpoch(GroupError, code=ErrorCode.STALE_MEMBER_EPOCH):
     """The member epoch is out of date: the member sends a heartbeat and retries."""
 
-    code = ErrorCode.STALE_MEMBER_EPOCH
 
-
-class UnsupportedAssignor(GroupError):
+class UnsupportedAssignor(GroupError, code=ErrorCode.UNSUPPORTED_ASSIGNOR):
     """There is no assignor of this name."""
 
-    code = ErrorCode.UNSUPPORTED_ASSIGNOR
 
-
-class InvalidGroupRequest(GroupError):
+class InvalidGroupRequest(GroupError, code=ErrorCode.INVALID_REQUEST):
     """A field of the request is missing or contradicts another one."""
 
-    code = ErrorCode.INVALID_REQUEST
 
-
-class UnsupportedByGroup(GroupError):
+class UnsupportedByGroup(GroupError, code=ErrorCode.UNSUPPORTED_VERSION):
     """The API version is too old for this type of group."""
-
-    code = ErrorCode.UNSUPPORTED_VERSION

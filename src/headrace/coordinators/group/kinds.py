@@ -45,8 +45,6 @@ class GroupContext:
 
 
 class Group(Protocol):
-    """The state of one group."""
-
     type_name: ClassVar[str]
     """The type of the group as ListGroups has it."""
     metadata_key: ClassVar[type[Message]]
@@ -116,12 +114,12 @@ def check_member(group: Group, member_id: str, instance_id: str | None) -> None:
         raise UnknownMember(f"group {group.group_id!r} has no member {member_id!r}")
 
 
+Left = list[GroupError | None]
+"""An error or None for each member that a LeaveGroup names."""
 G_contra = TypeVar("G_contra", bound=Group, contravariant=True)
 
 
 class GroupKind(Protocol[G_contra]):
-    """The decisions about all groups of one type."""
-
     group_type: ClassVar[type[Any]]
     """The class of the groups, made from a group id."""
 
@@ -136,10 +134,8 @@ class GroupKind(Protocol[G_contra]):
     ) -> None:
         """Extend the member's session; raise RebalanceInProgress if it has to rejoin."""
 
-    def leave(
-        self, group: G_contra, leaving: Sequence[Leaving], decision: Decision
-    ) -> list[GroupError | None]:
-        """Remove members; return an error or None for each."""
+    def leave(self, group: G_contra, leaving: Sequence[Leaving], decision: Decision) -> Left:
+        """Remove members."""
 
     def committed(self, group: G_contra, member_id: str, now_ms: int) -> None:
         """Act on an OffsetCommit of a member, which counts as a heartbeat in some groups."""

@@ -32,21 +32,11 @@ def upgrade(group: ClassicGroup, topics: Topics) -> list[GroupRecord]:
     """Return the records that upgrade a classic group; every member keeps its assignment.
 
     The group epoch, the target's epoch and all member epochs are the generation, at least 1. Members that
-    were joining or syncing rejoin first and reconcile then.
+    were joining or syncing rejoin first and reconcile then. If a partition is unassigned, the hash of the
+    subscribed topics is 0, which forces a new target.
     """
     group_id, epoch = group.group_id, max(group.generation, 1)
     members = [_upgraded(group, member, topics, epoch) for member in group.members.values()]
-    return [
-        *(member_record(group_id, member) for member in members),
-        epoch_record(group_id, epoch, _digest(members, topics)),
-        *(target_record(group_id, member.member_id, member.assigned) for member in members),
-        target_epoch_record(group_id, epoch),
-        *(current_record(group_id, member) for member in members),
-    ]
-
-
-def _digest(members: Sequence[ConsumerMember], topics: Topics) -> int:
-    """Return the hash of the subscribed topics; 0 if a partition is unassigned, to force a new target."""
     subscribed = {name for member in members for name in member.topics if name in topics.by_name}
     partitions = {
         (topics.by_name[name].topic_id, number)
@@ -54,7 +44,13 @@ def _digest(members: Sequence[ConsumerMember], topics: Topics) -> int:
         for number in range(topics.by_name[name].partitions)
     }
     assigned = {owned for member in members for owned in member.owns()}
-    return topics.digest(subscribed) if partitions <= assigned else 0
+    return [
+        *(member_record(group_id, member) for member in members),
+        epoch_record(group_id, epoch, topics.digest(subscribed) if partitions <= assigned else 0),
+        *(target_record(group_id, member.member_id, member.assigned) for member in members),
+        target_epoch_record(group_id, epoch),
+        *(current_record(group_id, member) for member in members),
+    ]
 
 
 def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch: int) -> ConsumerMember:

@@ -7,8 +7,6 @@ from headrace.coordinators.group.records import GroupRecord, OffsetCommitKey, Of
 
 
 class Committed(NamedTuple):
-    """A committed offset."""
-
     offset: int
     leader_epoch: int
     metadata: str
@@ -59,7 +57,6 @@ class Offsets:
                 del self._groups[key.group]
 
     def tombstones(self, group_id: str) -> list[GroupRecord]:
-        """Return the tombstones of all offsets of a group."""
         return [offset_tombstone(group_id, topic, partition) for topic, partition in self.of(group_id)]
 
     def of_topic(self, name: str) -> Iterator[tuple[str, str, int]]:
@@ -130,7 +127,6 @@ class PendingOffsets:
             self._forget(key, producer_id)
 
     def tombstones(self, group_id: str) -> Iterator[GroupRecord]:
-        """Yield a tombstone for each partition of a group that has a pending offset."""
         for topic, partition in self._producers.get(group_id, ()):
             yield offset_tombstone(group_id, topic, partition)
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from headrace.coordinators.decision import check_transition
 from headrace.coordinators.group.assignors import Assignment
 from headrace.coordinators.group.consumer import TRANSITIONS, ConsumerMember, MemberState
 from headrace.coordinators.group.errors import FencedMemberEpoch
-from headrace.coordinators.transitions import check_transition
 
 Owned = Mapping[bytes, Collection[int]]
 """The partitions that a member owns according to its heartbeat."""

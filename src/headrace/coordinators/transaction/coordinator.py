@@ -44,16 +44,12 @@ _SHOWN_CHARS = 100  # of a transactional id in a message; it may have 32 KiB
 
 
 class TransactionLimits(NamedTuple):
-    """The settings of the transaction coordinator."""
-
     max_timeout_ms: int = 900_000
     id_expiration_ms: int = 604_800_000
     two_phase_commit: bool = False
 
 
 class InitProducerId(NamedTuple):
-    """An InitProducerId request with a transactional id."""
-
     transactional_id: str
     timeout_ms: int
     expected: Producer | None = None  # the producer that the client has, if it has one
@@ -71,8 +67,6 @@ class EndTransaction(NamedTuple):
 
 
 class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
-    """Transactional ids, their transactions and their timeouts."""
-
     def __init__(self, limits: TransactionLimits) -> None:
         self.limits = limits
         self.transactions: dict[str, Transaction] = {}
@@ -90,7 +84,19 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
 
         The answer is the `Producer`. Raise ProducerIdRequired if `new_producer_id` is needed and missing.
         """
-        self._check_init(request)
+        if not request.transactional_id:
+            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
+        if request.two_phase_commit and not self.limits.two_phase_commit:
+            raise TwoPhaseCommitDisabled(
+                "transaction.two.phase.commit.enable is false (TRANSACTIONAL_ID_AUTHORIZATION_FAILED)"
+            )
+        if request.keep_prepared:
+            raise KeepPreparedUnsupported("keepPreparedTxn is not supported (UNSUPPORTED_VERSION)")
+        if not request.two_phase_commit and not 0 < request.timeout_ms <= self.limits.max_timeout_ms:
+            raise InvalidTransactionTimeout(
+                f"transaction timeout {request.timeout_ms} ms is not between 1 and "
+                f"transaction.max.timeout.ms={self.limits.max_timeout_ms} (INVALID_TRANSACTION_TIMEOUT)"
+            )
         timeout_ms = NO_TIMEOUT_MS if request.two_phase_commit else request.timeout_ms
         current = self.transactions.get(request.transactional_id)
         if current is None:
@@ -102,7 +108,11 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
             )
         _check_not_prepared(current)
         expected = request.expected
-        if expected is not None and not _may_continue(current, expected):
+        if expected is not None and not (
+            current.producer_epoch == NO_PRODUCER_EPOCH
+            or expected.producer_id == current.producer_id
+            or (expected.producer_id == current.previous_producer_id and expected.epoch >= LAST_EPOCH - 1)
+        ):
             raise _fenced(current, expected)
         if current.state is TransactionState.ONGOING:
             decision = self._prepare(current, now_ms, commit=False, new_producer_id=new_producer_id)
@@ -119,21 +129,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
             producer, last_producer_epoch=last_epoch, timeout_ms=timeout_ms, now_ms=now_ms
         )
         return _decision(next_, now_ms, producer)
-
-    def _check_init(self, request: InitProducerId) -> None:
-        if not request.transactional_id:
-            raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
-        if request.two_phase_commit and not self.limits.two_phase_commit:
-            raise TwoPhaseCommitDisabled(
-                "transaction.two.phase.commit.enable is false (TRANSACTIONAL_ID_AUTHORIZATION_FAILED)"
-            )
-        if request.keep_prepared:
-            raise KeepPreparedUnsupported("keepPreparedTxn is not supported (UNSUPPORTED_VERSION)")
-        if not request.two_phase_commit and not 0 < request.timeout_ms <= self.limits.max_timeout_ms:
-            raise InvalidTransactionTimeout(
-                f"transaction timeout {request.timeout_ms} ms is not between 1 and "
-                f"transaction.max.timeout.ms={self.limits.max_timeout_ms} (INVALID_TRANSACTION_TIMEOUT)"
-            )
 
     def add_partitions(
         self,
@@ -170,7 +165,15 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         """
         current = self._not_prepared(request.transactional_id)
         if request.client_version < EPOCH_BUMP_VERSION:
-            return self._end_without_bump(current, request, now_ms)
+            _check_producer(current, request.producer)
+            if current.state is TransactionState.ONGOING:
+                next_ = current.prepared(
+                    commit=request.commit, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
+                )
+                return _decision(next_, now_ms, current.producer)
+            if _outcome(current.state) is request.commit:
+                return Decision(now_ms, answer=current.producer)  # the response was lost
+            raise _wrong_state(current, request.commit)
         is_retry = _is_retried_end(current, request.producer)
         if not is_retry:
             _check_producer(current, request.producer)
@@ -182,19 +185,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
             raise _wrong_state(current, request.commit)
         # No partition was added: the producer cannot know that, so that it may abort.
         return self._prepare(current, now_ms, commit=False, new_producer_id=new_producer_id)
-
-    def _end_without_bump(
-        self, current: Transaction, request: EndTransaction, now_ms: int
-    ) -> TransactionDecision:
-        _check_producer(current, request.producer)
-        if current.state is TransactionState.ONGOING:
-            next_ = current.prepared(
-                commit=request.commit, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
-            )
-            return _decision(next_, now_ms, current.producer)
-        if _outcome(current.state) is request.commit:
-            return Decision(now_ms, answer=current.producer)  # the response was lost
-        raise _wrong_state(current, request.commit)
 
     def _prepare(
         self, current: Transaction, now_ms: int, *, commit: bool, new_producer_id: int | None
@@ -215,7 +205,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         return _decision(prepared.completed(now_ms), now_ms)
 
     def describe(self, transactional_id: str) -> Transaction:
-        """Return the state of a transactional id, or raise TransactionalIdNotFound."""
         if not transactional_id:
             raise InvalidTransactionalId("the transactional id is empty (INVALID_REQUEST)")
         current = self.transactions.get(transactional_id)
@@ -303,7 +292,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         return True
 
     def apply(self, record: TransactionRecord, producer_id: int = NO_PRODUCER) -> None:
-        """Change the state as `record` says; nothing else changes durable state."""
         assert producer_id == NO_PRODUCER, "the coordinator's own records are not transactional"
         name, transaction = record
         previous = self.transactions.pop(name, None)
@@ -330,15 +318,6 @@ def _required(new_producer_id: int | None) -> int:
     if new_producer_id is None:
         raise ProducerIdRequired("a new producer id is needed")
     return new_producer_id
-
-
-def _may_continue(current: Transaction, expected: Producer) -> bool:
-    """Return whether the client that has the producer `expected` may be the latest instance."""
-    return (
-        current.producer_epoch == NO_PRODUCER_EPOCH
-        or expected.producer_id == current.producer_id
-        or (expected.producer_id == current.previous_producer_id and expected.epoch >= LAST_EPOCH - 1)
-    )
 
 
 def _next_epoch(current: Transaction, expected: Producer | None) -> tuple[Producer, int]:

@@ -5,17 +5,14 @@ with a version as well. A record without a value is a tombstone: the transaction
 """
 
 import struct
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from headrace.coordinators.transaction.state import Transaction, TransactionState
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
-from headrace.protocol.ids import TopicPartition
+from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.protocol.message import Message, Struct, field
-
-__all__ = ["TransactionRecord", "decode_record", "encode_record"]
 
 
 class TransactionLogKey(Message, versions="0", flexible="none"):
@@ -56,24 +53,15 @@ _VERSION: Final = struct.Struct(">h")
 
 
 def encode_record(record: TransactionRecord) -> tuple[bytes, bytes | None]:
-    """Return the bytes of key and value."""
     name = record.transactional_id.encode()
     key = _VERSION.pack(_TRANSACTION_LOG) + _VERSION.pack(len(name)) + name
     if record.transaction is None:
         return key, None
-    return key, _VERSION.pack(_WRITTEN_VERSION) + b"".join(
-        _value(record.transaction).encode(_WRITTEN_VERSION)
-    )
-
-
-def _value(transaction: Transaction) -> TransactionLogValue:
-    partitions = None
+    transaction, partitions = record.transaction, None
     if transaction.state is not TransactionState.EMPTY:
-        by_topic: dict[str, list[int]] = defaultdict(list)
-        for topic, partition in sorted(transaction.partitions):
-            by_topic[topic].append(partition)
-        partitions = [PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in by_topic.items()]
-    return TransactionLogValue(
+        topics = by_topic(sorted(transaction.partitions))
+        partitions = [PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in topics.items()]
+    value = TransactionLogValue(
         producer_id=transaction.producer_id,
         previous_producer_id=transaction.previous_producer_id,
         next_producer_id=transaction.next_producer_id,
@@ -85,6 +73,7 @@ def _value(transaction: Transaction) -> TransactionLogValue:
         transaction_start_timestamp_ms=transaction.start_ms,
         client_transaction_version=transaction.client_version,
     )
+    return key, _VERSION.pack(_WRITTEN_VERSION) + b"".join(value.encode(_WRITTEN_VERSION))
 
 
 def decode_record(key: Buffer | None, value: Buffer | None) -> TransactionRecord | None:
@@ -102,35 +91,29 @@ def decode_record(key: Buffer | None, value: Buffer | None) -> TransactionRecord
     version = _version(value)
     if version > TransactionLogValue.__codec__.versions[-1]:
         raise ProtocolError(f"the state of transaction {name!r} has the unknown version {version}")
-    return TransactionRecord(
-        name, _transaction(name, TransactionLogValue.decode(memoryview(value)[2:], version))
-    )
-
-
-def _transaction(name: str, value: TransactionLogValue) -> Transaction:
+    log = TransactionLogValue.decode(memoryview(value)[2:], version)
     try:
-        state = TransactionState(value.transaction_status)
+        state = TransactionState(log.transaction_status)
     except ValueError:
-        raise ProtocolError(
-            f"transaction {name!r} has the unknown state {value.transaction_status}"
-        ) from None
-    return Transaction(
+        raise ProtocolError(f"transaction {name!r} has the unknown state {log.transaction_status}") from None
+    transaction = Transaction(
         transactional_id=name,
-        producer_id=value.producer_id,
-        producer_epoch=value.producer_epoch,
-        timeout_ms=value.transaction_timeout_ms,
+        producer_id=log.producer_id,
+        producer_epoch=log.producer_epoch,
+        timeout_ms=log.transaction_timeout_ms,
         state=state,
         partitions=frozenset(
             TopicPartition(topic.topic, partition)
-            for topic in value.transaction_partitions or ()
+            for topic in log.transaction_partitions or ()
             for partition in topic.partition_ids
         ),
-        start_ms=value.transaction_start_timestamp_ms,
-        last_update_ms=value.transaction_last_update_timestamp_ms,
-        previous_producer_id=value.previous_producer_id,
-        next_producer_id=value.next_producer_id,
-        client_version=value.client_transaction_version,
+        start_ms=log.transaction_start_timestamp_ms,
+        last_update_ms=log.transaction_last_update_timestamp_ms,
+        previous_producer_id=log.previous_producer_id,
+        next_producer_id=log.next_producer_id,
+        client_version=log.client_transaction_version,
     )
+    return TransactionRecord(name, transaction)
 
 
 def _version(data: Buffer) -> int:

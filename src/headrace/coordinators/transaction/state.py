@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
-from headrace.coordinators.decision import Producer
-from headrace.coordinators.transitions import check_transition
+from headrace.coordinators.decision import Producer, check_transition
 from headrace.protocol.ids import TopicPartition
 
 NO_PRODUCER_ID: Final = -1
@@ -42,21 +41,18 @@ class TransactionState(IntEnum):
         return self in {TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT}
 
 
+_AFTER_COMPLETION: Final = frozenset(
+    {TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT}
+)
 LEGAL_TRANSITIONS: Final[Mapping[TransactionState, frozenset[TransactionState]]] = {
-    TransactionState.EMPTY: frozenset(
-        {TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT}
-    ),
+    TransactionState.EMPTY: _AFTER_COMPLETION,
     TransactionState.ONGOING: frozenset(
         {TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT}
     ),
     TransactionState.PREPARE_COMMIT: frozenset({TransactionState.COMPLETE_COMMIT}),
     TransactionState.PREPARE_ABORT: frozenset({TransactionState.COMPLETE_ABORT}),
-    TransactionState.COMPLETE_COMMIT: frozenset(
-        {TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT}
-    ),
-    TransactionState.COMPLETE_ABORT: frozenset(
-        {TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT}
-    ),
+    TransactionState.COMPLETE_COMMIT: _AFTER_COMPLETION,
+    TransactionState.COMPLETE_ABORT: _AFTER_COMPLETION,
 }
 """With transaction version 2 a producer may abort before any partition is added: it cannot know."""
 
@@ -99,7 +95,7 @@ class Transaction:
 
     def initialized(
         self, producer: Producer, *, last_producer_epoch: int, timeout_ms: int, now_ms: int
-    ) -> "Transaction":
+    ) -> Self:
         """InitProducerId: the producer starts with another epoch, or with another producer id."""
         return self._moved(
             TransactionState.EMPTY,
@@ -113,9 +109,7 @@ class Transaction:
             partitions=frozenset(),
         )
 
-    def with_partitions(
-        self, added: frozenset[TopicPartition], client_version: int, now_ms: int
-    ) -> "Transaction":
+    def with_partitions(self, added: frozenset[TopicPartition], client_version: int, now_ms: int) -> Self:
         """AddPartitionsToTxn: begin a transaction, or add partitions to the ongoing one."""
         is_ongoing = self.state is TransactionState.ONGOING
         return self._moved(
@@ -126,9 +120,7 @@ class Transaction:
             client_version=client_version,
         )
 
-    def prepared(
-        self, *, commit: bool, client_version: int, next_producer_id: int, now_ms: int
-    ) -> "Transaction":
+    def prepared(self, *, commit: bool, client_version: int, next_producer_id: int, now_ms: int) -> Self:
         """EndTxn: decide the outcome. With transaction version 2 the epoch is bumped."""
         bumps = client_version >= EPOCH_BUMP_VERSION
         is_ongoing = self.state is TransactionState.ONGOING
@@ -142,7 +134,7 @@ class Transaction:
             client_version=client_version,
         )
 
-    def completed(self, now_ms: int) -> "Transaction":
+    def completed(self, now_ms: int) -> Self:
         """All markers are written."""
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         producer_id, producer_epoch = self.next_producer
@@ -156,6 +148,6 @@ class Transaction:
             partitions=frozenset(),
         )
 
-    def _moved(self, target: TransactionState, now_ms: int, **changes: object) -> "Transaction":
+    def _moved(self, target: TransactionState, now_ms: int, **changes: object) -> Self:
         check_transition(LEGAL_TRANSITIONS, self.state, target, f"transaction {self.transactional_id!r}")
         return replace(self, state=target, last_update_ms=now_ms, **changes)  # type: ignore[arg-type]

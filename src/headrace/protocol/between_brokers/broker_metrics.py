@@ -33,12 +33,10 @@ class Family(Struct):
 
 
 def gauge(name: str, help_: str, value: float) -> Family:
-    """Return a gauge without labels."""
     return Family(name=name, kind=GAUGE, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
 
 
 def counter(name: str, help_: str, value: float) -> Family:
-    """Return a counter without labels."""
     return Family(name=name, kind=COUNTER, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
 
 

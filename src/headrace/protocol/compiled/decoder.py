@@ -25,7 +25,7 @@ a large message is decoded. It also appends all elements that are structs to a l
 the message first and then empties this list a little at a time does not free a large message in one step.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import nullcontext
 from struct import Struct as Layout
 from struct import unpack_from
@@ -33,9 +33,14 @@ from typing import Any, Final
 
 from headrace.protocol import primitives
 from headrace.protocol.compiled.source import FIXED, Source
-from headrace.protocol.compiled.structs import StructType, default_of, struct_named
-from headrace.protocol.compiled.wire_size import holds_records, minimal_size
-from headrace.protocol.fields import Buffer, Field
+from headrace.protocol.compiled.structs import (
+    StructType,
+    default_of,
+    holds_records,
+    minimal_size,
+    struct_named,
+)
+from headrace.protocol.fields import Field
 
 HELPERS: Final = {
     "new": object.__new__,
@@ -52,17 +57,13 @@ HELPERS: Final = {
 
 
 def compile_decoder(
-    cls: StructType, version: int, *, flexible: bool, trailing: bool = False
-) -> Callable[[Buffer], Any]:
-    """Return the function that decodes an instance of `cls`; `trailing` allows bytes after it."""
-    return _Decoder(version, flexible=flexible).compiled(cls, trailing=trailing)
+    cls: StructType, version: int, *, flexible: bool, trailing: bool = False, sliced: bool = False
+) -> Callable[..., Any]:
+    """Return the function that decodes an instance of `cls`; `trailing` allows bytes after it.
 
-
-def compile_sliced_decoder(
-    cls: StructType, version: int, *, flexible: bool
-) -> Callable[[Buffer, int, list[Any]], Generator[None, None, Any]]:
-    """Return the same in steps; it takes the number of elements the message may have, and `structs`."""
-    return _Decoder(version, flexible=flexible, sliced=True).compiled(cls, trailing=False)
+    A sliced one is a generator; it takes the number of elements the message may have, and `structs`.
+    """
+    return _Decoder(version, HELPERS, flexible=flexible, sliced=sliced).compiled(cls, trailing=trailing)
 
 
 class _Decoder(Source):
@@ -70,12 +71,8 @@ class _Decoder(Source):
     `room` how many more elements the message may have.
     """
 
-    def __init__(self, version: int, *, flexible: bool, sliced: bool = False) -> None:
-        super().__init__()
-        self.version = version
-        self.flexible = flexible
-        self._sliced = sliced
-        self.globals.update(HELPERS)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._run: list[tuple[str, str]] = []  # fixed-size values still to be read: (format, variable)
         self._copy = ""
 
@@ -85,12 +82,12 @@ class _Decoder(Source):
         view = holds_records(cls, self.version)
         self._copy = ".tobytes()" if view else ""
         self.line(f"buf = {'memoryview' if view else 'bytes'}(buf); size = len(buf); i = 0")
-        self.line("yield" if self._sliced else f"room = {primitives.MAX_ELEMENTS}")
+        self.line("yield" if self.sliced else f"room = {primitives.MAX_ELEMENTS}")
         message = self._struct(cls)
         if not trailing:
             self.line("if i != size: trailing(size - i)")
         self.line(f"return {message}")
-        signature = "decode(buf, room, structs)" if self._sliced else "decode(buf)"
+        signature = "decode(buf, room, structs)" if self.sliced else "decode(buf)"
         return self.compile(signature, f"{cls.__name__}.decode v{self.version}")
 
     def _struct(self, cls: StructType) -> str:
@@ -174,23 +171,20 @@ class _Decoder(Source):
             self.line(f"if n == -1: {value} = None")
         with self.block("else:") if nullable else nullcontext():
             if field.item_kind in FIXED:
-                self._numbers(field, value)
+                code, width = FIXED[field.item_kind]
+                self.line(f"j = i + n * {width}")
+                self.line(f"if not i <= j <= size: bad_count({field.name!r}, n, size - i)")
+                self._take_room(field.name)
+                if field.item_kind == "uuid":
+                    self.line(f"{value} = [buf[k:k + 16]{self._copy} for k in range(i, j, 16)]")
+                else:
+                    short = self.interned("short", ("short", code), lambda: primitives.short_unpackers(code))
+                    many = f'unpack_from(f">{{n}}{code}", buf, i)'
+                    self.line(f"{value} = {short}[n](buf, i) if n < {primitives.SHORT} else {many}")
+                self.line("i = j")
             else:
                 self._items(field, cls, value, compact=compact)
         return value
-
-    def _numbers(self, field: Field, value: str) -> None:
-        code, width = FIXED[field.item_kind]
-        self.line(f"j = i + n * {width}")
-        self.line(f"if not i <= j <= size: bad_count({field.name!r}, n, size - i)")
-        self._take_room(field.name)
-        if field.item_kind == "uuid":
-            self.line(f"{value} = [buf[k:k + 16]{self._copy} for k in range(i, j, 16)]")
-        else:
-            short = self.interned("short", ("short", code), lambda: primitives.short_unpackers(code))
-            many = f'unpack_from(f">{{n}}{code}", buf, i)'
-            self.line(f"{value} = {short}[n](buf, i) if n < {primitives.SHORT} else {many}")
-        self.line("i = j")
 
     def _items(self, field: Field, cls: StructType, value: str, *, compact: bool) -> None:
         item_cls = struct_named(field.item_kind, cls) if field.holds_structs else None
@@ -198,13 +192,13 @@ class _Decoder(Source):
         self.line(f"if not 0 <= n <= (size - i) // {least}: bad_count({field.name!r}, n, size - i)")
         self._take_room(field.name)
         self.line(f"{value} = []")
-        number = self.fresh("number") if self._sliced else "_"
+        number = self.fresh("number") if self.sliced else "_"
         with self.block(f"for {number} in range(n):"):
-            if self._sliced:
+            if self.sliced:
                 self.line(f"if not {number} & {primitives.STEP - 1}: yield")
             if item_cls:
                 item = self._struct(item_cls)
-                if self._sliced:
+                if self.sliced:
                     self.line(f"structs.append({item})")
             else:
                 item = self.fresh("item")
@@ -225,24 +219,21 @@ class _Decoder(Source):
             self.line("if n > 127: n, i = uvarint_tail(buf, i, n)")
             self._take_room("tagged fields")
             with self.block("for _ in range(n):"):
-                self._known_tags(tagged, cls, values)
+                end = self.fresh("end")
+                for variable in ("tag", "n"):
+                    self.line(f"{variable} = buf[i]; i += 1")
+                    self.line(f"if {variable} > 127: {variable}, i = uvarint_tail(buf, i, {variable})")
+                self.line(f"{end} = i + n")
+                self.line(f"if {end} > size: bad_length(f'tagged field {{tag}}', n, size - i)")
+                for field in tagged:
+                    with self.block(f"if tag == {field.tag}:"):
+                        value = self._field(field, cls)
+                        self._flush()
+                        self.line(f"{values[field.name]} = {value}")
+                        self.line(f"if i != {end}: bad_tag_size({field.name!r})")
+                        self.line("continue")
+                self.line(f"i = {end}")
         return values
-
-    def _known_tags(self, tagged: list[Field], cls: StructType, values: dict[str, str]) -> None:
-        end = self.fresh("end")
-        for variable in ("tag", "n"):
-            self.line(f"{variable} = buf[i]; i += 1")
-            self.line(f"if {variable} > 127: {variable}, i = uvarint_tail(buf, i, {variable})")
-        self.line(f"{end} = i + n")
-        self.line(f"if {end} > size: bad_length(f'tagged field {{tag}}', n, size - i)")
-        for field in tagged:
-            with self.block(f"if tag == {field.tag}:"):
-                value = self._field(field, cls)
-                self._flush()
-                self.line(f"{values[field.name]} = {value}")
-                self.line(f"if i != {end}: bad_tag_size({field.name!r})")
-                self.line("continue")
-        self.line(f"i = {end}")
 
     def _take_room(self, name: str) -> None:
         """Count `n` elements towards the limit of the message."""
@@ -257,7 +248,6 @@ class _Decoder(Source):
             self.line(f"if n > 127: n, i = {tail}(buf, i, n)")
 
     def _flush(self) -> None:
-        """Read all pending fixed-size values."""
         if not self._run:
             return
         layout = Layout(">" + "".join(code for code, _ in self._run))

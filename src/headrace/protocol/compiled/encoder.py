@@ -2,7 +2,7 @@
 
 Adjacent fields of fixed size, and the length that follows them, are written by a single `pack`.
 The code checks nothing that `pack` and the types themselves refuse; a failure is explained
-afterwards (`encode_errors`). For the partitions of MetadataResponse v12 it looks like this:
+afterwards (`codec.py`). For the partitions of MetadataResponse v12 it looks like this:
 
     for item_9 in items:
         items = item_9.replica_nodes
@@ -15,7 +15,7 @@ A sliced encoder is the same as a generator, which yields every few elements, an
 structs to the list `structs`, as a sliced decoder does.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from struct import Struct as Layout
 from struct import pack
@@ -23,40 +23,30 @@ from typing import Any, Final
 
 from headrace.protocol import primitives
 from headrace.protocol.compiled.source import FIXED, Source
-from headrace.protocol.compiled.structs import StructType, default_of, struct_named
-from headrace.protocol.compiled.wire_size import holds_records
-from headrace.protocol.fields import Buffer, Field
+from headrace.protocol.compiled.structs import StructType, default_of, holds_records, struct_named
+from headrace.protocol.fields import Field
 
 HELPERS: Final = {"pack": pack, "uvarint": primitives.uvarint, "string_uvarint": primitives.string_uvarint}
 
 
-def compile_encoder(cls: StructType, version: int, *, flexible: bool) -> Callable[[Any], list[Buffer]]:
-    """Return the function that encodes an instance of `cls` into buffers."""
-    return _Encoder(version, flexible=flexible).compiled(cls)
-
-
-def compile_sliced_encoder(
-    cls: StructType, version: int, *, flexible: bool
-) -> Callable[[Any, list[Any]], Generator[None, None, list[Buffer]]]:
-    """Return the same in steps; it takes `structs` as well."""
-    return _Encoder(version, flexible=flexible, sliced=True).compiled(cls)
+def compile_encoder(
+    cls: StructType, version: int, *, flexible: bool, sliced: bool = False
+) -> Callable[..., Any]:
+    """Return the function that encodes an instance of `cls` into buffers; a sliced one takes `structs`."""
+    return _Encoder(version, HELPERS, flexible=flexible, sliced=sliced).compiled(cls)
 
 
 class _Encoder(Source):
     """Generates the code. In it, `out` is the result, `n` a length, and `data` or `items` its content."""
 
-    def __init__(self, version: int, *, flexible: bool, sliced: bool = False) -> None:
-        super().__init__()
-        self.version = version
-        self.flexible = flexible
-        self._sliced = sliced
-        self.globals.update(HELPERS)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._out = "out"
         self._run: list[tuple[str, str]] = []  # fixed-size values still to be written: (format, expression)
 
     def compiled(self, cls: StructType) -> Callable[..., Any]:
         records = holds_records(cls, self.version)
-        if self._sliced:
+        if self.sliced:
             self.line("yield")
         self.line("out = bytearray(); buffers = []" if records else "out = bytearray()")
         self._struct(cls, "message")
@@ -64,7 +54,7 @@ class _Encoder(Source):
         if records:
             self.line("if out: buffers.append(out)")
         self.line("return buffers" if records else "return [out]")
-        signature = "encode(message, structs)" if self._sliced else "encode(message)"
+        signature = "encode(message, structs)" if self.sliced else "encode(message)"
         return self.compile(signature, f"{cls.__name__}.encode v{self.version}")
 
     def _struct(self, cls: StructType, value: str) -> None:
@@ -136,25 +126,23 @@ class _Encoder(Source):
             self.line(f"n = len(items){' + 1' if compact else ''}")
         self._length("i", "uvarint" if compact else None)
         if field.item_kind in FIXED and field.item_kind != "uuid":
-            self._numbers(FIXED[field.item_kind][0])
+            code = FIXED[field.item_kind][0]
+            short = self.interned("short", ("short", code), lambda: primitives.short_packers(code))
+            many = f'pack(f">{{len(items)}}{code}", *items)'
+            self.line(f"{self._out} += {short}[len(items)](*items) if n < {primitives.SHORT} else {many}")
         else:
             self._items(field, cls, compact=compact)
 
-    def _numbers(self, code: str) -> None:
-        short = self.interned("short", ("short", code), lambda: primitives.short_packers(code))
-        many = f'pack(f">{{len(items)}}{code}", *items)'
-        self.line(f"{self._out} += {short}[len(items)](*items) if n < {primitives.SHORT} else {many}")
-
     def _items(self, field: Field, cls: StructType, *, compact: bool) -> None:
         item, number = self.fresh("item"), self.fresh("number")
-        if self._sliced:
+        if self.sliced:
             self.line(f"{number} = 0")
         with self.block(f"for {item} in items:"):
-            if self._sliced:
+            if self.sliced:
                 self.line(f"if not {number} & {primitives.STEP - 1}: yield")
                 self.line(f"{number} += 1")
             if field.holds_structs:
-                if self._sliced:
+                if self.sliced:
                     self.line(f"structs.append({item})")
                 self._struct(struct_named(field.item_kind, cls), item)
             elif field.item_kind in FIXED:
@@ -170,26 +158,23 @@ class _Encoder(Source):
             waiting = self._run.copy()
             with self.block(f"if not ({' and '.join(quiet.values())}):"):
                 self._flush()
-                self._loud_tags(tagged, cls, value, quiet)
+                count, tags = self.fresh("count"), self.fresh("tags")
+                self.line(f"{count} = 0; {tags} = bytearray()")
+                for field in tagged:
+                    with self.block(f"if not {quiet[field.name]}:"):
+                        content = self.fresh(field.name)
+                        self.line(f"{content} = bytearray()")
+                        with self._into(content):
+                            self._field(field, cls, f"{value}.{field.name}")
+                            self._flush()
+                        self.line(f"{tags} += uvarint({field.tag}) + uvarint(len({content})) + {content}")
+                        self.line(f"{count} += 1")
+                self.line(f"{self._out} += uvarint({count}) + {tags}")
             self._run = waiting
         self._run.append(("x", ""))  # no tagged fields: one zero byte
         if tagged:
             with self.block("else:"):
                 self._flush()
-
-    def _loud_tags(self, tagged: list[Field], cls: StructType, value: str, quiet: dict[str, str]) -> None:
-        count, tags = self.fresh("count"), self.fresh("tags")
-        self.line(f"{count} = 0; {tags} = bytearray()")
-        for field in tagged:
-            with self.block(f"if not {quiet[field.name]}:"):
-                content = self.fresh(field.name)
-                self.line(f"{content} = bytearray()")
-                with self._into(content):
-                    self._field(field, cls, f"{value}.{field.name}")
-                    self._flush()
-                self.line(f"{tags} += uvarint({field.tag}) + uvarint(len({content})) + {content}")
-                self.line(f"{count} += 1")
-        self.line(f"{self._out} += uvarint({count}) + {tags}")
 
     def _is_default(self, field: Field, cls: StructType, value: str) -> str:
         default = default_of(field, cls)
@@ -223,7 +208,6 @@ class _Encoder(Source):
             self.line(f"{self._out} += {compact}(n)")
 
     def _flush(self) -> None:
-        """Write all pending fixed-size values."""
         if not self._run:
             return
         layout = Layout(">" + "".join(code for code, _ in self._run))

@@ -20,8 +20,11 @@ FIXED: Final[dict[str, tuple[str, int]]] = {
 class Source:
     """The body of one function, written line by line and compiled at the end."""
 
-    def __init__(self) -> None:
-        self.globals: dict[str, Any] = {}
+    def __init__(self, version: int, helpers: dict[str, Any], *, flexible: bool, sliced: bool) -> None:
+        self.version = version
+        self.flexible = flexible
+        self.sliced = sliced
+        self.globals = dict(helpers)
         self._lines: list[str] = []
         self._depth = 1
         self._names = 0
@@ -39,12 +42,10 @@ class Source:
         self._depth -= 1
 
     def fresh(self, hint: str) -> str:
-        """Return a unique variable name."""
         self._names += 1
         return f"{hint}_{self._names}"
 
     def constant(self, hint: str, value: Any) -> str:
-        """Return a name for a value that the code refers to."""
         name = self.fresh(hint)
         self.globals[name] = value
         return name

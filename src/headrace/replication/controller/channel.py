@@ -69,7 +69,6 @@ class Channel:
         self._wake.set()
 
     def queue_everything(self) -> None:
-        """Queue the whole state for the broker."""
         self._everything = True
         self._queued += 1
         self._wake.set()

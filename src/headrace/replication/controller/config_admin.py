@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import IntEnum
-from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from headrace.coordination.errors import CoordinationError
@@ -99,27 +98,13 @@ class ConfigAdmin:
                 self._change(values, type_, change)
             return values
 
-        await self._update(type_, node, changed, validate_only)
+        await self.change_entity(type_.znode, node, changed, validate_only=validate_only, type_=type_)
 
     async def replace(self, kind: int, name: str, values: dict[str, str], *, validate_only: bool) -> None:
-        """Replace the configs of a resource with `values`."""
         type_, node = self._resource(kind, name)
-        await self._update(type_, node, lambda _old: values, validate_only)
-
-    async def change_user(self, name: str, changed: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        """Replace what ZooKeeper has about a user with what `changed` makes of it."""
-        await self.change_entity(USERS, name, changed)
-
-    async def change_entity(
-        self,
-        kind: str,
-        name: str,
-        changed: Callable[[dict[str, str]], dict[str, str]],
-        *,
-        validate_only: bool = False,
-    ) -> None:
-        """Replace the configs of a user, a client id or an address with what `changed` makes of them."""
-        await self._write(kind, name, changed, validate_only=validate_only)
+        await self.change_entity(
+            type_.znode, node, lambda _old: values, validate_only=validate_only, type_=type_
+        )
 
     def _resource(self, kind: int, name: str) -> tuple[ResourceType, str]:
         """Return the type of a resource, and the name of the znode with its configs."""
@@ -137,33 +122,26 @@ class ConfigAdmin:
             raise UnknownTopicOrPartition(f"topic {name[:300]!r} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
         return type_, name
 
-    async def _update(
-        self,
-        type_: ResourceType,
-        name: str,
-        changed: Callable[[dict[str, str]], dict[str, str]],
-        validate_only: bool,
-    ) -> None:
-        check = partial(self._check, type_, name)
-        await self._write(type_.znode, name, changed, validate_only=validate_only, check=check)
-
-    async def _write(
+    async def change_entity(
         self,
         kind: str,
         name: str,
         changed: Callable[[dict[str, str]], dict[str, str]],
         *,
-        validate_only: bool,
-        check: Callable[[Mapping[str, str], dict[str, str]], Awaitable[None]] | None = None,
+        validate_only: bool = False,
+        type_: ResourceType | None = None,
     ) -> None:
+        """Replace the configs of a resource, user, client id or address with what `changed` makes of them."""
         async with self._lock:
             for attempt in range(1, _ATTEMPTS + 1):
                 found = await self._session.get(Config.path_of(kind, name))
                 old = {} if found is None else dict(Config.decode(kind, name, found.data).values)
                 values = changed(dict(old))
-                _check_size(old, values)
-                if check is not None:
-                    await check(old, values)
+                size = sum(len(each) + len(value) for each, value in values.items())
+                if size > MAX_CONFIG_CHARS and values != old:
+                    raise InvalidRequest(f"configs of {size} characters, expected at most {MAX_CONFIG_CHARS}")
+                if type_ is not None:
+                    await self._check(type_, name, old, values)
                 if validate_only:
                     return
                 config = Config(kind=kind, name=name, values=values)
@@ -211,9 +189,3 @@ class ConfigAdmin:
             values[change.name] = ",".join(dict.fromkeys([*current, *named]))
         else:
             values[change.name] = ",".join(part for part in current if part not in named)
-
-
-def _check_size(old: Mapping[str, str], values: Mapping[str, str]) -> None:
-    size = sum(len(each) + len(value) for each, value in values.items())
-    if size > MAX_CONFIG_CHARS and values != old:
-        raise InvalidRequest(f"configs of {size} characters, expected at most {MAX_CONFIG_CHARS}")

@@ -47,8 +47,6 @@ from headrace.replication.election import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A registered broker."""
-
     broker_id: int
     epoch: int
     rack: str | None = None
@@ -112,7 +110,6 @@ class ClusterModel:
 
     @property
     def locations(self) -> Locations:
-        """The racks and nodes of the registered brokers."""
         return {each.broker_id: Location(each.rack, each.node) for each in self.members.values()}
 
     def items(self) -> Iterator[tuple[TopicPartition, Partition]]:
@@ -377,7 +374,6 @@ class ClusterModel:
         return finished if finished.leader == partition.leader else partition
 
     def prefer(self, key: TopicPartition) -> Changes:
-        """Return the election of the preferred replica."""
         partition = self.find(key)
         wanted = prefer(partition, self._able)
         if wanted != partition:
@@ -412,14 +408,23 @@ class ClusterModel:
         return [key for key, partition in self.select(keys) if prefer(partition, able) != partition]
 
     def leaderless(self, keys: Collection[TopicPartition]) -> list[TopicPartition]:
-        """Return those of `keys` without a live leader."""
         return [key for key, partition in self.select(keys) if partition.leader not in self.members]
 
     def reassign(self, key: TopicPartition, target: Sequence[int] | None) -> Changes:
         """Return the start of a reassignment to `target`, or, without a target, its cancellation."""
         partition = self.find(key)
         if target is None:
-            return self._cancel(key, partition)
+            if not partition.adding and not partition.removing:
+                raise NoReassignmentInProgress(f"{key} is not being reassigned (NO_REASSIGNMENT_IN_PROGRESS)")
+            stays = cancel_reassignment(partition)
+            if not stays.isr and not stays.elr:
+                raise InvalidReplicaAssignment(
+                    f"{key}: the reassignment cannot be cancelled, none of the original replicas "
+                    f"{list(stays.replicas)} is in sync and could lead"
+                )
+            if stays.leader not in stays.replicas:
+                stays = elect(replace(stays, leader=NO_LEADER, last_leader=stays.leader), self.live)
+            return {key: stays}
         if not target or len(set(target)) != len(target) or min(target) < 0:
             raise InvalidReplicaAssignment(f"{key}: {list(target)} is no list of distinct broker ids")
         unknown = (
@@ -429,19 +434,6 @@ class ClusterModel:
             raise InvalidReplicaAssignment(f"{key}: brokers {sorted(unknown)} are not registered")
         wanted = self._finish_reassignment(begin_reassignment(partition, target))
         return {key: wanted} if wanted != partition else {}
-
-    def _cancel(self, key: TopicPartition, partition: Partition) -> Changes:
-        if not partition.adding and not partition.removing:
-            raise NoReassignmentInProgress(f"{key} is not being reassigned (NO_REASSIGNMENT_IN_PROGRESS)")
-        stays = cancel_reassignment(partition)
-        if not stays.isr and not stays.elr:
-            raise InvalidReplicaAssignment(
-                f"{key}: the reassignment cannot be cancelled, none of the original replicas "
-                f"{list(stays.replicas)} is in sync and could lead"
-            )
-        if stays.leader not in stays.replicas:
-            stays = elect(replace(stays, leader=NO_LEADER, last_leader=stays.leader), self.live)
-        return {key: stays}
 
     def reassignments(self) -> list[TopicPartition]:
         return list(self._index.moving)

@@ -16,7 +16,6 @@ class PartitionIndex:
         self.moving: dict[TopicPartition, None] = {}
 
     def on(self, broker_id: int) -> Collection[TopicPartition]:
-        """Return the partitions with a replica on this broker."""
         return self._by_broker.get(broker_id, {}).keys()
 
     def add(self, key: TopicPartition, partition: Partition) -> None:
@@ -31,7 +30,6 @@ class PartitionIndex:
         self.moving.pop(key, None)
 
     def replace(self, key: TopicPartition, before: Partition | None, after: Partition) -> None:
-        """Index the state `after` instead of `before`."""
         if before is not None:
             if placement(before) == placement(after) and _concerned(before) == _concerned(after):
                 return

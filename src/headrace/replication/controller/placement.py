@@ -1,7 +1,7 @@
 """Assigns the replicas of new partitions to brokers. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from headrace.protocol.kafka_errors import (
@@ -32,23 +32,20 @@ def spread(
     check_partitions(partitions)
     if not 1 <= replicas <= len(brokers):
         raise InvalidReplicationFactor(f"replication factor {replicas} with {len(brokers)} brokers alive")
-    order = _alternate(brokers)
-    racks = len({location.rack for location in brokers.values()})
-    placed = {}
-    for partition in range(partitions):
-        yield
-        first, shift = start + partition, partition // len(order)
-        placed[partition] = _replicas(replicas, order, brokers, racks, first=first, shift=shift)
-    return placed
-
-
-def _alternate(brokers: Locations) -> list[int]:
-    """Return the brokers in an order in which neighbours are in different racks and nodes where possible."""
     by_rack: dict[str | None, dict[int, Location]] = {}
     for broker_id in sorted(brokers):
         by_rack.setdefault(brokers[broker_id].rack, {})[broker_id] = brokers[broker_id]
-    racks = sorted(by_rack, key=lambda rack: rack or "")
-    return _in_turns([_in_turns(list(nodes(by_rack[rack]).values())) for rack in racks])
+    # Neighbours in this order are in different racks and nodes where possible.
+    in_order = sorted(by_rack, key=lambda rack: rack or "")
+    order = _in_turns([_in_turns(list(nodes(by_rack[rack]).values())) for rack in in_order])
+    size = len(order)
+    placed = {}
+    for partition in range(partitions):
+        yield
+        first, shift = start + partition, partition // size
+        others = [order[(first + 1 + (shift + step) % (size - 1)) % size] for step in range(size - 1)]
+        placed[partition] = _filled((order[first % size],), replicas, others, brokers, len(by_rack))
+    return placed
 
 
 def _in_turns(lists: Sequence[Sequence[int]]) -> list[int]:
@@ -56,20 +53,8 @@ def _in_turns(lists: Sequence[Sequence[int]]) -> list[int]:
     return [each for each in chain.from_iterable(zip_longest(*lists)) if each is not None]
 
 
-def _replicas(
-    count: int, order: Sequence[int], brokers: Locations, racks: int, *, first: int, shift: int
-) -> tuple[int, ...]:
-    size = len(order)
-    leader = order[first % size]
-
-    def others() -> Iterator[int]:
-        return (order[(first + 1 + (shift + each) % (size - 1)) % size] for each in range(size - 1))
-
-    return _filled((leader,), count, others, brokers, racks)
-
-
 def _filled(
-    chosen: Sequence[int], count: int, others: Callable[[], Iterator[int]], brokers: Locations, racks: int
+    chosen: Sequence[int], count: int, others: Sequence[int], brokers: Locations, racks: int
 ) -> tuple[int, ...]:
     """Return `chosen` with as many of the brokers `others` as make `count`, the preferred ones first.
 
@@ -80,7 +65,7 @@ def _filled(
     used_racks = {brokers[each].rack for each in filled if each in brokers}
     on_node = Counter(node_of(each, brokers) for each in filled)
     for step in range(count + _RACK_STEPS):
-        for each in others():
+        for each in others:
             if len(filled) == count or (step < _RACK_STEPS and len(used_racks) == racks):
                 break
             rack, node = brokers[each].rack, node_of(each, brokers)
@@ -109,7 +94,7 @@ def extended(
     """
     order = sorted(candidates, key=lambda each: (loads.get(each, 0), each))
     racks = len({location.rack for location in brokers.values()})
-    return _filled(replicas, count, lambda: iter(order), brokers, racks)
+    return _filled(replicas, count, order, brokers, racks)
 
 
 def check_partitions(count: int) -> None:

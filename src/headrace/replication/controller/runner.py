@@ -54,30 +54,8 @@ _APPLIED_TOGETHER = 256
 _SURVEYED_TOGETHER = 2000  # partitions of one ListOffsets
 _LOGGED = 5  # partitions of one write that are logged, each in a line of its own
 
+Registrations = Mapping[int, BrokerRegistration]
 logger = logging.getLogger(__name__)
-
-
-class Unsettled:
-    """The partitions that `settle` has to compare again: some, or all."""
-
-    def __init__(self) -> None:
-        self._keys: set[TopicPartition] = set()
-        self._all = False
-
-    def __bool__(self) -> bool:
-        return self._all or bool(self._keys)
-
-    def add(self, keys: Collection[TopicPartition] | None) -> None:
-        if keys is None:
-            self._all = True
-        else:
-            self._keys.update(keys)
-
-    def take(self) -> Collection[TopicPartition] | None:
-        """Return what was added since the last call; None stands for all."""
-        keys = None if self._all else self._keys
-        self._keys, self._all = set(), False
-        return keys
 
 
 class Controller:
@@ -112,7 +90,7 @@ class Controller:
         self._stale = True
         self._resigned = False
         self._settling: asyncio.Task[None] | None = None
-        self._unsettled = Unsettled()
+        self._unsettled: set[TopicPartition] | None = set()  # what is to be settled; None: all
         self._changed_brokers: set[int] = set()  # whose partitions are to be settled
         self._handover = Handover(self.model, elected.epoch, self._channels)
         self._updates = Updates(self.model, controller_id=broker_id, controller_epoch=elected.epoch)
@@ -124,7 +102,7 @@ class Controller:
 
     # -- beginning and ending ------------------------------------------------------------------
 
-    async def begin(self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]) -> None:
+    async def begin(self, registrations: Registrations, epochs: Mapping[int, int]) -> None:
         """Read the state of the cluster, settle it, and update every broker."""
         async with self._lock:
             self._take_members(registrations, epochs)
@@ -185,42 +163,40 @@ class Controller:
 
     # -- brokers -------------------------------------------------------------------------------
 
-    async def brokers_changed(
-        self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
-    ) -> None:
+    async def brokers_changed(self, registrations: Registrations, epochs: Mapping[int, int]) -> None:
         """Handle brokers that came, left, or restarted; a restarted one leads nothing until elected."""
         async with self._lock:
             try:
-                await self._replace_members(registrations, epochs)
+                before = dict(self.model.members)
+                back = {
+                    each for each, epoch in epochs.items() if each in before and before[each].epoch != epoch
+                }
+                gone = sorted((before.keys() - registrations.keys()) | back)
+                self._changed_brokers.update(gone)  # until their partitions are settled, perhaps by a retry
+                for broker_id in gone:
+                    del self.model.members[broker_id]
+                    self.model.unreachable.discard(broker_id)
+                    self.model.shutting_down.discard(broker_id)
+                    channel = self._channels.pop(broker_id, None)
+                    if channel is not None:
+                        channel.close()
+                    await asyncio.sleep(0)
+                self._updates.use_brokers(self._registrations)
+                await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
+                self._changed_brokers.clear()
+                await asyncio.sleep(0)
+                new = self._take_members(registrations, epochs)
+                self._changed_brokers.update(member.broker_id for member in new)
+                for member in new:
+                    for batch in _batched(self.model.returned(member), _WRITTEN_TOGETHER):
+                        await self._write(batch)
+                await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
+                self._changed_brokers.clear()
             except BaseException:
                 self._stale = True  # the model may not have what was written
                 raise
         self._open_channels()
         self._queue_for_all(())
-
-    async def _replace_members(
-        self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
-    ) -> None:
-        before = dict(self.model.members)
-        back = {each for each, epoch in epochs.items() if each in before and before[each].epoch != epoch}
-        gone = sorted((before.keys() - registrations.keys()) | back)
-        self._changed_brokers.update(gone)  # until their partitions are settled, perhaps by a retry
-        for broker_id in gone:
-            del self.model.members[broker_id]
-            self.model.unreachable.discard(broker_id)
-            self.model.shutting_down.discard(broker_id)
-            self._close_channel(broker_id)
-            await asyncio.sleep(0)
-        self._updates.use_brokers(self._registrations)
-        await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
-        self._changed_brokers.clear()
-        await asyncio.sleep(0)
-        new = self._take_members(registrations, epochs)
-        self._changed_brokers.update(member.broker_id for member in new)
-        for member in new:
-            await self._write_in_batches(self.model.returned(member))
-        await self._settle(await self._partitions_on(sorted(self._changed_brokers)))
-        self._changed_brokers.clear()
 
     async def _partitions_on(self, broker_ids: Collection[int]) -> Collection[TopicPartition]:
         """Return the partitions with a replica on any of these brokers, first those that the brokers lead."""
@@ -231,9 +207,7 @@ class Controller:
                 await asyncio.sleep(0)
         return keys
 
-    def _take_members(
-        self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
-    ) -> list[Member]:
+    def _take_members(self, registrations: Registrations, epochs: Mapping[int, int]) -> list[Member]:
         self._registrations = dict(registrations)
         members = {each: member_of(found, epochs[each]) for each, found in registrations.items()}
         new = [member for each, member in members.items() if self.model.members.get(each) != member]
@@ -251,11 +225,6 @@ class Controller:
                 on_replaced=self.resign,
             )
 
-    def _close_channel(self, broker_id: int) -> None:
-        channel = self._channels.pop(broker_id, None)
-        if channel is not None:
-            channel.close()
-
     def _reachable(self, broker_id: int, reachable: bool) -> None:
         """Note whether updates reach a broker: while they do not, it does not replace a live leader."""
         if reachable == (broker_id not in self.model.unreachable):
@@ -271,13 +240,16 @@ class Controller:
 
     def _settle_soon(self, keys: Collection[TopicPartition] | None) -> None:
         """Settle these partitions, or all, in the background."""
-        self._unsettled.add(keys)
+        if keys is None or self._unsettled is None:
+            self._unsettled = None
+        else:
+            self._unsettled.update(keys)
         if self._settling is None or self._settling.done():
             self._settling = asyncio.get_running_loop().create_task(self._settle_until_done())
 
     async def _settle_until_done(self) -> None:
-        while self._unsettled and not self._resigned:
-            keys = self._unsettled.take()
+        while (self._unsettled is None or self._unsettled) and not self._resigned:
+            keys, self._unsettled = self._unsettled, set()
             try:
                 async with self._lock:
                     await self._settle(keys)
@@ -294,7 +266,7 @@ class Controller:
 
     async def _try_later(self) -> None:
         self._stale = True
-        self._unsettled.add(None)
+        self._unsettled = None
         await asyncio.sleep(_RETRY_S)
 
     async def _settle(self, keys: Collection[TopicPartition] | None = None) -> None:
@@ -417,13 +389,19 @@ class Controller:
         self._stale = False
         self._handover.unconfirmed.difference_update(written)
         self._queue_for_all(tuple(written))
-        _log(written)
+        for key, partition in list(written.items())[:_LOGGED]:
+            logger.info(
+                "%s: leader %d, leader epoch %d, ISR %s%s%s",
+                key,
+                partition.leader,
+                partition.leader_epoch,
+                list(partition.isr),
+                "" if partition.leader != NO_LEADER else ": no replica can lead",
+                f", brokers {list(partition.in_doubt)} may have lost records" if partition.in_doubt else "",
+            )
+        if len(written) > _LOGGED:
+            logger.info("%d more partitions were written", len(written) - _LOGGED)
         return refused
-
-    async def _write_in_batches(self, changes: Changes) -> None:
-        """Write changes that the leaders' consent is not needed for."""
-        for batch in _batched(changes, _WRITTEN_TOGETHER):
-            await self._write(batch)
 
     def _queue_for_all(self, batch: Batch) -> None:
         for channel in self._channels.values():
@@ -476,14 +454,10 @@ class Controller:
             for broker_id, keys in astray.items():
                 if 100 * len(keys) > tolerated_percent * preferred[broker_id]:
                     for first in range(0, len(keys), _WRITTEN_TOGETHER):
-                        await self._prefer(keys[first : first + _WRITTEN_TOGETHER])
-
-    async def _prefer(self, keys: Collection[TopicPartition]) -> None:
-        """Elect the preferred leaders of those partitions whose preferred replica can still lead."""
-        changes: Changes = {}
-        for key in self.model.unbalanced(keys):
-            changes |= self.model.prefer(key)
-        await self._write(changes)
+                        changes: Changes = {}
+                        for key in self.model.unbalanced(keys[first : first + _WRITTEN_TOGETHER]):
+                            changes |= self.model.prefer(key)  # its preferred replica can still lead
+                        await self._write(changes)
 
     async def raise_replicas(self, name: str, count: int) -> None:
         """Raise the replication factor of a topic to `count`, on new racks and nodes where possible."""
@@ -556,7 +530,6 @@ class Controller:
                 self._queue_for_all(removed)
 
     async def delete_znodes(self, name: str) -> None:
-        """Delete the znodes of a topic that was removed."""
         await transactions.delete_topic(self._session, self.elected, name)
 
     async def _first_states(
@@ -591,22 +564,6 @@ class Controller:
 
 
 def _batched(changes: Changes, size: int) -> Iterator[Changes]:
-    """Split changes into parts of this size."""
     left = iter(changes.items())
     while batch := dict(islice(left, size)):
         yield batch
-
-
-def _log(written: Changes) -> None:
-    for key, partition in list(written.items())[:_LOGGED]:
-        logger.info(
-            "%s: leader %d, leader epoch %d, ISR %s%s%s",
-            key,
-            partition.leader,
-            partition.leader_epoch,
-            list(partition.isr),
-            "" if partition.leader != NO_LEADER else ": no replica can lead",
-            f", brokers {list(partition.in_doubt)} may have lost records" if partition.in_doubt else "",
-        )
-    if len(written) > _LOGGED:
-        logger.info("%d more partitions were written", len(written) - _LOGGED)

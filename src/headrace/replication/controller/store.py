@@ -1,6 +1,6 @@
 """The model as a new controller reads it from ZooKeeper; `transactions.py` writes it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -34,7 +34,10 @@ async def read_topics(
     """Read all topics, except those that are marked for deletion."""
     names = await session.children(TOPICS)
     found = await session.get_many([topic_path(name) for name in names])
-    deleted = await _marked_deleted(session)
+    marked = await session.children(DELETED_TOPICS)
+    marks = await session.get_many([deleted_topic_path(name) for name in marked])
+    # A mark of a topic that is being deleted has the topic's id, or nothing.
+    deleted = {name: mark.data for name, mark in zip(marked, marks, strict=True) if mark is not None}
     assignments = []
     versions = {}
     pauses = Pauses()
@@ -45,8 +48,14 @@ async def read_topics(
             if deleted.get(name) not in {b"", encode_id(assignment.topic_id).encode()}:
                 assignments.append(assignment)
                 versions[name] = znode.version
-    configs = await _read_configs(session, versions)
-    topic_rules = await _rules_of(configs, rules)
+    defaults = rules({})
+    configs: dict[str, Mapping[str, str]] = {}
+    topic_rules = {}
+    read = await session.get_many([Config.path_of("topics", name) for name in versions])
+    for name, znode in zip(versions, read, strict=True):
+        await pauses.next()
+        configs[name] = {} if znode is None else Config.decode("topics", name, znode.data).values
+        topic_rules[name] = rules(configs[name]) if configs[name] else defaults
     partitions = await _read_partitions(session, assignments, members, topic_rules)
     topics = {}
     for each in assignments:
@@ -58,35 +67,6 @@ async def read_topics(
             configs=configs[each.topic],
         )
     return topics
-
-
-async def _marked_deleted(session: ZooKeeperSession) -> dict[str, bytes]:
-    """Return the marks of topics that are being deleted: each has the topic's id, or nothing."""
-    names = await session.children(DELETED_TOPICS)
-    marks = await session.get_many([deleted_topic_path(name) for name in names])
-    return {name: mark.data for name, mark in zip(names, marks, strict=True) if mark is not None}
-
-
-async def _read_configs(session: ZooKeeperSession, names: Collection[str]) -> dict[str, Mapping[str, str]]:
-    """Return the configs of topics, without the defaults."""
-    found = await session.get_many([Config.path_of("topics", name) for name in names])
-    configs: dict[str, Mapping[str, str]] = {}
-    pauses = Pauses()
-    for name, znode in zip(names, found, strict=True):
-        await pauses.next()
-        configs[name] = {} if znode is None else Config.decode("topics", name, znode.data).values
-    return configs
-
-
-async def _rules_of(configs: Mapping[str, Mapping[str, str]], rules: Rules) -> dict[str, TopicRules]:
-    """Return the rules of every topic; most have the broker's defaults."""
-    defaults = rules({})
-    pauses = Pauses()
-    found = {}
-    for name, own in configs.items():
-        await pauses.next()
-        found[name] = rules(own) if own else defaults
-    return found
 
 
 async def _read_partitions(

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from headrace.coordination.errors import CoordinationError
@@ -131,7 +131,11 @@ class TopicAdmin:
         topics = self._controller.model.topics
         if name in topics:
             raise TopicAlreadyExists(f"topic {name!r} exists already (TOPIC_ALREADY_EXISTS)")
-        _check_collision(name, topics)
+        # Names that differ only in '.' and '_' collide, like their metrics.
+        metric = name.replace(".", "_")
+        for other in topics if "_" in metric else ():
+            if len(other) == len(name) and other.replace(".", "_") == metric:
+                raise InvalidTopic(f"topic {name!r} collides with {other!r}: '.' and '_' count as the same")
         brokers = self._controller.model.locations
         if assignment:
             if (partitions, replicas) != (BROKER_DEFAULT, BROKER_DEFAULT):
@@ -195,7 +199,6 @@ class TopicAdmin:
     async def _added(
         self, old: TopicAssignment, count: int, assignment: Sequence[Sequence[int]] | None
     ) -> dict[int, Sequence[int]]:
-        """Return the replicas of the new partitions."""
         had = len(old.replicas)
         brokers = self._controller.model.locations
         if assignment is not None:
@@ -303,16 +306,6 @@ class Uncancelled:
         """Return when no change is in progress, or after `timeout_s`."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
-
-
-def _check_collision(name: str, topics: Collection[str]) -> None:
-    """Raise InvalidTopic for a name that differs from another only in '.' and '_', like their metrics."""
-    metric = name.replace(".", "_")
-    if "_" not in metric:
-        return
-    for other in topics:
-        if len(other) == len(name) and other.replace(".", "_") == metric:
-            raise InvalidTopic(f"topic {name!r} collides with {other!r}: '.' and '_' count as the same")
 
 
 def _new_topic_id() -> bytes:

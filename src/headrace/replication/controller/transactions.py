@@ -79,17 +79,13 @@ async def elect_controller(session: ZooKeeperSession, controller: Controller) ->
             ]
         )
     except Conflict:
-        return await _own_epoch(session)
+        # This session may be the elected one: the answer to an earlier attempt may have been lost.
+        holder = await session.get(Controller.path)
+        if holder is None or holder.ephemeral_owner != session.session_id:
+            return None
+        own = await session.get(ControllerEpoch.path)
+        return None if own is None else ElectedEpoch(ControllerEpoch.decode(own.data).epoch, own.version)
     return ElectedEpoch(epoch, found.version + 1)
-
-
-async def _own_epoch(session: ZooKeeperSession) -> ElectedEpoch | None:
-    """Return the current epoch if this session was elected in it: the answer to an attempt may be lost."""
-    holder = await session.get(Controller.path)
-    if holder is None or holder.ephemeral_owner != session.session_id:
-        return None
-    found = await session.get(ControllerEpoch.path)
-    return None if found is None else ElectedEpoch(ControllerEpoch.decode(found.data).epoch, found.version)
 
 
 # -- topics ------------------------------------------------------------------------------------

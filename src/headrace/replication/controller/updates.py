@@ -63,8 +63,6 @@ class _Shared:
 
 
 class Updates:
-    """Composes the requests of one controller."""
-
     def __init__(
         self,
         model: ClusterModel,
@@ -85,9 +83,23 @@ class Updates:
         """Send these brokers, as far as they are live, from now on."""
         members = self._model.members
         self._brokers = [
-            _broker(registrations[broker_id], members[broker_id].epoch)
-            for broker_id in sorted(members)
-            if broker_id in registrations
+            UpdateMetadataBroker(
+                id=broker_id,
+                endpoints=[
+                    UpdateMetadataEndpoint(
+                        port=endpoint.port,
+                        host=endpoint.host,
+                        listener=endpoint.name,
+                        security_protocol=endpoint.security_protocol,
+                    )
+                    for endpoint in registration.endpoints
+                ],
+                rack=registration.rack,
+                broker_epoch=members[broker_id].epoch,
+                node=registration.node,
+            )
+            for broker_id, registration in sorted(registrations.items())
+            if broker_id in members
         ]
         self._shared.clear()
 
@@ -167,7 +179,6 @@ class Updates:
         )
 
     async def _composed(self, content: _Content, batches: Sequence[Batch]) -> _Shared:
-        """Compose and encode the request, with pauses for other work."""
         revision, revisions = self._model.revision, self._revisions(content.topics)
         states = SharedTopicStates()
         pauses = Pauses()
@@ -188,11 +199,20 @@ class Updates:
     def _topic(self, name: str, indexes: Collection[int] | None) -> UpdateMetadataTopicState:
         topic = self._model.topics.get(name)
         if topic is None:
-            states = [_gone(self._controller_epoch)]  # one partition says it for the topic
             topic_id = self._model.removed.get(name)
             if topic_id is None:
                 raise TopicForgotten(f"topic {name} was deleted, and its id is not known any more")
-            return UpdateMetadataTopicState(topic_name=name, topic_id=topic_id, partition_states=states)
+            gone = UpdateMetadataPartitionState(  # one partition says it for the topic
+                partition_index=0,
+                controller_epoch=self._controller_epoch,
+                leader=TOPIC_IS_GONE,
+                leader_epoch=-1,
+                isr=(),
+                zk_version=-1,
+                replicas=(),
+                offline_replicas=(),
+            )
+            return UpdateMetadataTopicState(topic_name=name, topic_id=topic_id, partition_states=[gone])
         live = self._model.members
         return UpdateMetadataTopicState(
             topic_name=name,
@@ -227,32 +247,3 @@ def _content_of(batches: Sequence[Batch]) -> _Content:
         for key in batch:
             topics.setdefault(key.topic, {})[key.partition] = None
     return _Content(INCREMENTAL, {name: sorted(topics[name]) for name in sorted(topics)})
-
-
-def _gone(controller_epoch: int) -> UpdateMetadataPartitionState:
-    return UpdateMetadataPartitionState(
-        partition_index=0,
-        controller_epoch=controller_epoch,
-        leader=TOPIC_IS_GONE,
-        leader_epoch=-1,
-        isr=(),
-        zk_version=-1,
-        replicas=(),
-        offline_replicas=(),
-    )
-
-
-def _broker(registration: BrokerRegistration, epoch: int) -> UpdateMetadataBroker:
-    endpoints = [
-        UpdateMetadataEndpoint(
-            port=each.port, host=each.host, listener=each.name, security_protocol=each.security_protocol
-        )
-        for each in registration.endpoints
-    ]
-    return UpdateMetadataBroker(
-        id=registration.broker_id,
-        endpoints=endpoints,
-        rack=registration.rack,
-        broker_epoch=epoch,
-        node=registration.node,
-    )

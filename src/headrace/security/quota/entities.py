@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from headrace.security.quota.errors import InvalidQuota
+from headrace.protocol.errors import ErrorCode, KafkaError
 
 DEFAULT: Final = ""
 """The name of a default entity: no user, client id or address is empty."""
@@ -15,6 +15,18 @@ USER, CLIENT_ID, IP = "user", "client-id", "ip"
 ENTITY_TYPES: Final = (USER, CLIENT_ID, IP)
 _SHOWN: Final = 100  # characters of a client's text in a message
 _FRACTION: Final = 1e-6  # below which a number counts as whole, as in Kafka
+
+
+class InvalidQuota(KafkaError, code=ErrorCode.INVALID_REQUEST):
+    """An entity, a quota key, a value or a filter is invalid."""
+
+
+class UnknownEntityType(KafkaError, code=ErrorCode.UNSUPPORTED_VERSION):
+    """A filter names another entity type than user, client-id and ip."""
+
+
+class ThrottlingQuotaExceeded(KafkaError, code=ErrorCode.THROTTLING_QUOTA_EXCEEDED):
+    """The client's controller_mutation_rate is exhausted."""
 
 
 class QuotaKey(StrEnum):
@@ -59,10 +71,6 @@ class QuotaEntity(NamedTuple):
             if name == "":
                 raise InvalidQuota(f"the {type_} of a quota entity is empty; the default has no name")
             named[type_] = DEFAULT if name is None else name
-        return cls._checked(named)
-
-    @classmethod
-    def _checked(cls, named: Mapping[str, str]) -> "QuotaEntity":
         if not named:
             raise InvalidQuota("a quota entity names neither a user, nor a client id, nor an ip")
         if IP in named:

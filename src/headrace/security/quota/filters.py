@@ -4,8 +4,15 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
-from headrace.security.quota.entities import CLIENT_ID, ENTITY_TYPES, IP, USER, QuotaEntity
-from headrace.security.quota.errors import InvalidQuota, UnknownEntityType
+from headrace.security.quota.entities import (
+    CLIENT_ID,
+    ENTITY_TYPES,
+    IP,
+    USER,
+    InvalidQuota,
+    QuotaEntity,
+    UnknownEntityType,
+)
 
 _SHOWN = 100  # characters of a client's text in a message
 

@@ -1,4 +1,7 @@
-"""The rate of a value over the last seconds, as Kafka measures it: in samples of one window each."""
+"""The rate of a value over the last seconds, as Kafka measures it: in samples of one window each.
+
+Controller mutations have a token bucket instead (KIP-599): a burst is allowed, and paid for afterwards.
+"""
 
 import math
 from collections import deque
@@ -55,7 +58,13 @@ class SampledRate:
 
         With an observed rate O over a window of W ms, O * W / (W + wait) = limit.
         """
-        window_ms = self._window_ms(now_ms)
+        samples, window = self._samples, self._window
+        while samples and now_ms - samples[0].last_ms >= window.total_ms:
+            samples.popleft()
+        elapsed = now_ms - samples[0].start_ms if samples else 0
+        # At least all complete samples count: the first value after a pause would be a very high rate.
+        missing = max(0, window.samples - 1 - elapsed // window.size_ms)
+        window_ms = max(elapsed + missing * window.size_ms, 1)
         rate = sum(sample.value for sample in self._samples) / (window_ms / 1000)
         if rate <= limit:
             return 0
@@ -65,14 +74,39 @@ class SampledRate:
         """Return whether nothing was recorded for so long that a new rate would be equal to this one."""
         return not self._samples or now_ms - self._samples[-1].last_ms >= self._window.total_ms
 
-    def _window_ms(self, now_ms: int) -> int:
-        """Drop old samples; return the time since the first one, and at least all complete samples.
 
-        Otherwise the first value after a pause would appear as a very high rate.
-        """
-        samples, window = self._samples, self._window
-        while samples and now_ms - samples[0].last_ms >= window.total_ms:
-            samples.popleft()
-        elapsed = now_ms - samples[0].start_ms if samples else 0
-        missing = max(0, window.samples - 1 - elapsed // window.size_ms)
-        return max(elapsed + missing * window.size_ms, 1)
+class TokenBucket:
+    """Tokens that refill at the rate of the quota, up to what all samples of the window would add up to."""
+
+    __slots__ = ("_last_ms", "_limit", "_tokens", "_window")
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._tokens = math.inf  # a new bucket is full, whatever the limit
+        self._last_ms = 0
+        self._limit = 0.0
+
+    def record(self, tokens: float, limit: float, now_ms: int) -> None:
+        """Take tokens; there may be less than none afterwards."""
+        self._refill(limit, now_ms)
+        self._tokens -= tokens
+
+    def throttle_ms(self, limit: float, now_ms: int) -> int:
+        """Return how long to wait until the bucket has no debt; 0 if it has none."""
+        self._refill(limit, now_ms)
+        return min(max(0, math.floor(-self._tokens / limit * 1000 + 0.5)), MOST_THROTTLE_MS)
+
+    def is_idle(self, now_ms: int) -> bool:
+        """Return whether the bucket is full, so that a new one would be equal to it."""
+        if self._limit:
+            self._refill(self._limit, now_ms)
+        return self._tokens >= self._burst(self._limit)
+
+    def _refill(self, limit: float, now_ms: int) -> None:
+        added = limit * (now_ms - self._last_ms) / 1000
+        self._tokens = min(self._burst(limit), self._tokens + added)
+        self._last_ms = now_ms
+        self._limit = limit
+
+    def _burst(self, limit: float) -> float:
+        return limit * self._window.total_ms / 1000

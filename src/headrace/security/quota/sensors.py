@@ -32,7 +32,6 @@ class Sensors(Generic[S]):
         return len(self._sensors)
 
     def find(self, client: Client) -> S | None:
-        """Return the sensor of a client, if it has one."""
         return self._sensors.get(client)
 
     def use(self, client: Client, now_ms: int) -> S:
@@ -42,15 +41,10 @@ class Sensors(Generic[S]):
             sensor = self._sensors[client] = self._make()
         else:
             self._sensors.move_to_end(client)
-        self._remove_idle(now_ms)
-        return sensor
-
-    def _remove_idle(self, now_ms: int) -> None:
         for _ in range(_LOOKED_AT):
-            client = next(iter(self._sensors))
-            if len(self._sensors) > self._most or (
-                len(self._sensors) > 1 and self._sensors[client].is_idle(now_ms)
-            ):
-                del self._sensors[client]
-            else:
-                return
+            oldest = next(iter(self._sensors))
+            is_idle = len(self._sensors) > 1 and self._sensors[oldest].is_idle(now_ms)
+            if not is_idle and len(self._sensors) <= self._most:
+                break
+            del self._sensors[oldest]
+        return sensor

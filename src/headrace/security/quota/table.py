@@ -1,10 +1,17 @@
-"""All quotas of a cluster, and which of them applies to a client."""
+"""All quotas of a cluster, and which of them applies to a client.
+
+A quota of Kafka applies to each broker, and a node with several brokers counts as one: each of its live
+brokers enforces an equal share. A client that uses only some of them gets only their shares.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from headrace.protocol.locations import Locations, node_of
 from headrace.security.quota.entities import DEFAULT, QuotaEntity, QuotaKey, normalized_ip
-from headrace.security.quota.shares import SHARED
+
+SHARED = frozenset(QuotaKey) - {QuotaKey.CONTROLLER_MUTATION_RATE}
+"""The quotas that each broker enforces; the mutation rate is enforced by the controller alone."""
 
 
 class Applied(NamedTuple):
@@ -41,7 +48,6 @@ class QuotaTable:
                 limits.pop(entity, None)
 
     def has(self, key: QuotaKey) -> bool:
-        """Return whether any entity has this quota."""
         return bool(self._limits[key])
 
     def applied(self, key: QuotaKey, user: str, client_id: str) -> Applied | None:
@@ -78,3 +84,9 @@ class QuotaTable:
         if limit is None:
             limit = limits.get(QuotaEntity(ip=DEFAULT))
         return None if limit is None else limit / self.brokers
+
+
+def live_brokers_of_node(broker_id: int, live: Locations) -> int:
+    """Return the number of live brokers on the node of a broker, which counts itself."""
+    node = node_of(broker_id, live)
+    return 1 + sum(each != broker_id and node_of(each, live) == node for each in live)

@@ -41,36 +41,34 @@ class DigestMd5Server:
         if self.user is not None:
             raise AuthenticationFailed("DIGEST-MD5: the exchange is complete")
         if self._challenged:
-            return self._check(parse_directives(message))
+            said = parse_directives(message)
+            name = said.get("username", "")
+            expected = {
+                "realm": REALM,
+                "nonce": self._nonce,
+                "nc": _FIRST_USE,
+                "digest-uri": f"{SERVICE}/{REALM}",
+                "qop": "auth",
+            }
+            for directive, value in expected.items():
+                if not hmac.compare_digest(said.get(directive, value).encode(), value.encode()):
+                    raise AuthenticationFailed(f"DIGEST-MD5: {directive} has an unexpected value", name)
+            if not said.get("cnonce") or "nonce" not in said or "response" not in said:
+                raise AuthenticationFailed("DIGEST-MD5: nonce, cnonce or response is missing", name)
+            if said.get("authzid", name) != name:
+                raise AuthenticationFailed("DIGEST-MD5: authzid differs from username", name)
+            password = self._password_of(name)
+            # An unknown user costs the same as a known one.
+            proof = _Proof(said, secrets.token_hex() if password is None else password)
+            known = hmac.compare_digest(proof.of_client.encode(), said["response"].encode())
+            if password is None or not known:
+                raise invalid_credentials(DIGEST_MD5, name)
+            self.user = User(name)
+            return f"rspauth={proof.of_server}".encode()
         self._challenged = True
         if message:
             raise AuthenticationFailed("DIGEST-MD5: the first message must be empty")
         return f'realm="{REALM}",nonce="{self._nonce}",qop="auth",charset=utf-8,algorithm=md5-sess'.encode()
-
-    def _check(self, said: Mapping[str, str]) -> bytes:
-        name = said.get("username", "")
-        expected = {
-            "realm": REALM,
-            "nonce": self._nonce,
-            "nc": _FIRST_USE,
-            "digest-uri": f"{SERVICE}/{REALM}",
-            "qop": "auth",
-        }
-        for directive, value in expected.items():
-            if not hmac.compare_digest(said.get(directive, value).encode(), value.encode()):
-                raise AuthenticationFailed(f"DIGEST-MD5: {directive} has an unexpected value", name)
-        if not said.get("cnonce") or "nonce" not in said or "response" not in said:
-            raise AuthenticationFailed("DIGEST-MD5: nonce, cnonce or response is missing", name)
-        if said.get("authzid", name) != name:
-            raise AuthenticationFailed("DIGEST-MD5: authzid differs from username", name)
-        password = self._password_of(name)
-        # An unknown user costs the same as a known one.
-        proof = _Proof(said, secrets.token_hex() if password is None else password)
-        known = hmac.compare_digest(proof.of_client.encode(), said["response"].encode())
-        if password is None or not known:
-            raise invalid_credentials(DIGEST_MD5, name)
-        self.user = User(name)
-        return f"rspauth={proof.of_server}".encode()
 
 
 class DigestMd5Client:

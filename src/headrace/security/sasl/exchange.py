@@ -29,8 +29,6 @@ class User(NamedTuple):
 
 
 class Exchange(Protocol):
-    """The messages of one authentication."""
-
     def respond(self, message: bytes) -> bytes:
         """Return the response to the client's next message; raise AuthenticationFailed."""
 

@@ -34,7 +34,6 @@ def jaas_section(file: str, section: str) -> dict[str, str] | None:
 
 
 def jaas_quoted(value: str) -> str:
-    """Return `value` as a quoted string of JAAS."""
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -1,4 +1,11 @@
-"""SCRAM (RFC 5802, RFC 7677): the client proves that it knows the password, and does not send it."""
+"""SCRAM (RFC 5802, RFC 7677): the client proves that it knows the password, and does not send it.
+
+A name without a credential gets a challenge too. Tools differ in the iterations and the salts of the
+credentials that they make: Java's kafka-configs.sh makes salts of 25 or 26 digits and small letters,
+librdkafka's are 64 bytes. So such a name gets the iterations and the kind of salt of one of the stored
+credentials (`ScramShapes`), more common ones more often. The choice depends on the name only, as long as the
+stored credentials do not change much.
+"""
 
 import base64
 import binascii
@@ -6,7 +13,8 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -24,6 +32,9 @@ MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384  # of credentials that a client may store, as in Kafka
 SALT_BYTES: Final = 16
 _NONCE_BYTES: Final = 24
+_MAX_ACCEPTED_ITERATIONS: Final = 1_000_000  # of a server
+_BASE36: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
+_KEY_BITS: Final = 64  # of a key, which choose a shape
 TOKEN_EXTENSION: Final = "tokenauth=true"  # noqa: S105  what a client says of its user name
 _NAME: Final = r"(?:[^=,]|=2C|=3D)+"
 _FIRST: Final = re.compile(
@@ -100,10 +111,6 @@ class FakeChallenge(NamedTuple):
     iterations: int
 
 
-def _no_tokens(_token_id: str) -> TokenAccount | None:
-    return None
-
-
 class ScramExchange:
     """`credential_of` returns the credential of a user, or None; `token_of` the account of a token.
 
@@ -120,7 +127,7 @@ class ScramExchange:
         credential_of: Callable[[str], ScramCredential | None],
         *,
         fake_challenge: Callable[[str], FakeChallenge],
-        token_of: Callable[[str], TokenAccount | None] = _no_tokens,
+        token_of: Callable[[str], TokenAccount | None] = lambda _token_id: None,
         nonce: str | None = None,
     ) -> None:
         self._mechanism = mechanism
@@ -156,21 +163,19 @@ class ScramExchange:
                 "Authentication failed: Client requested an authorization id that is different from username",
                 self._name,
             )
-        self._look_up(is_token=TOKEN_EXTENSION in found["extensions"].split(","))
-        shown = self._credential or self._fake_credential()
-        self._nonce = found["nonce"] + self._own_nonce
-        challenge = f"r={self._nonce},s={_base64(shown.salt)},i={shown.iterations}"
-        self._header = text[: found.start("bare")]
-        self._transcript = f"{found['bare']},{challenge}"
-        return challenge
-
-    def _look_up(self, *, is_token: bool) -> None:
+        is_token = TOKEN_EXTENSION in found["extensions"].split(",")
         self._claimed = User(self._name)
         self._credential = None if is_token else self._credential_of(self._name)
         account = self._token_of(self._name)  # also for a name that has a credential: all take as long
         if self._credential is None and account is not None:
             self._credential = account.credential
             self._claimed = User(account.owner.name, account.expires_ms, by_token=True)
+        shown = self._credential or self._fake_credential()
+        self._nonce = found["nonce"] + self._own_nonce
+        challenge = f"r={self._nonce},s={_base64(shown.salt)},i={shown.iterations}"
+        self._header = text[: found.start("bare")]
+        self._transcript = f"{found['bare']},{challenge}"
+        return challenge
 
     def _final(self, text: str) -> str:
         found = _FINAL.fullmatch(text)
@@ -196,6 +201,97 @@ class ScramExchange:
         made = self._fake_challenge(self._name)
         key = bytes(hashlib.new(self._algorithm).digest_size)
         return ScramCredential(made.salt, key, key, made.iterations)
+
+
+class ScramClient:
+    """RFC 5802: both sides prove that they know the password, without sending it."""
+
+    def __init__(
+        self,
+        mechanism: str,
+        username: str,
+        password: str,
+        nonce: str | None = None,
+        *,
+        is_token: bool = False,
+    ) -> None:
+        """With `is_token`, the name is the id of a delegation token, and the password its HMAC in base64."""
+        self._algorithm = ALGORITHMS[mechanism]
+        self._password = password.encode()
+        self._nonce = nonce = secrets.token_urlsafe(_NONCE_BYTES) if nonce is None else nonce
+        name = username.replace("=", "=3D").replace(",", "=2C")
+        self._first = f"n={name},r={nonce}{f',{TOKEN_EXTENSION}' if is_token else ''}"
+        self.expected = b""  # the server's proof, which takes the password as well
+
+    def first(self) -> str:
+        return f"n,,{self._first}"
+
+    def prove(self, challenge: str) -> str:
+        """Return our proof; ValueError or KeyError if the challenge is invalid."""
+        parts = dict(part.split("=", 1) for part in challenge.split(","))
+        nonce, iterations = parts["r"], int(parts["i"])
+        if not nonce.startswith(self._nonce) or nonce == self._nonce:
+            raise ValueError("the nonce does not continue ours")
+        if not MIN_ITERATIONS <= iterations <= _MAX_ACCEPTED_ITERATIONS:
+            raise ValueError(f"{iterations} iterations")
+        salt = base64.b64decode(parts["s"], validate=True)
+        salted = hashlib.pbkdf2_hmac(self._algorithm, self._password, salt, iterations)
+        last = f"c=biws,r={nonce}"
+        agreed = f"{self._first},{challenge},{last}".encode()
+        client_key = self._mac(salted, b"Client Key")
+        signature = self._mac(hashlib.new(self._algorithm, client_key).digest(), agreed)
+        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        self.expected = b"v=" + base64.b64encode(self._mac(self._mac(salted, b"Server Key"), agreed))
+        return f"{last},p={_base64(proof)}"
+
+    def _mac(self, key: bytes, said: bytes) -> bytes:
+        return hmac.digest(key, said, self._algorithm)
+
+
+class ScramShape(NamedTuple):
+    """The visible properties of a credential."""
+
+    iterations: int
+    salt_bytes: int
+    is_base36: bool  # whether the salt consists of digits and small letters
+
+    @classmethod
+    def of(cls, credential: ScramCredential) -> "ScramShape":
+        salt = credential.salt
+        return cls(credential.iterations, len(salt), all(byte in _BASE36 for byte in salt))
+
+    def salt(self, key: bytes) -> bytes:
+        """Return a salt of this kind, always the same one for a key."""
+        made = hashlib.shake_256(b"salt" + key).digest(self.salt_bytes)
+        return bytes(_BASE36[byte % len(_BASE36)] for byte in made) if self.is_base36 else made
+
+
+_DEFAULT: Final = ScramShape(MIN_ITERATIONS, SALT_BYTES, is_base36=False)
+
+
+class ScramShapes:
+    """How many stored credentials of one mechanism have each shape."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[ScramShape] = Counter()
+
+    def replace(self, old: Iterable[ScramCredential], new: Iterable[ScramCredential]) -> None:
+        """Count `new` credentials instead of `old` ones."""
+        self._counts.update(map(ScramShape.of, new))
+        for shape in map(ScramShape.of, old):
+            self._counts[shape] -= 1
+            if not self._counts[shape]:
+                del self._counts[shape]
+
+    def choose(self, key: bytes) -> ScramShape:
+        """Return one of the shapes, each as often as credentials have it, always the same one for a key."""
+        place = int.from_bytes(hashlib.sha256(b"shape" + key).digest()[: _KEY_BITS // 8], "big")
+        rank = place * self._counts.total() >> _KEY_BITS
+        for shape in sorted(self._counts):
+            rank -= self._counts[shape]
+            if rank < 0:
+                return shape
+        return _DEFAULT
 
 
 def _base64(data: bytes) -> str:

@@ -73,7 +73,6 @@ class SaslSession:
         return True
 
     def respond(self, message: bytes) -> bytes:
-        """Return the response to a message of the mechanism; raise AuthenticationFailed."""
         if self._state is not State.EXCHANGE or self._exchange is None:
             raise self._failed("SaslAuthenticate is expected after SaslHandshake only")
         try:
@@ -82,22 +81,20 @@ class SaslSession:
             self._state = State.FAILED
             raise
         if self._exchange.user is not None:
-            self._complete(self._exchange.user)
+            user = self._exchange.user
+            if self.user is not None and self.user.name != user.name:
+                raise self._failed("Cannot change principals during re-authentication", user.name)
+            self.user = user
+            self._principal = Principal(user.name)
+            self._exchange = None
+            self._state = State.DONE
+            self.is_raw = False
+            limit_ms = self._mechanisms[self._mechanism].max_session_ms
+            ends = [user.expires_ms] if user.expires_ms is not None else []
+            if limit_ms > 0:
+                ends.append(self._now_ms() + limit_ms)
+            self._expires_ms = min(ends, default=None)
         return response
-
-    def _complete(self, user: User) -> None:
-        if self.user is not None and self.user.name != user.name:
-            raise self._failed("Cannot change principals during re-authentication", user.name)
-        self.user = user
-        self._principal = Principal(user.name)
-        self._exchange = None
-        self._state = State.DONE
-        self.is_raw = False
-        limit_ms = self._mechanisms[self._mechanism].max_session_ms
-        ends = [user.expires_ms] if user.expires_ms is not None else []
-        if limit_ms > 0:
-            ends.append(self._now_ms() + limit_ms)
-        self._expires_ms = min(ends, default=None)
 
     @property
     def lifetime_ms(self) -> int:

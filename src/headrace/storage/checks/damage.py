@@ -90,7 +90,6 @@ class SegmentCheck:
         return next(self._steps, 0)
 
     def run(self) -> Damage | None:
-        """Read everything; return the damage."""
         while self.step():
             pass
         return self.damage

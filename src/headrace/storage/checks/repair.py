@@ -11,11 +11,10 @@ place. The log keeps its end and its other segments, so the replica may stay in 
 """
 
 import os
-from functools import partial
 
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
-from headrace.storage.append.batches import Batch, read_batches, read_end_marker
+from headrace.storage.append.batches import read_batches, read_end_marker
 from headrace.storage.checks.damage import Damage
 from headrace.storage.compaction.swap import announce, put_in_place
 from headrace.storage.files import REPAIRED, SEGMENT_SUFFIXES, file_name, names_in
@@ -64,7 +63,12 @@ class SegmentRepair:
                     f"within {self.next_offset} to {self._damage.end_offset - 1} (INVALID_RECORD)"
                 )
             self._copy.append(view[position : position + header.size], [header])
-            self._note_producer(batch)
+            if header.is_transactional:  # the index needs the transactions that are aborted in this segment
+                if self._producers is None:
+                    self._producers = self._producers_before()
+                aborted = take_in_producer(self._producers, header, batch.marker)
+                if aborted is not None:
+                    self._aborted.append(aborted)
             position += header.size
             self.next_offset = header.next_offset
         self.is_complete = self.next_offset == self._damage.end_offset
@@ -73,16 +77,6 @@ class SegmentRepair:
         """Note that the other replica has nothing before `offset`."""
         self.next_offset = max(self.next_offset, min(offset, self._damage.end_offset))
         self.is_complete = self.next_offset == self._damage.end_offset
-
-    def _note_producer(self, batch: Batch) -> None:
-        """Find the transactions that are aborted in this segment, which its index needs."""
-        if not batch.header.is_transactional:
-            return
-        if self._producers is None:
-            self._producers = self._producers_before()
-        aborted = take_in_producer(self._producers, batch.header, batch.marker)
-        if aborted is not None:
-            self._aborted.append(aborted)
 
     def _producers_before(self) -> Producers:
         """Return the producers as they were at the beginning of the segment."""
@@ -111,9 +105,15 @@ class SegmentRepair:
         os.utime(self._copy.path, (self._damaged.created_ms / 1000, self._damaged.created_ms / 1000))
 
     def install(self) -> None:
-        """Replace the damaged segment by the copy."""
         assert not self.is_stale, "the caller has checked it"
-        self._log.replace_segments([self._damaged], partial(_swap, self._log, self._damaged))
+        log, damaged = self._log, self._damaged
+
+        def swap() -> Segment:
+            announce(log.directory, damaged.base_offset, REPAIRED)
+            damaged.release()
+            return put_in_place(log.directory, damaged.base_offset, log.config, log.discard, files=log.files)
+
+        log.replace_segments([damaged], swap)
 
     def close(self) -> None:
         """Remove a copy that was not installed."""
@@ -124,9 +124,3 @@ class SegmentRepair:
         for suffix in SEGMENT_SUFFIXES:
             name = file_name(self._damage.base_offset, suffix + REPAIRED)
             (self._log.directory / name).unlink(missing_ok=True)
-
-
-def _swap(log: Log, damaged: Segment) -> Segment:
-    announce(log.directory, damaged.base_offset, REPAIRED)
-    damaged.release()
-    return put_in_place(log.directory, damaged.base_offset, log.config, log.discard, files=log.files)

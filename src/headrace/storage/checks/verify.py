@@ -22,8 +22,6 @@ _NO_LIMIT = 2**63  # greater than every offset
 
 
 class SegmentReport(NamedTuple):
-    """One segment, and its problems."""
-
     path: Path
     size: int
     batches: int

@@ -34,6 +34,7 @@ from headrace.storage.segment import Segment
 from headrace.storage.txn_index import AbortedTxn
 
 logger = logging.getLogger(__name__)
+Pace = Callable[[int], None]
 _CREDIT_SECONDS = 0.1  # the most time of the work itself that counts as time slept
 
 
@@ -82,13 +83,11 @@ class Plan:
     aborted: tuple[AbortedTxn, ...]
     last_writes: dict[int, LastWrite]
     is_stale: Callable[[], bool]  # whether the log was truncated since; any thread may call it
-    note_unreadable: Callable[
-        [Path, int, BatchHeader, KafkaError], None
-    ]  # logs a batch that is kept unchanged
+    note_unreadable: Callable[[Path, int, BatchHeader, KafkaError], None]
+    """Logs a batch that is kept unchanged."""
 
     @property
     def spans(self) -> list[tuple[Segment, int]]:
-        """Return each segment with the base offset of the next one."""
         ends = [segment.base_offset for segment in self.segments[1:]]
         return list(zip(self.segments, [*ends, self.end_offset], strict=True))
 
@@ -130,13 +129,14 @@ def plan_compaction(log: Log, *, first_dirty_offset: int, up_to_offset: int) -> 
     if log.damaged:
         return None
     now_ms = log.now_ms()
-    config = log.config
+    config, lag_ms = log.config, log.config.min_compaction_lag_ms
     ends = [segment.base_offset for segment in log.segments[1:]]
     candidates = zip(log.segments, ends, strict=False)
     segments = [
         segment
         for segment, _ in takewhile(
-            lambda pair: pair[1] <= up_to_offset and _has_settled(pair[0], now_ms, config), candidates
+            lambda pair: pair[1] <= up_to_offset and (lag_ms <= 0 or now_ms - pair[0].youngest_ms > lag_ms),
+            candidates,
         )
     ]
     if not log.segments[0].base_offset <= first_dirty_offset <= log.log_end_offset:
@@ -192,7 +192,14 @@ def run_compaction(
     A batch whose records cannot be read is kept unchanged. Raises CompactionStopped, or CorruptLog for a
     batch with an invalid checksum; in both cases, and for an OSError, the written files are removed.
     """
-    pace = _Pace(lambda: stop() or plan.is_stale(), throttle)
+
+    def pace(size: int) -> None:
+        """Stop if requested, and slow down if too fast: called for every batch, with its size."""
+        if stop() or plan.is_stale():
+            raise CompactionStopped
+        if throttle is not None:
+            throttle.spend(size)
+
     groups: tuple[Group, ...] = ()
     try:
         offsets = _newest_offsets(plan, max_keys, pace)
@@ -236,53 +243,34 @@ def install_in_steps(log: Log, compacted: Compacted) -> Generator[None, None, in
     If the log is truncated between two steps, the groups that are in place stay; they are valid without the
     others.
     """
+
+    def swap(group: Group) -> Segment:
+        announce(log.directory, group.base_offset)
+        for source in reversed(group.sources[1:]):
+            source.delete(log.discard)
+        group.sources[0].release()
+        return put_in_place(log.directory, group.base_offset, log.config, log.discard, files=log.files)
+
     is_stale, cuts = compacted.plan.is_stale(), log.cuts
     for number, group in enumerate(compacted.groups):
         if is_stale or log.cuts != cuts:
             for each in compacted.groups[number:]:
                 remove_cleaned(log.directory, each.base_offset)
             return None
-        log.replace_segments(group.sources, partial(_swap, log, group))
+        log.replace_segments(group.sources, partial(swap, group))
         cuts = log.cuts
         yield
     return None if is_stale else compacted.end_offset
 
 
-def _swap(log: Log, group: Group) -> Segment:
-    announce(log.directory, group.base_offset)
-    for source in reversed(group.sources[1:]):
-        source.delete(log.discard)
-    group.sources[0].release()
-    return put_in_place(log.directory, group.base_offset, log.config, log.discard, files=log.files)
-
-
-class _Pace:
-    """Between two batches: stops if requested, and slows down if too fast."""
-
-    def __init__(self, stop: Callable[[], bool], throttle: Throttle | None) -> None:
-        self._stop = stop
-        self._throttle = throttle
-
-    def step(self, size: int) -> None:
-        if self._stop():
-            raise CompactionStopped
-        if self._throttle is not None:
-            self._throttle.spend(size)
-
-
-def _has_settled(segment: Segment, now_ms: int, config: LogConfig) -> bool:
-    lag = config.min_compaction_lag_ms
-    return lag <= 0 or now_ms - segment.youngest_ms > lag
-
-
-def _newest_offsets(plan: Plan, max_keys: int, pace: _Pace) -> OffsetMap:
+def _newest_offsets(plan: Plan, max_keys: int, pace: Pace) -> OffsetMap:
     """Return the last offset of each key from the first dirty offset on, as far as memory allows."""
     offsets = OffsetMap(max_keys)
     aborted = AbortedTxns(plan.aborted)
     for segment in (segment for segment, end in plan.spans if end > plan.first_dirty_offset):
         with segment.private_scanner() as scanner:
             for position, header in scanner.headers():
-                pace.step(header.size)
+                pace(header.size)
                 if header.is_control or aborted.holding(header):
                     continue
                 for key, offset in _keys(header, scanner.batch(position, header)):
@@ -319,14 +307,24 @@ def _groups(plan: Plan, end_offset: int) -> Iterator[Group]:
         yield Group(tuple(group))
 
 
-def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: _Pace) -> None:
+def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: Pace) -> None:
     remove_cleaned(plan.directory, group.base_offset)
     target = Segment.create(
         plan.directory, group.base_offset, plan.config, now_ms=plan.now_ms, suffix=CLEANED
     )
     try:
         for source in group.sources:
-            _copy(plan, source, target, keeper, pace)
+            with source.private_scanner() as scanner:
+                for position, header in scanner.checked_headers():  # a new checksum must not hide damage
+                    pace(header.size)
+                    batch = scanner.batch(position, header)
+                    try:
+                        kept = keeper.keep(header, batch)
+                    except KafkaError as error:
+                        plan.note_unreadable(source.path, position, header, error)
+                        kept = batch
+                    if kept is not None:
+                        target.append(kept, [read_header(kept)])
         target.txn_index.replace(keeper.take_aborted())
         target.seal()
         target.flush()
@@ -334,20 +332,6 @@ def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: _Pa
         os.utime(target.path, (written_ms / 1000, written_ms / 1000))  # the age of records without timestamps
     finally:
         target.release()
-
-
-def _copy(plan: Plan, source: Segment, target: Segment, keeper: CompactionFilter, pace: _Pace) -> None:
-    with source.private_scanner() as scanner:
-        for position, header in scanner.checked_headers():  # a new checksum must not hide damage
-            pace.step(header.size)
-            batch = scanner.batch(position, header)
-            try:
-                kept = keeper.keep(header, batch)
-            except KafkaError as error:
-                plan.note_unreadable(source.path, position, header, error)
-                kept = batch
-            if kept is not None:
-                target.append(kept, [read_header(kept)])
 
 
 def remove_cleaned(directory: Path, base_offset: int) -> None:

@@ -9,10 +9,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from hashlib import blake2b
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
-from headrace.protocol.batch import NO_TIMESTAMP, BatchHeader, TimestampType, build_batch
-from headrace.protocol.compression import compress
+from headrace.protocol.batch import NO_TIMESTAMP, BatchHeader, build_batch
+from headrace.protocol.compression import Compression, compress
 from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.records import RawRecord, raw_records, rebase_timestamp
 from headrace.storage.append.batches import read_end_marker
@@ -122,16 +122,40 @@ class CompactionFilter:
             return batch  # a later pass decides
         records = read_records(header, batch) if fate is not _Fate.DISCARD else []
         kept = [record for record in records if fate is _Fate.KEEP or self._is_kept(header, record)]
-        if not kept:
-            return _emptied(header) if self._is_last_write(header) else None
-        horizon = header.delete_horizon_ms
-        is_dirty = header.last_offset >= self._offsets.end_offset  # consumers may still need its tombstones
-        has_tombstone = not all(record.has_value for record in kept)
-        if horizon is None and not is_dirty and (marker_is_idle or has_tombstone):
-            horizon = self._now_ms + self._delete_retention_ms
-        if len(kept) == len(records) == header.records_count and horizon == header.delete_horizon_ms:
-            return batch
-        return _rebuilt(header, kept, horizon)
+        if not kept and not self._is_last_write(header):
+            return None
+        if kept:
+            horizon = header.delete_horizon_ms
+            # Of a dirty batch, consumers may still need the tombstones.
+            is_dirty = header.last_offset >= self._offsets.end_offset
+            has_tombstone = not all(record.has_value for record in kept)
+            if horizon is None and not is_dirty and (marker_is_idle or has_tombstone):
+                horizon = self._now_ms + self._delete_retention_ms
+            if len(kept) == len(records) == header.records_count and horizon == header.delete_horizon_ms:
+                return batch
+            base_timestamp = kept[0].timestamp if horizon is None else horizon
+            body = compress(
+                header.compression, b"".join(rebase_timestamp(record, base_timestamp) for record in kept)
+            )
+        else:  # the bare header, byte for byte as Kafka leaves it: also without a delete horizon
+            horizon, base_timestamp, body = None, NO_TIMESTAMP, b""
+        return build_batch(
+            body,
+            base_offset=header.base_offset,
+            last_offset_delta=header.last_offset_delta,
+            records_count=len(kept),
+            base_timestamp=base_timestamp,
+            max_timestamp=max((record.timestamp for record in kept), default=header.max_timestamp),
+            leader_epoch=header.leader_epoch,
+            compression=header.compression if kept else Compression.NONE,
+            timestamp_type=header.timestamp_type,
+            transactional=header.is_transactional,
+            control=header.is_control,
+            delete_horizon=horizon is not None,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+        )
 
     def _fate(self, header: BatchHeader, batch: memoryview) -> tuple[_Fate, bool]:
         """Return what happens to the batch's records, and whether it is a marker of no remaining records."""
@@ -182,56 +206,3 @@ def read_records(header: BatchHeader, batch: memoryview) -> list[RawRecord]:
             f"a batch of {header.records_count:,} records is too large for compaction (INVALID_RECORD)"
         )
     return list(raw_records(batch, header))
-
-
-def _rebuilt(header: BatchHeader, records: list[RawRecord], delete_horizon_ms: int | None) -> bytearray:
-    """Return a batch of `records` with the offsets and sequences of `header`, as Kafka writes it."""
-    base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
-    body = b"".join(rebase_timestamp(record, base_timestamp) for record in records)
-    return build_batch(
-        compress(header.compression, body),
-        records_count=len(records),
-        base_timestamp=base_timestamp,
-        max_timestamp=max(record.timestamp for record in records),
-        compression=header.compression,
-        delete_horizon=delete_horizon_ms is not None,
-        **_frame(header),
-    )
-
-
-def _emptied(header: BatchHeader) -> bytearray:
-    """Return the bare header, byte for byte as Kafka leaves it: also without a delete horizon."""
-    return build_batch(
-        b"",
-        records_count=0,
-        base_timestamp=NO_TIMESTAMP,
-        max_timestamp=header.max_timestamp,
-        **_frame(header),
-    )
-
-
-class _Frame(TypedDict):
-    base_offset: int
-    last_offset_delta: int
-    leader_epoch: int
-    timestamp_type: TimestampType
-    transactional: bool
-    control: bool
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-
-
-def _frame(header: BatchHeader) -> _Frame:
-    """Return the fields that every batch keeps."""
-    return _Frame(
-        base_offset=header.base_offset,
-        last_offset_delta=header.last_offset_delta,
-        leader_epoch=header.leader_epoch,
-        timestamp_type=header.timestamp_type,
-        transactional=header.is_transactional,
-        control=header.is_control,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-    )

@@ -37,7 +37,6 @@ class _EndOfInput:
 
 
 def serve(tasks: BinaryIO, outcomes: BinaryIO) -> None:
-    """Perform tasks until there are no more."""
     stop = _EndOfInput(tasks.fileno())
     while True:
         try:

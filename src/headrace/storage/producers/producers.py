@@ -137,30 +137,23 @@ class Producers:
             self.space.count += 1
         else:
             self._states.move_to_end(batch.producer_id)
-        completed = self._apply(state, batch, marker)
+        completed = None
+        if marker is not None:
+            completed = state.end_transaction(batch, marker)
+            if completed is not None:
+                del self._open_txns[batch.producer_id]
+                self._unreplicated.append(completed)
+        elif batch.is_control:
+            state.record_frame(batch)
+        else:
+            state.record(batch)
+            if state.txn_first_offset is not None:
+                self._open_txns.setdefault(batch.producer_id, state.txn_first_offset)
         if now_ms is not None:
             state.written_ms = now_ms
         return completed
 
-    def _apply(
-        self, state: ProducerState, batch: BatchHeader, marker: EndMarker | None
-    ) -> CompletedTxn | None:
-        if batch.is_control and marker is None:
-            state.record_frame(batch)
-            return None
-        if marker is None:
-            state.record(batch)
-            if state.txn_first_offset is not None:
-                self._open_txns.setdefault(batch.producer_id, state.txn_first_offset)
-            return None
-        completed = state.end_transaction(batch, marker)
-        if completed is not None:
-            del self._open_txns[batch.producer_id]
-            self._unreplicated.append(completed)
-        return completed
-
     def first_open_offset(self) -> Offset | None:
-        """Return the first offset of the oldest open transaction."""
         return next(iter(self._open_txns.values()), None)
 
     def first_unstable_offset(self, high_watermark: int) -> Offset | None:
@@ -247,5 +240,4 @@ def _last_offset(state: ProducerState) -> int:
 
 
 def snapshots_in(names: Iterable[str]) -> list[int]:
-    """Return the offsets of the snapshots among these files."""
     return [int(match[1]) for match in map(_SNAPSHOT_NAME.fullmatch, names) if match]

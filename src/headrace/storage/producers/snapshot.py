@@ -11,7 +11,6 @@ Only the last of the five batches in memory is stored, as in Kafka.
 
 import struct
 from collections.abc import Collection
-from typing import NamedTuple
 
 from headrace.protocol.batch import NO_SEQUENCE, add_sequence
 from headrace.protocol.checksum import crc32c
@@ -48,18 +47,20 @@ def decode_snapshot(data: bytes) -> list[ProducerState]:
     (count,) = _COUNT.unpack_from(data, _HEAD.size)
     if count * _ENTRY.size != len(data) - start:
         raise CorruptSnapshot(f"{count} entries announced in {len(data) - start} bytes")
-    return [_decode_entry(_Entry._make(fields)) for fields in _ENTRY.iter_unpack(data[start:])]
-
-
-class _Entry(NamedTuple):
-    producer_id: int
-    epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-    coordinator_epoch: int
-    txn_first_offset: int
+    states = []
+    for entry in _ENTRY.iter_unpack(data[start:]):
+        producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, first = entry
+        state = ProducerState(ProducerId(producer_id))
+        state.epoch = epoch
+        state.coordinator_epoch = coordinator_epoch
+        state.last_timestamp = state.written_ms = timestamp
+        state.txn_first_offset = None if first == _NONE else Offset(first)
+        if last_offset >= 0:
+            sequence = add_sequence(last_sequence, -delta)
+            base_offset = last_offset - delta
+            state.recent = (AppendedBatch(sequence, last_sequence, base_offset, last_offset, timestamp),)
+        states.append(state)
+    return states
 
 
 def _encode_entry(state: ProducerState) -> bytes:
@@ -74,21 +75,3 @@ def _encode_entry(state: ProducerState) -> bytes:
         state.coordinator_epoch,
         _NONE if state.txn_first_offset is None else state.txn_first_offset,
     )
-
-
-def _decode_entry(entry: _Entry) -> ProducerState:
-    state = ProducerState(ProducerId(entry.producer_id))
-    state.epoch = entry.epoch
-    state.coordinator_epoch = entry.coordinator_epoch
-    state.last_timestamp = state.written_ms = entry.timestamp
-    state.txn_first_offset = None if entry.txn_first_offset == _NONE else Offset(entry.txn_first_offset)
-    if entry.last_offset >= 0:
-        last = AppendedBatch(
-            first_sequence=add_sequence(entry.last_sequence, -entry.offset_delta),
-            last_sequence=entry.last_sequence,
-            base_offset=entry.last_offset - entry.offset_delta,
-            last_offset=entry.last_offset,
-            timestamp=entry.timestamp,
-        )
-        state.recent = (last,)
-    return state

@@ -19,7 +19,7 @@ from headrace.protocol.schema.add_partitions_to_txn import (
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.fetch import FetchRequest, FetchTopic, ReplicaState
 from headrace.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse
-from headrace.security.authorization import CLUSTER_NAME, AllowAll, Operation, Permission, ResourceType
+from headrace.security.authorization import CLUSTER_NAME, Authorizer, Operation, Permission, ResourceType
 from headrace.security.listeners import Listener, SecurityProtocol
 from headrace.security.principals import Principal
 
@@ -165,7 +165,7 @@ def test_a_request_that_is_refused_as_a_whole_has_an_error_code_at_its_top() -> 
             assert "error_code" in names, handler.key
 
 
-class DenyAll(AllowAll):
+class DenyAll(Authorizer):
     def allows(self, *_what: Any) -> bool:
         return False
 

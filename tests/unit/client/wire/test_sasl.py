@@ -9,7 +9,7 @@ from headrace.client.wire.sasl import Sasl
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateResponse
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from headrace.security.sasl.jaas import jaas_options
-from headrace.security.sasl.scram_client import ScramClient
+from headrace.security.sasl.scram import ScramClient
 
 # RFC 7677, section 3
 NONCE = "rOprNGfwEbeRWgbNEkqO"

@@ -7,9 +7,11 @@ from headrace.coordinators.group.assignors import (
     assign_range,
     assign_uniform,
 )
-from headrace.coordinators.group.assignors.chains import balance_by_chains
-from headrace.coordinators.group.assignors.heterogeneous import balance_directly
-from headrace.coordinators.group.assignors.partition_counts import PartitionCounts
+from headrace.coordinators.group.assignors.heterogeneous import (
+    PartitionCounts,
+    balance_by_chains,
+    balance_directly,
+)
 
 A, B, C = (bytes([letter]) * 16 for letter in b"ABC")
 

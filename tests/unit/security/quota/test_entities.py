@@ -4,6 +4,7 @@ import pytest
 
 from headrace.security.quota.entities import (
     DEFAULT,
+    InvalidQuota,
     QuotaEntity,
     QuotaKey,
     check_value,
@@ -11,7 +12,6 @@ from headrace.security.quota.entities import (
     encode_value,
     normalized_ip,
 )
-from headrace.security.quota.errors import InvalidQuota
 
 ALICE = QuotaEntity(user="alice")
 ADDRESS = QuotaEntity(ip="10.0.0.1")

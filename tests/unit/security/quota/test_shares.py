@@ -1,7 +1,7 @@
 """Which brokers share a quota."""
 
 from headrace.protocol.locations import Location
-from headrace.security.quota.shares import live_brokers_of_node
+from headrace.security.quota.table import live_brokers_of_node
 
 
 def test_the_live_brokers_of_the_node_share() -> None:

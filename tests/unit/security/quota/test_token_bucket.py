@@ -1,7 +1,6 @@
 """The token bucket of controller mutations."""
 
-from headrace.security.quota.rate import Window
-from headrace.security.quota.token_bucket import TokenBucket
+from headrace.security.quota.rate import TokenBucket, Window
 
 WINDOW = Window(samples=10, size_ms=1000)
 

@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 
 from headrace.security.principals import Principal
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512, AuthenticationFailed, User
-from headrace.security.sasl.scram import FakeChallenge, ScramCredential, ScramExchange, TokenAccount
-from headrace.security.sasl.scram_client import ScramClient
+from headrace.security.sasl.scram import (
+    FakeChallenge,
+    ScramClient,
+    ScramCredential,
+    ScramExchange,
+    TokenAccount,
+)
 
 SALT: Final = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 SERVER_NONCE: Final = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"

@@ -4,8 +4,7 @@ from collections import Counter
 from hashlib import sha256
 
 from headrace.security.sasl.exchange import SCRAM_SHA_256
-from headrace.security.sasl.scram import MIN_ITERATIONS, ScramCredential
-from headrace.security.sasl.scram_shapes import ScramShape, ScramShapes
+from headrace.security.sasl.scram import MIN_ITERATIONS, ScramCredential, ScramShape, ScramShapes
 
 JAVAS = b"1f5q2l6zky0q9p0o4xkq3y7m8n"
 

@@ -18,7 +18,6 @@ Assignor: TypeAlias = Callable[[Mapping[str, AssignorMember], Mapping[bytes, int
 
 
 def subscribed_topics(members: Sequence[AssignorMember]) -> list[bytes]:
-    """Return the ids of all subscribed topics in order."""
     subscriptions = {member.topics for member in members}  # usually few different ones
     return sorted(frozenset[bytes]().union(*subscriptions))
 

@@ -17,7 +17,13 @@ def assign_range(
 ) -> dict[str, Assignment]:
     """Divide each topic among its subscribers; the first ones get one more if there is a remainder."""
     assigned: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in sorted(members)}
-    for topic, subscribers in _subscribers(members).items():
+    subscribers_of: dict[bytes, list[str]] = {}
+    for member_id, member in sorted(
+        members.items(), key=lambda item: (item[1].instance_id is None, item[1].instance_id or "", item[0])
+    ):
+        for topic in member.topics:
+            subscribers_of.setdefault(topic, []).append(member_id)
+    for topic, subscribers in subscribers_of.items():
         share, extra = divmod(partitions[topic], len(subscribers))
         start = 0
         for index, member_id in enumerate(subscribers[: partitions[topic]]):
@@ -25,15 +31,3 @@ def assign_range(
             assigned[member_id][topic] = frozenset(range(start, end))
             start = end
     return {**assigned}
-
-
-def _subscribers(members: Mapping[str, AssignorMember]) -> dict[bytes, list[str]]:
-    subscribers: dict[bytes, list[str]] = {}
-    for member_id in sorted(members, key=lambda member_id: _rank(member_id, members[member_id])):
-        for topic in members[member_id].topics:
-            subscribers.setdefault(topic, []).append(member_id)
-    return subscribers
-
-
-def _rank(member_id: str, member: AssignorMember) -> tuple[bool, str, str]:
-    return member.instance_id is None, member.instance_id or "", member_id

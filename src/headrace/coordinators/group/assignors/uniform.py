@@ -30,7 +30,10 @@ def _assign_homogeneous(
     quotas = _quotas([_size(mine) for mine in kept], total=sum(partitions[topic] for topic in free))
     for member, quota in enumerate(quotas):
         if _size(kept[member]) > quota:
-            kept[member], surplus = _cut(kept[member], quota)
+            in_order = sorted(
+                (topic, partition) for topic, held in kept[member].items() for partition in held
+            )
+            kept[member], surplus = _with({}, in_order[:quota]), in_order[quota:]
             for topic, partition in surplus:
                 free[topic].add(partition)
     vacant = ((topic, partition) for topic in free for partition in sorted(free[topic]))
@@ -54,12 +57,6 @@ def _quotas(sizes: Sequence[int], *, total: int) -> list[int]:
 
 def _size(assignment: Assignment) -> int:
     return sum(map(len, assignment.values()))
-
-
-def _cut(mine: Assignment, quota: int) -> tuple[dict[bytes, frozenset[int]], list[tuple[bytes, int]]]:
-    """Return what a member keeps, and what it gives up: the last partitions of its last topics."""
-    in_order = sorted((topic, partition) for topic, held in mine.items() for partition in held)
-    return _with({}, in_order[:quota]), in_order[quota:]
 
 
 def _with(mine: Assignment, more: Iterable[tuple[bytes, int]]) -> dict[bytes, frozenset[int]]:
