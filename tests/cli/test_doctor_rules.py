@@ -334,7 +334,7 @@ def test_brokers_without_nodes_are_not_examined_for_them() -> None:
 
 
 def test_a_throttle_that_was_left_behind_is_named() -> None:
-    left = replace(cluster(partition(1, 2, 3)), throttles={1: 1000, 2: 1000})
+    left = replace(cluster(partition(1, 2, 3)), throttled=(1, 2))
     assert seen(left) == {"throttle": WARNING}
     moved = Reassignment(topic="t", partition=0, replicas=(1, 2, 3), adding=(3,), removing=())
     assert seen(replace(left, status=replace(left.status, reassignments=(moved,)))) == {}

@@ -34,12 +34,7 @@ from headrace.client.groups.reset import Reset
 from headrace.client.hints import ADMIN, Hints
 from headrace.client.settings import Bootstrap, bootstrap_of, check_settings, gather
 from headrace.client.transactions.admin import TransactionAdmin
-from headrace.client.transactions.transaction import (
-    OpenTransaction,
-    PartitionProducer,
-    Transaction,
-    TransactionSummary,
-)
+from headrace.client.transactions.transaction import PartitionProducer, Transaction, TransactionSummary
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.requests import EARLIEST, LATEST
@@ -322,39 +317,6 @@ class Admin(Hints):
     def describe_producers(self, topic: str, partition: int) -> list[PartitionProducer]:
         """Return the idempotent and transactional producers that have written to a partition lately."""
         return self._transactions.describe_producers(topic, partition)
-
-    def abort_transaction(
-        self, topic: str, partition: int, producer_id: int, producer_epoch: int, coordinator_epoch: int
-    ) -> None:
-        """End a hanging transaction in one partition with an abort marker.
-
-        The values are those of `find_hanging_transactions`. The coordinator is not informed: a transaction
-        that it knows would lose its records in this partition only.
-        """
-        self._transactions.abort(
-            topic,
-            partition,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            coordinator_epoch=coordinator_epoch,
-        )
-
-    def find_hanging_transactions(
-        self,
-        topics: Collection[str] | None = None,
-        *,
-        broker_id: int | None = None,
-        min_duration_ms: int | None = None,
-    ) -> list[OpenTransaction]:
-        """Return the transactions that a partition has open and that no coordinator will end.
-
-        All partitions are examined, or those of `topics`, or those that `broker_id` leads. A transaction is
-        left out until it is open for `min_duration_ms`: transaction.max.timeout.ms of the brokers and five
-        minutes by default.
-        """
-        return list(
-            self._transactions.find_hanging(topics, broker_id=broker_id, min_duration_ms=min_duration_ms)
-        )
 
 
 def _changes(sets: Configs, unsets: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -58,5 +58,3 @@ class AsyncAdmin(AsyncFace):
     list_transactions = in_thread(Admin.list_transactions)
     describe_transactions = in_thread(Admin.describe_transactions)
     describe_producers = in_thread(Admin.describe_producers)
-    abort_transaction = in_thread(Admin.abort_transaction)
-    find_hanging_transactions = in_thread(Admin.find_hanging_transactions)

@@ -6,7 +6,6 @@ with Cluster("127.0.0.1:9092") as cluster:
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -15,7 +14,6 @@ from headrace.client.cluster.drain import drain
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.reading import read_locations, read_partitions, read_reassignments, read_status
 from headrace.client.cluster.status import ClusterStatus, PartitionState
-from headrace.client.cluster.throttle import ReplicationThrottle, throttled
 from headrace.client.errors import ClientError, NoSuchTopic, raise_for
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import Target
@@ -62,10 +60,6 @@ class Cluster:
     def status(self) -> ClusterStatus:
         """Return the brokers, and the partitions that need attention."""
         return read_status(self._target)
-
-    def throttled(self, moves: Sequence[Move], rate: int) -> AbstractContextManager[None]:
-        """Limit every broker to `rate` bytes a second for these moves, while the block runs."""
-        return throttled(ReplicationThrottle(self._brokers, moves, self.check(moves), rate))
 
     def brokers(self) -> list[int]:
         """Return the ids of the live brokers."""

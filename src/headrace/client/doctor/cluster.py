@@ -56,7 +56,7 @@ class ClusterFacts:
     coordination: tuple[Reached, ...] = ()
     http: tuple[Reached, ...] = ()
     security: SecurityFacts = field(default_factory=SecurityFacts)
-    throttles: Mapping[int, int] = field(default_factory=dict)  # of brokers, in bytes per second
+    throttled: tuple[int, ...] = ()  # brokers whose replication is throttled
     damaged: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
     """How many offsets of a partition are damaged, by broker."""
 
@@ -200,10 +200,10 @@ def _damage(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _throttles(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
-    if facts.throttles and not facts.status.reassignments:
+    if facts.throttled and not facts.status.reassignments:
         yield area.warning(
             "throttle",
-            f"Replication is throttled on broker {some(facts.throttles)}, and no partition is being moved.",
+            f"Replication is throttled on broker {some(facts.throttled)}, and no partition is being moved.",
             "headrace config unset broker ID leader.replication.throttled.rate "
             "follower.replication.throttled.rate",
         )

@@ -17,7 +17,6 @@ from typing import Final
 from headrace.client.cluster.log_dirs import read_log_dirs
 from headrace.client.cluster.reading import SILENCE_S, read_configs, read_partitions, read_status
 from headrace.client.cluster.status import UP
-from headrace.client.cluster.throttle import read_rates
 from headrace.client.doctor.cluster import ClusterFacts, Reached, TopicSafety, View
 from headrace.client.doctor.groups import GroupFacts, between
 from headrace.client.doctor.security import SETTINGS as SECURITY_SETTINGS
@@ -51,6 +50,7 @@ _MIN_IN_SYNC: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _DAMAGED: Final = "headrace_damaged_offsets"
 _KEYS: Final = (_MIN_IN_SYNC, _UNCLEAN)
+_RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 
 def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
@@ -77,7 +77,7 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
             coordination=tuple(_zookeepers(each.get("zookeeper.connect", "") for each in told.values())),
             http=tuple(each for each in reached if each is not None),
             security=SecurityFacts(settings=told, certificates=_certificates(target, nodes)),
-            throttles=read_rates(brokers, nodes),
+            throttled=tuple(sorted(each for each, settings in told.items() if _is_throttled(settings))),
             damaged=_damaged(brokers, nodes),
         )
 
@@ -134,7 +134,7 @@ def _topics(brokers: Brokers, found: MetadataResponse) -> dict[str, TopicSafety]
 def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[str, str]]:
     """Return settings of each broker about other services and security; Kafka may not have some of them."""
     keys, values = (
-        ("zookeeper.connect", ADVERTISED, *SECURITY_SETTINGS),
+        ("zookeeper.connect", ADVERTISED, *_RATES, *SECURITY_SETTINGS),
         defaultdict[int, dict[str, str]](dict),
     )
     exchanges = {
@@ -146,6 +146,10 @@ def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[
             for each in result.configs:
                 values[node.id][each.name] = each.value or ""
     return values
+
+
+def _is_throttled(settings: Mapping[str, str]) -> bool:
+    return any(settings.get(name, "") not in {"", str(2**63 - 1)} for name in _RATES)
 
 
 def _damaged(brokers: Brokers, nodes: Iterable[Node]) -> dict[TopicPartition, dict[int, int]]:
