@@ -31,7 +31,6 @@ from headrace.client.errors import BadSetting, ClientError, Closed
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group, GroupSummary
 from headrace.client.groups.reset import Reset
-from headrace.client.hints import ADMIN, Hints
 from headrace.client.settings import Bootstrap, bootstrap_of, check_settings, gather
 from headrace.client.transactions.admin import TransactionAdmin
 from headrace.client.transactions.transaction import PartitionProducer, Transaction, TransactionSummary
@@ -67,10 +66,8 @@ class _ClosedAdmin:
         raise Closed("admin")
 
 
-class Admin(Hints):
+class Admin:
     """Topics, settings, offsets, groups, transactions. A call waits for its answer, or raises ClientError."""
-
-    _hints = ADMIN
 
     def __init__(
         self, bootstrap: Bootstrap = None, options: Mapping[str, str] | None = None, **named: object

@@ -12,7 +12,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 
 from headrace.client.serializers.codecs.avro_cost import cost_of
 from headrace.client.serializers.codecs.avro_json import AvroJson
-from headrace.client.serializers.codecs.avro_misfit import first_non_object, misfit
+from headrace.client.serializers.codecs.avro_leaves import Misfit, check_leaf
 from headrace.client.serializers.codecs.errors import BadValue, dotted
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, store_json, write_json
 from headrace.client.serializers.codecs.protobuf import ProtobufCodec
@@ -99,6 +99,7 @@ class AvroCodec:
         except (SchemaParseException, UnknownType) as error:
             raise BadValue(f"the schema cannot be used here: {error}") from None
         self._json, self._numbers = AvroJson(self._schema), AvroJson(self._schema, numbers=True)
+        self._encoding = AvroJson(self._schema, read_leaf=check_leaf)
         self._cost = cost_of(schema.root)
 
     def is_linear(self, data: bytes) -> bool:
@@ -141,16 +142,18 @@ class AvroCodec:
         """Return a value of Avro's JSON encoding as fastavro's Python value."""
         text = write_json(value).decode()
         (found,) = fastavro.json_reader(io.StringIO(text), self._schema)
-        # fastavro takes a string for a record with one field.
-        if why := first_non_object(value, self._schema):
-            raise ValueError(why)
+        self._encoding.read(value)  # fastavro takes a string for a record with one field
         if not self._fits(found):
             raise ValueError(f"{text[:100]} is of another type")
         return found
 
     def _misfit(self, value: Any, error: Exception) -> BadValue:
         """Return an error that names the field; fastavro's message does not."""
-        return BadValue(f"this does not fit the Avro schema: {misfit(value, self._schema) or error}")
+        try:
+            self._encoding.read(value)
+        except (Misfit, RecursionError) as misfit:
+            error = misfit
+        return BadValue(f"this does not fit the Avro schema: {error}")
 
     def _fits(self, value: Any) -> bool:
         try:
