@@ -64,7 +64,7 @@ def test_an_open_transaction_is_listed_until_it_is_committed(
     reader: Reader, bootstrap: str, topic: str, transactional_id: str, transactions: TransactionAdmin
 ) -> None:
     producer = begun(bootstrap, transactional_id, topic)
-    (found,) = transactions.describe([transactional_id])
+    (found,) = transactions.describe_transactions([transactional_id])
     page = reader.open(f"/ui/transactions?q={transactional_id}")
     expect(rows(reader)).to_have_count(1)
     for text in (transactional_id, "Ongoing", "1 min", str(found.producer_id), "broker 1"):
@@ -93,7 +93,7 @@ def test_the_list_is_filtered_by_what_brokers_know(
         expect(page.locator("#transactions .problem")).to_contain_text("is no regular expression of RE2")
         pattern.fill("")
 
-        (found,) = transactions.describe([f"{transactional_id}-2"])
+        (found,) = transactions.describe_transactions([f"{transactional_id}-2"])
         producer_id = page.get_by_role("textbox", name="Producer id", exact=True)
         producer_id.fill(str(found.producer_id))
         expect(rows(reader)).to_have_count(1)
@@ -130,7 +130,7 @@ def test_the_page_of_a_transaction_follows_it_to_its_abort(
     reader: Reader, bootstrap: str, topic: str, transactional_id: str, transactions: TransactionAdmin
 ) -> None:
     producer = begun(bootstrap, transactional_id, topic)
-    (found,) = transactions.describe([transactional_id])
+    (found,) = transactions.describe_transactions([transactional_id])
     page = reader.open("/ui/transactions")
     page.get_by_role("link", name=transactional_id).click()
     expect(page.locator("h1")).to_have_text(transactional_id)

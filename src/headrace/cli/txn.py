@@ -55,7 +55,9 @@ def list_(
     Every transactional id has one line, with the state of its latest transaction.
     """
     min_duration_ms = None if open_for is None else duration_ms(open_for, "--open-for")
-    found = session.transactions.list_transactions(states, producer_ids, min_duration_ms, pattern)
+    found = session.transactions.list_transactions(
+        states=states, producer_ids=producer_ids, min_duration_ms=min_duration_ms, pattern=pattern
+    )
     filtered = bool(states or producer_ids or open_for or pattern)
     session.show(found, lambda: draw_transactions(found, filtered=filtered))
 
@@ -70,7 +72,7 @@ def describe(session: Session, ids: Sequence[str]) -> None:
 
     The partitions are those in which the transaction has no marker yet.
     """
-    found = session.transactions.describe(ids)
+    found = session.transactions.describe_transactions(ids)
     session.show(found, lambda: together([draw_transaction(each) for each in found]))
 
 

@@ -24,7 +24,7 @@ STEPS = {  # what only the twins, and nobody else, have to know of
         *("fetches", "decoded", "decoded_batch", "handing_out", "handing_out_batch", "put_back"),
         *("enter_transaction", "transaction_offsets", "transaction_committed", "rewind"),
     },
-    Admin: set[str](),
+    Admin: {"describe_known", "ends"},
 }
 TWINS = [(Producer, AsyncProducer), (Consumer, AsyncConsumer), (Admin, AsyncAdmin)]
 

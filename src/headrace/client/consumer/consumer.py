@@ -113,7 +113,8 @@ class Consumer(Generic[K, V]):
                 incremental=incremental,
                 static_member=instance_id and f"instance {instance_id} of group {group_id}",
             )
-            automatic = group_id is not None and _true(given["enable.auto.commit"])
+            auto_commits = str(given["enable.auto.commit"]).lower() in {"true", "t", "1"}
+            automatic = group_id is not None and auto_commits
             self._offsets = Offsets(self._source, group_id, address, automatic=automatic)
             listeners = Listeners(on_assigned, on_revoked, on_lost)
             self._subscription = Subscription(
@@ -381,7 +382,3 @@ def _group_of(given: dict[str, Any], auto_commit: bool | None) -> str | None:
         raise BadSetting("auto_commit needs a group to commit for: give group=NAME")
     given["enable.auto.commit"] = False
     return None
-
-
-def _true(setting: object) -> bool:
-    return str(setting).lower() in {"true", "t", "1"}

@@ -59,9 +59,8 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
     with Brokers(target, answer_s=SILENCE_S) as brokers:
         found = brokers.metadata()
         up = {each.id for each in status.brokers if each.state == UP}
-        nodes = [
-            each for each in nodes_of(found) if each.id in up
-        ]  # a silent broker delays only `read_status`
+        # A silent broker delays only `read_status`.
+        nodes = [each for each in nodes_of(found) if each.id in up]
         views = dict(_views(brokers, nodes))
         if len(set(views.values())) > 1:
             time.sleep(SETTLE_S)
@@ -133,10 +132,8 @@ def _topics(brokers: Brokers, found: MetadataResponse) -> dict[str, TopicSafety]
 
 def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[str, str]]:
     """Return settings of each broker about other services and security; Kafka may not have some of them."""
-    keys, values = (
-        ("zookeeper.connect", ADVERTISED, *_RATES, *SECURITY_SETTINGS),
-        defaultdict[int, dict[str, str]](dict),
-    )
+    keys = ("zookeeper.connect", ADVERTISED, *_RATES, *SECURITY_SETTINGS)
+    values = defaultdict[int, dict[str, str]](dict)
     exchanges = {
         node: partial(Connection.ask, request=describe_configs_request(BROKER, [str(node.id)], keys))
         for node in nodes
@@ -154,10 +151,8 @@ def _is_throttled(settings: Mapping[str, str]) -> bool:
 
 def _damaged(brokers: Brokers, nodes: Iterable[Node]) -> dict[TopicPartition, dict[int, int]]:
     """Return how many offsets of partitions are damaged, by broker; Kafka closes the connection instead."""
-    request, found = (
-        BrokerMetricsRequest(prefixes=[_DAMAGED]),
-        defaultdict[TopicPartition, dict[int, int]](dict),
-    )
+    found = defaultdict[TopicPartition, dict[int, int]](dict)
+    request = BrokerMetricsRequest(prefixes=[_DAMAGED])
     exchanges = {node: partial(Connection.ask, request=request) for node in nodes}
     for node, answer in brokers.each(exchanges, SILENCE_S).items():
         for family in () if isinstance(answer, NoAnswer) else answer.families:

@@ -67,7 +67,6 @@ class Flight:
 
     @property
     def counts(self) -> Counts:
-        """Return the current counts."""
         if self._final is not None:
             return self._final
         self._served(self.client.poll, 0)
@@ -170,7 +169,6 @@ class _Parents:
 
 
 def refuse_after_fork(*_record: object) -> NoReturn:
-    """Refuse a record, or any other call, in a forked child."""
     raise ClientError("this producer was made before the process forked: make one in the child")
 
 

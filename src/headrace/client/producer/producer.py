@@ -339,7 +339,6 @@ class Producer:
         raise why from (None if why is error else error)
 
     def _forked(self) -> None:
-        """Disable the producer in a forked child."""
         if self._flight.leave():
             self._produce = refuse_after_fork
 

@@ -127,14 +127,13 @@ class Transactions:
                 if not isinstance(error, KafkaException):
                     raise
                 if not error.args[0].retriable() or time.monotonic() >= until_s:
-                    raise self._why(error) from error
+                    why = translate(error, f"transactional.id {self._id}", self._bootstrap, is_topic=False)
+                    if type(why) is ClientError:
+                        why = ClientError(f"{why} ({error.args[0].name()})")
+                    raise why from error
                 time.sleep(BACKOFF_S)
             else:
                 return
-
-    def _why(self, error: KafkaException) -> ClientError:
-        why = translate(error, f"transactional.id {self._id}", self._bootstrap, is_topic=False)
-        return ClientError(f"{why} ({error.args[0].name()})") if type(why) is ClientError else why
 
 
 @contextmanager

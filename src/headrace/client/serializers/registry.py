@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from headrace.client.errors import BadSetting, NotSerializable
-from headrace.client.serializers.codecs.errors import dotted
+from headrace.client.serializers.codecs.base import dotted
 from headrace.client.serializers.formats import Field, Headers
 from headrace.client.serializers.registry_errors import raise_if_unreachable
 from headrace.system.extras import SERIALIZERS, require

@@ -1,6 +1,6 @@
 """Transactions of a cluster: what `headrace txn` does.
 
-TransactionAdmin(Brokers("127.0.0.1:9092")).list_transactions(["Ongoing"])
+TransactionAdmin(Brokers("127.0.0.1:9092")).list_transactions(states=["Ongoing"])
 """
 
 import logging
@@ -74,6 +74,7 @@ class TransactionAdmin:
 
     def list_transactions(
         self,
+        *,
         states: Collection[str] = (),
         producer_ids: Collection[int] = (),
         min_duration_ms: int | None = None,
@@ -81,9 +82,10 @@ class TransactionAdmin:
     ) -> Summaries:
         """Return the transactions that match every filter that is given, by transactional id.
 
-        `min_duration_ms` leaves only open transactions, unless `states` names others. `pattern` is a regular
-        expression for the whole transactional id, in RE2's syntax. Transactions whose coordinator does not
-        answer are missing, and `missing` says which broker that is.
+        `states` are such as Ongoing. `min_duration_ms` leaves only open transactions, unless `states`
+        names others. `pattern` is a regular expression for the whole transactional id, in RE2's
+        syntax. Transactions whose coordinator does not answer are missing, and `missing` says which broker
+        that is.
         """
         request = _list_request(states, producer_ids, min_duration_ms, pattern)
         # These filters leave few of many transactional ids: most have no open transaction.
@@ -108,9 +110,9 @@ class TransactionAdmin:
             logger.warning("transactions may be missing: %s", "; ".join(lists.missing))
         return summaries
 
-    def describe(self, transactional_ids: Iterable[str]) -> list[Transaction]:
-        """Return these transactions; NoSuchTransactionalId if a coordinator does not know one of them."""
-        wanted = _named(transactional_ids)
+    def describe_transactions(self, ids: Iterable[str]) -> list[Transaction]:
+        """Return the transactions of these transactional ids; NoSuchTransactionalId if one is not known."""
+        wanted = _named(ids)
         found = self._describe(wanted).complete()
         for each in wanted:
             if found[each] is None:

@@ -93,7 +93,6 @@ class PartitionEnd:
 
 
 def transaction_of(found: described.TransactionState, node: Node, now_ms: int) -> Transaction:
-    """Return the transaction that a coordinator describes."""
     start_ms = _known(found.transaction_start_time_ms)
     is_open = start_ms is not None and found.transaction_state in OPEN_STATES
     return Transaction(
@@ -113,7 +112,6 @@ def transaction_of(found: described.TransactionState, node: Node, now_ms: int) -
 
 
 def producer_of(found: ProducerState) -> PartitionProducer:
-    """Return the producer that a partition leader describes."""
     return PartitionProducer(
         producer_id=found.producer_id,
         producer_epoch=found.producer_epoch,

@@ -82,7 +82,9 @@ def transactions(
     Transactions whose coordinator does not answer are left out; the header `headrace-missing` then names the
     broker and the reason.
     """
-    found = reach.transactions.list_transactions(state, producer_id, min_duration_ms, pattern)
+    found = reach.transactions.list_transactions(
+        states=state, producer_ids=producer_id, min_duration_ms=min_duration_ms, pattern=pattern
+    )
     if found.missing:
         response.headers[MISSING] = header_text(found.missing)
     left = found if after is None else [each for each in found if each.transactional_id > after]
@@ -98,7 +100,7 @@ def transaction(transactional_id: TransactionalId, reach: ReachDep) -> Transacti
 
     The partitions are those in which the transaction has no marker yet.
     """
-    return reach.transactions.describe([transactional_id])[0]
+    return reach.transactions.describe_transactions([transactional_id])[0]
 
 
 # -- partitions ------------------------------------------------------------------------------------

@@ -121,9 +121,15 @@ def decoders(schema: Schema, topics: Sequence[str], connection: ConnectionSettin
         case None:
             return {}
         case "text":
-            return {part: _text() for part in PARTS}
+            text = Leaf(pa.string())
+            decoder = _Shaped(text, partial(decode_rows, columns_of(text), _utf8))
+            return dict.fromkeys(PARTS, decoder)
         case pa.Schema() | pa.StructType():
-            return {"value": _json(pa.struct(list(schema)))}
+            kind = pa.struct(list(schema))
+            if not kind.num_fields:
+                raise BadSetting("the schema has no fields")
+            shape, decode = json_columns(kind)
+            return {"value": _Shaped(shape, partial(decode_rows, columns_of(shape), decode))}
         case RegistryClient():
             return _of_registry(Registry(schema), topics, connection)
         case Registry():
@@ -135,23 +141,11 @@ def decoders(schema: Schema, topics: Sequence[str], connection: ConnectionSettin
     )
 
 
-def _text() -> Decoder:
-    shape = Leaf(pa.string())
-    return _Shaped(shape, lambda values: decode_rows(columns_of(shape), _utf8, values))
-
-
 def _utf8(payload: bytes) -> str:
     try:
         return payload.decode()
     except UnicodeDecodeError as error:
         raise Unreadable(f"it is not UTF-8: {error}") from error
-
-
-def _json(kind: pa.StructType) -> Decoder:
-    if not kind.num_fields:
-        raise BadSetting("the schema has no fields")
-    shape, decode = json_columns(kind)
-    return _Shaped(shape, lambda values: decode_rows(columns_of(shape), decode, values))
 
 
 def _of_registry(

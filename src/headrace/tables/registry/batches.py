@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from headrace.registry.formats import InvalidSchema
+from headrace.registry.formats import InvalidSchema, SchemaType
 from headrace.registry.schema_ids import (
     FINGERPRINT_END,
     ID_END,
@@ -58,13 +58,20 @@ def reader_of(schema: ResolvedSchema, message: str | None = None) -> Reader:
 
     The readers are imported with the first schema: topics without schemas are read without their packages.
     """
-    with importing(HTTP, f"a schema in {schema.schema.type}"):
-        from headrace.tables.registry.readers import reader_of_parsed  # noqa: PLC0415
+    kind = schema.schema.type
+    if message is not None and kind is not SchemaType.PROTOBUF:
+        raise ReadError(f"the schema is {kind}: only a Protobuf schema has several messages")
+    with importing(HTTP, f"a schema in {kind}"):
+        from headrace.tables.registry.avro_reader import AvroReader  # noqa: PLC0415
+        from headrace.tables.registry.json_reader import JsonReader  # noqa: PLC0415
+        from headrace.tables.registry.protobuf_reader import ProtobufReader  # noqa: PLC0415
     try:
-        parsed = schema.parsed()
+        parsed: Any = schema.parsed()
     except InvalidSchema as error:
         raise ReadError(f"the schema cannot be parsed: {error}") from error
-    return reader_of_parsed(parsed, message)
+    if kind is SchemaType.PROTOBUF:
+        return ProtobufReader(parsed, message)
+    return AvroReader(parsed) if kind is SchemaType.AVRO else JsonReader(parsed)
 
 
 def decode_rows(columns: Struct, decode: Decode, values: Sequence[bytes | None]) -> pa.StructArray:

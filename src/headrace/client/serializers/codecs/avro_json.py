@@ -131,7 +131,6 @@ def _numbers(value: float, branches: list[Branch]) -> list[Branch]:
 
 
 def _is_single(value: float) -> bool:
-    """Return whether a number of 32 bits has the value."""
     try:
         return bool(struct.unpack("<f", struct.pack("<f", value))[0] == value)
     except OverflowError:
@@ -265,13 +264,11 @@ class AvroJson:
 
     def _union(self, branches: list[Any]) -> Union:
         if id(branches) not in self._unions:
-            self._unions[id(branches)] = Union([self._branch(each) for each in branches])
+            kinds = map(self._resolved, branches)
+            self._unions[id(branches)] = Union(
+                [Branch(str(kind.get("name", kind["type"])), kind, shown_type(kind)) for kind in kinds]
+            )
         return self._unions[id(branches)]
-
-    def _branch(self, given: Any) -> Branch:
-        kind = self._resolved(given)
-        name = str(kind.get("name", kind["type"]))
-        return Branch(name, kind, shown_type(kind))
 
 
 def _named_types(schema: Any) -> dict[str, Any]:

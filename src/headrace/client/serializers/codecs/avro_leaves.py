@@ -37,7 +37,6 @@ class Misfit(ValueError):
 
 
 def shown_type(kind: Mapping[str, Any]) -> str:
-    """Return the JSON type of the values of an Avro type."""
     return "string" if logical_type(kind) else _JSON_TYPES.get(kind["type"], kind["type"])
 
 
@@ -48,7 +47,6 @@ def logical_type(kind: Mapping[str, Any]) -> str:
 
 
 def json_type_of(value: Any) -> str:
-    """Return the name of a JSON value's type."""
     match value:
         case None:
             return "null"
@@ -160,7 +158,6 @@ def _read_logical(text: str, logical: str, path: str) -> Any:
 
 
 def check(fits: bool, value: Any, expected: str, path: str) -> None:
-    """Raise Misfit unless the value fits."""
     if not fits:
         raise Misfit(path, f"is {kind_of(value)}, expected {expected}")
 

@@ -114,7 +114,10 @@ def transactions(request: Request, reach: ReachDep) -> Response:
         found = clients_of(request).console.transactions.get(
             request,
             lambda: reach.transactions.list_transactions(
-                form.states, form.producer_ids(), form.older_ms, form.pattern or None
+                states=form.states,
+                producer_ids=form.producer_ids(),
+                min_duration_ms=form.older_ms,
+                pattern=form.pattern or None,
             ),
             key=form,
         )
@@ -175,7 +178,7 @@ def _described(reach: Reach, found: Sequence[TransactionSummary | TransactionRow
 def transaction(
     request: Request, transactional_id: Annotated[str, Path(min_length=1, max_length=ID)], reach: ReachDep
 ) -> Response:
-    found = reach.transactions.describe([transactional_id])[0]
+    found = reach.transactions.describe_transactions([transactional_id])[0]
     table = table_of(
         request, list(found.partitions), {"place": lambda row: row}, text=lambda row: row.topic, sort="place"
     )
