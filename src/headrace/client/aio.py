@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial, wraps
@@ -15,7 +16,7 @@ Arguments = ParamSpec("Arguments")
 Client = TypeVar("Client")
 
 
-class AsyncFace(Generic[Client]):
+class AsyncFace(ABC, Generic[Client]):
     """The asyncio face of a client, which exists within `async with`."""
 
     _opened: Client | None = None
@@ -28,9 +29,8 @@ class AsyncFace(Generic[Client]):
             raise ClientError(f"not open yet: use it as `async with {type(self).__name__}(...) as it:`")
         return self._opened
 
-    async def close(self) -> None:
-        """Close the client. May be called again."""
-        raise NotImplementedError
+    @abstractmethod
+    async def close(self) -> None: ...
 
     async def _call(self, function: Callable[[], Answer]) -> Answer:
         """Return what `function` returns, called in a thread."""
