@@ -1,14 +1,12 @@
 """`headrace cluster reassign` and `drain`: partitions that move while clients go on."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from cli.command import TIMEOUT_S, Command
+from cli.command import Command
 from cli.load import Load
-from cli.members import wait_until
 from headrace.testing.process import ClusterProcess
 
 MEGABYTES = (b"x" * 100_000 + b"\n") * 30
@@ -94,42 +92,6 @@ def test_a_move_that_takes_its_time_is_shown_and_cancelled(tmp_path: Path) -> No
         assert [each["topic"] for each in cancelled["cancelled"]] == ["slow"]
         assert _replicas(headrace, "slow") == [[1]]
         assert headrace.ok("cluster", "reassign", "--cancel").text == "no reassignment is in progress\n"
-
-
-def test_a_throttle_is_in_force_until_all_have_arrived(headrace: Command) -> None:
-    headrace.ok("topic", "create", "throttled", "--replicas", "1")
-    headrace.ok("cluster", "reassign", "--topic", "throttled", "--to", "1", "--wait")
-    headrace.ok("produce", "throttled", stdin=MEGABYTES)
-    move = ["cluster", "reassign", "--topic", "throttled", "--to", "2", "--throttle", "500000"]
-    refused = headrace(*move)
-    assert refused.complaint.startswith("--throttle needs --wait")
-    with subprocess.Popen(headrace.arguments(*move, "--wait"), env=headrace.environment) as moving:
-        in_force = {
-            "leader.replication.throttled.replicas": "0:1",
-            "follower.replication.throttled.replicas": "0:2",
-        }
-        wait_until(lambda: _settings(headrace, "topic", "throttled") == in_force)
-        assert moving.wait(TIMEOUT_S) == 0
-    assert _replicas(headrace, "throttled") == [[2]]
-    assert _settings(headrace, "topic", "throttled") == {}
-    assert "leader.replication.throttled.rate" not in _settings(headrace, "broker", "1")
-
-
-def test_a_throttle_of_another_move_stays(headrace: Command) -> None:
-    for name in ("first", "second"):
-        headrace.ok("topic", "create", name, "--replicas", "1")
-        headrace.ok("cluster", "reassign", "--topic", name, "--to", "1", "--wait")
-    theirs = {f"{role}.replication.throttled.replicas": "0:1" for role in ("leader", "follower")}
-    rates = [f"{role}.replication.throttled.rate=70000" for role in ("leader", "follower")]
-    headrace.ok("config", "set", "topic", "first", *(f"{name}={value}" for name, value in theirs.items()))
-    headrace.ok("config", "set", "broker", "1", *rates)
-
-    headrace.ok("cluster", "reassign", "--topic", "second", "--to", "2", "--throttle", "500000", "--wait")
-    assert _settings(headrace, "topic", "first") == theirs
-    assert _settings(headrace, "topic", "second") == {}
-    assert _settings(headrace, "broker", "1")["leader.replication.throttled.rate"] == "70000"
-    headrace.ok("config", "unset", "topic", "first", *theirs)
-    headrace.ok("config", "unset", "broker", "1", *(each.partition("=")[0] for each in rates))
 
 
 def test_a_broker_is_drained_under_load_and_nothing_is_left_on_it(tmp_path: Path) -> None:

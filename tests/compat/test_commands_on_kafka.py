@@ -1,17 +1,12 @@
 """`headrace` on Apache Kafka: by a profile, with a schema registry that the profile names."""
 
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import ClassVar
 
 import pytest
 
 from cli.command import Command
 from compat.kafka_tools.server import KafkaServer
-from headrace import ConnectionSettings, Unreachable
-from headrace.client.schemas import location
 from headrace.testing.process import ServerProcess
 
 SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
@@ -56,47 +51,3 @@ def test_without_a_registry_records_of_kafka_stay_as_they_are(kafka_server: Kafk
     run = Command(kafka_server.bootstrap)
     run.ok("produce", "orders", "--whole", stdin=b"\0\0\0\0\1xyz")
     assert run.ok("consume", "orders", "--exit-at-end").out == b"\0\0\0\0\1xyz\n"
-
-
-class _OtherCluster(BaseHTTPRequestHandler):
-    """A gateway that serves another cluster, and counts what it is asked for besides."""
-
-    asked: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        body = b'{"data": [{"cluster_id": "another"}]}' if self.path == "/v3/clusters" else b"[]"
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None: ...
-
-
-def test_the_registry_of_another_cluster_on_this_machine_is_not_used(
-    kafka_server: KafkaServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`headrace schema delete` with the profile of one cluster must not change schemas of another one."""
-    connection = ConnectionSettings(kafka_server.bootstrap)
-    with ThreadingHTTPServer(("127.0.0.1", 0), _OtherCluster) as server:
-        serving = Thread(target=server.serve_forever)
-        serving.start()
-        try:
-            monkeypatch.setattr(location, "USUAL", f"http://127.0.0.1:{server.server_port}")
-            with pytest.raises(location.UnknownRegistry, match="names no schema registry: give its address"):
-                location.discovered(connection)
-        finally:
-            server.shutdown()
-            serving.join()
-    assert _OtherCluster.asked == ["/v3/clusters"]
-    with pytest.raises(Unreachable, match=r"no broker answers at 127\.0\.0\.1:1"):
-        location.discovered(ConnectionSettings("127.0.0.1:1"))
-
-
-def test_the_registry_of_the_same_cluster_on_this_machine_is_used(
-    kafka_server: KafkaServer, registry: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(location, "USUAL", registry)
-    assert location.discovered(ConnectionSettings(kafka_server.bootstrap)).url == registry

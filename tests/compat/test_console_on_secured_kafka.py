@@ -35,7 +35,6 @@ PAGES: Final = {
     "/ui/groups": "Groups",
     "/ui/schemas": "Register a schema",
     "/ui/transactions": "Transactions",
-    "/ui/hanging-transactions": "No transaction hangs",
     "/ui/quotas": "Quotas",
     "/ui/acls": "No authorizer is configured",
     "/ui/users": "SCRAM-SHA-512",

@@ -13,7 +13,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from headrace.client.admin.admin import Admin
 from headrace.pipeline.progress import TOPIC, Progress
-from wire.hanging import leave_hanging
 
 HOSTILE: Final = """<script>window.hurt=1</script><img src=x onerror="window.hurt=1">"""
 TRANSACTIONAL_ID: Final = "ledger-service.eu"
@@ -46,7 +45,7 @@ def seed(bootstrap: str, *, replicas: int = 1, records: int = 400) -> None:
 
 
 def open_transactions(bootstrap: str) -> None:
-    """A transaction in partition 0 that is open for all tests, and a hanging one in partition 1."""
+    """A transaction in partition 0 that is open for all tests."""
     with Admin(bootstrap) as admin:
         admin.create_topic("ledger", partitions=2)
     producer = Producer(
@@ -60,7 +59,6 @@ def open_transactions(bootstrap: str) -> None:
     producer.begin_transaction()
     producer.produce("ledger", b"42", partition=0)
     assert producer.flush(20) == 0
-    leave_hanging(bootstrap, "ledger", "ledger-service.us", partition=1)
 
 
 def register_schemas(url: str) -> None:

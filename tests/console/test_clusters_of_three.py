@@ -101,40 +101,9 @@ def test_a_slow_move_is_shown_with_its_progress_and_cancelled(reader: Reader, th
     expect(page.locator("#moves")).to_contain_text("No partition is being moved")
     expect(page.locator("#moves")).not_to_contain_text("complete")
     assert replicas(three, "slow")[0] == (before,)
-    expect(page.locator("#moves")).to_contain_text("although nothing is being moved")
     admin.delete_topic("slow")
     for broker in (1, 2, 3):
         admin.alter_broker_configs(broker, sets={}, unsets=list(rates))
-
-
-def test_a_move_is_throttled_until_the_throttle_is_removed(reader: Reader, three: ClusterProcess) -> None:
-    admin = Admin(three.bootstrap)
-    admin.create_topic("limited", partitions=2, replicas=1)
-    producer = Producer({"bootstrap.servers": three.bootstrap})
-    for _ in range(8):
-        producer.produce("limited", os.urandom(900_000), partition=0)
-        producer.flush()
-    (before,) = replicas(three, "limited")[0]
-    page = reader.open("/ui/topics/limited/partitions")
-    dialog = reader.dialog("Move partition 0")
-    dialog.get_by_label("Replicas on brokers").fill(str(before % 3 + 1))
-    dialog.get_by_label("Replication throttle").fill("0.01")
-    dialog.get_by_role("button", name="Move", exact=True).click()
-    moves = page.locator("#moves")
-    expect(moves).to_contain_text("Replication is throttled to 10.2 KiB/s per broker.")
-    expect(moves).to_contain_text("0 of 1 move complete")
-
-    moves.get_by_role("button", name="Remove the throttle").click()
-    page.get_by_role("dialog").get_by_role("button", name="Remove the throttle").click()
-    expect(moves).to_contain_text("No partition is being moved")
-    expect(moves).not_to_contain_text("throttled to")
-    assert replicas(three, "limited")[0] == (before % 3 + 1,)
-    settings = [
-        *admin.topic_configs("limited"),
-        *(each for broker in (1, 2, 3) for each in admin.broker_configs(broker)),
-    ]
-    assert [each for each in settings if ".replication.throttled." in each.name and not each.is_default] == []
-    admin.delete_topic("limited")
 
 
 def test_a_broker_is_drained_as_the_plan_says_after_its_name_was_typed(

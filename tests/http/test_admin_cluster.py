@@ -1,10 +1,5 @@
 """/api/v1: the cluster, its brokers and their settings."""
 
-import pytest
-
-from headrace.client.admin.topics import TopicAdmin
-from headrace.client.cluster.throttle import RATES
-from headrace.client.wire.brokers import Brokers
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking
 
@@ -93,32 +88,6 @@ def test_moves_are_checked_before_any_begins(gateway: Asking) -> None:
         assert gateway.refused("POST", "/api/v1/reassignments", {"moves": [move]})[0] == status
     assert gateway.get("/api/v1/reassignments") == []
     move = {"topic": topic, "partition": 0, "replicas": [1]}
-    assert gateway.post("/api/v1/reassignments", {"moves": [move], "dry_run": True, "throttle": 1000}) == [
+    assert gateway.post("/api/v1/reassignments", {"moves": [move], "dry_run": True}) == [
         {"topic": topic, "partition": 0, "before": [1], "replicas": [1]}
     ]
-    assert gateway.get("/api/v1/reassignments/throttle") == []
-
-
-def test_a_throttle_is_a_number_and_not_set_if_nothing_is_copied(gateway: Asking) -> None:
-    topic = gateway.topic()
-    move = {"topic": topic, "partition": 0, "replicas": [1]}
-    for wrong in (0, -1, 2**63, "fast"):
-        assert (
-            gateway.refused("POST", "/api/v1/reassignments", {"moves": [move], "throttle": wrong})[0] == 422
-        )
-    gateway.post("/api/v1/reassignments", {"moves": [move], "throttle": 1000})
-    assert gateway.get("/api/v1/reassignments/throttle") == []
-
-
-@pytest.mark.parametrize("place", ["broker", "all brokers"])
-def test_a_throttle_is_removed_wherever_it_was_set(gateway: Asking, broker: UpProcess, place: str) -> None:
-    rates = dict.fromkeys(RATES, "1000")
-    with Brokers(broker.bootstrap) as brokers:
-        admin = TopicAdmin(brokers)
-        if place == "broker":
-            admin.alter_broker_configs(1, sets=rates)
-        else:
-            admin.alter_cluster_configs(sets=rates)
-    assert gateway.get("/api/v1/reassignments/throttle") == [{"broker": 1, "bytes_per_s": 1000}]
-    gateway.delete("/api/v1/reassignments/throttle")
-    assert gateway.get("/api/v1/reassignments/throttle") == []

@@ -1,19 +1,15 @@
-"""/api/v1: transactions of librdkafka, the producers of a partition, and hanging transactions."""
+"""/api/v1: transactions of librdkafka, and the producers of a partition."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking, wait_until
-from wire.hanging import leave_hanging
-
-HANGING = "/api/v1/hanging-transactions?min_duration_ms=0&topic={}"
 
 
 @pytest.fixture
@@ -33,29 +29,9 @@ def ongoing(broker: UpProcess, transactional_id: str, topic: str) -> Iterator[Pr
     producer.abort_transaction(30)
 
 
-def abort_path(topic: str, producer_id: int) -> str:
-    return f"/api/v1/topics/{topic}/partitions/0/producers/{producer_id}/abort"
-
-
-def producers(gateway: Asking, topic: str) -> list[tuple[int, int | None, str | None, bool]]:
-    found = gateway.get(f"/api/v1/topics/{topic}/partitions/0/producers")["producers"]
-    return [
-        (each["producer_id"], each["start_offset"], each["transactional_id"], each["hanging"])
-        for each in found
-    ]
-
-
-def committed_values(broker: UpProcess, topic: str, count: int) -> list[bytes | None]:
-    """The first values that a consumer with isolation.level=read_committed gets from partition 0."""
-    consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap, "group.id": topic, "isolation.level": "read_committed"}
-    )
-    try:
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        messages = consumer.consume(count, 20)
-        return [each.value() for each in messages]
-    finally:
-        consumer.close()
+def producers(gateway: Asking, topic: str) -> list[tuple[int, int | None]]:
+    listed = gateway.get(f"/api/v1/topics/{topic}/partitions/0/producers")["producers"]
+    return [(producer["producer_id"], producer["start_offset"]) for producer in listed]
 
 
 # -- list and describe -----------------------------------------------------------------------------
@@ -79,13 +55,13 @@ def test_a_transaction_is_listed_and_described_from_its_begin_to_its_end(
             "coordinator": 1,
         }
         assert listed == {"transactions": [summary], "total": 1, "next": None}
-        assert producers(gateway, topic) == [(found["producer_id"], 0, transactional_id, False)]
+        assert producers(gateway, topic) == [(found["producer_id"], 0)]
 
         producer.commit_transaction(30)
         wait_until(lambda: gateway.get(path)["state"] == "CompleteCommit", "it is not committed")
         ended = gateway.get(path)
         assert (ended["duration_ms"], ended["topics"]) == (None, [])
-        assert producers(gateway, topic) == [(found["producer_id"], None, None, False)]
+        assert producers(gateway, topic) == [(found["producer_id"], None)]
         producer.begin_transaction()
 
 
@@ -122,70 +98,6 @@ def test_a_transactional_id_may_have_anything_in_it(gateway: Asking, broker: UpP
         assert gateway.get(f"/api/v1/transactions/{quote(name, safe='')}")["transactional_id"] == name
 
 
-# -- hanging transactions --------------------------------------------------------------------------
-
-
-def test_a_hanging_transaction_is_found_and_aborted(
-    gateway: Asking, broker: UpProcess, transactional_id: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    topic = gateway.topic()
-    producer_id = leave_hanging(broker.bootstrap, topic, transactional_id)
-    gateway.write(topic, "behind", partition=0)
-
-    (found,) = gateway.get(HANGING.format(topic))["transactions"]
-    assert (found["producer_id"], found["start_offset"]) == (producer_id, 0)
-    assert found["transactional_id"] == transactional_id
-    assert (producer_id, 0, transactional_id, True) in producers(gateway, topic)
-    by_default = gateway.get(f"/api/v1/hanging-transactions?topic={topic}")
-    assert by_default == {"transactions": [], "total": 0}  # not yet for longer than any transaction may take
-
-    with caplog.at_level(logging.INFO, "headrace.http.access"):
-        aborted = gateway.post(abort_path(topic, producer_id), {"start_offset": 0})
-        line = f"POST {abort_path(topic, producer_id)} 200"
-        wait_until(
-            lambda: any(line in each.getMessage() for each in list(caplog.records)),
-            "the access log does not say whose transaction was aborted, and where",
-        )
-    assert aborted["producer_id"] == producer_id
-
-    assert gateway.get(HANGING.format(topic)) == {"transactions": [], "total": 0}
-    assert committed_values(broker, topic, 1) == [b"behind"]
-    assert gateway.refused("POST", abort_path(topic, producer_id), {"start_offset": 0}) == (
-        404,
-        40407,
-        f"{topic}-0 has no open transaction of producer {producer_id} at offset 0",
-    )
-
-
-def test_a_transaction_that_its_coordinator_knows_is_not_aborted_unless_forced(
-    gateway: Asking, broker: UpProcess, transactional_id: str
-) -> None:
-    topic = gateway.topic()
-    with ongoing(broker, transactional_id, topic):
-        producer_id = gateway.get(f"/api/v1/transactions/{transactional_id}")["producer_id"]
-        path = abort_path(topic, producer_id)
-        assert gateway.get(HANGING.format(topic))["total"] == 0
-        status, code, message = gateway.refused("POST", path, {"start_offset": 0})
-        assert (status, code) == (409, 40904)
-        assert "is not hanging: its coordinator ends it" in message
-        assert gateway.refused("POST", path, {"start_offset": 7})[:2] == (404, 40407)
-        assert producers(gateway, topic) == [(producer_id, 0, transactional_id, False)]
-        gateway.post(path, {"start_offset": 0, "force": True})
-        assert producers(gateway, topic) == [(producer_id, None, None, False)]
-
-
-def test_a_page_of_another_host_aborts_nothing(
-    gateway: Asking, broker: UpProcess, transactional_id: str
-) -> None:
-    topic = gateway.topic()
-    producer_id = leave_hanging(broker.bootstrap, topic, transactional_id)
-    refused = gateway.refused(
-        "POST", abort_path(topic, producer_id), {"start_offset": 0}, origin="http://elsewhere.example"
-    )
-    assert refused[:2] == (403, 40301)
-    assert gateway.get(HANGING.format(topic))["total"] == 1
-
-
 # -- refusals --------------------------------------------------------------------------------------
 
 
@@ -200,8 +112,6 @@ def test_a_page_of_another_host_aborts_nothing(
         ("transactions?limit=1001", 422, 422),
         ("transactions?producer_id=-1", 422, 422),
         ("transactions?" + "producer_id=1&" * 101, 422, 422),
-        ("hanging-transactions?topic=nowhere", 404, 40401),
-        ("hanging-transactions?broker_id=9", 400, 40002),
         ("topics/nowhere/partitions/0/producers", 404, 40401),
     ],
 )
@@ -213,7 +123,3 @@ def test_a_partition_that_does_not_exist_is_refused(gateway: Asking) -> None:
     topic = gateway.topic()
     found = gateway.refused("GET", f"/api/v1/topics/{topic}/partitions/3/producers")
     assert found == (404, 40402, f"{topic} has no partition 3, only 0 to 0")
-    found = gateway.refused("POST", abort_path("nowhere", 1), {"start_offset": 0})
-    assert found[:2] == (404, 40401)
-    assert gateway.refused("POST", abort_path(topic, 1), {"start_offset": -1})[0] == 422
-    assert gateway.refused("POST", abort_path(topic, 1), {})[0] == 422

@@ -328,7 +328,7 @@ def test_the_gateways_user_needs_an_acl_for_each_principal(
         tokens_of_erin = ResourcePattern(ours.ResourceType.USER, "User:CN=erin")
         entry = AclEntry("User:bob", "*", ours.Operation.CREATE_TOKENS, PermissionType.ALLOW)
         with brokers_of(cluster) as brokers:
-            AclAdmin(brokers).create([AclBindingOfOurs(tokens_of_erin, entry)])
+            AclAdmin(brokers).create_acls([AclBindingOfOurs(tokens_of_erin, entry)])
         assert erin.produce(topic, 1).status_code == 200
         assert frank.produce(topic, 1).status_code == 403
 

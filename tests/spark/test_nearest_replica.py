@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from headrace.client.wire.connection import Address, Connection
 from headrace.protocol.ids import TopicPartition
 from headrace.tables.reader.cluster import Cluster
-from headrace.tables.reader.fetcher import Fetcher
+from headrace.tables.reader.fetcher import Fetcher, FetchOptions
 from headrace.tables.reader.offsets import Range
 from headrace.testing.process import ClusterProcess
 from wire.confluent import send, sent_offsets, settings
@@ -52,7 +52,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess
 def fetched(cluster: Recording, rack: str, kill: int | None = None) -> int:
     """The number of records in the batches; the process `kill` is killed after the first of them."""
     found = 0
-    for _, header in Fetcher(cluster, Range(PARTITION, 0, RECORDS), rack=rack, max_bytes=2000):
+    options = FetchOptions(rack=rack, max_bytes=2000)
+    for _, header in Fetcher(cluster, Range(PARTITION, 0, RECORDS), options=options):
         if not found and kill is not None:
             os.kill(kill, signal.SIGKILL)
         found += header.records_count

@@ -92,22 +92,6 @@ def test_settings_of_a_producer_that_nobody_would_keep_to_are_refused(
         Producer(broker.bootstrap, **settings)
 
 
-def test_a_callback_is_for_post(broker: BrokerProcess) -> None:
-    with Producer(broker.bootstrap) as producer:
-        with told(BadSetting, "`post` does"):
-            producer.send("orders", b"", on_delivery=print)  # type: ignore[arg-type]
-        with pytest.raises(AttributeError, match="it is `send"):
-            producer.produce("orders", b"")  # type: ignore[attr-defined]
-
-
-def test_a_commit_is_told_how_it_is_done_here(broker: BrokerProcess) -> None:
-    with Consumer(broker.bootstrap, group=fresh("group")) as consumer:
-        with told(BadSetting, "commit(wait=False)"):
-            consumer.commit(asynchronous=True)  # type: ignore[arg-type]
-        with told(BadSetting, "commit(message)"):
-            consumer.commit(offsets=[])  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("key", [None, b"k"])
 @pytest.mark.parametrize("partition", [None, 0])
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -199,14 +198,8 @@ ROUNDS: Final = 10  # of a drain: topics may be created on the broker meanwhile
 
 
 def _waiting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command --wait, --timeout and --throttle."""
+    """Give a command --wait and --timeout."""
     for option in (
-        click.option(
-            "--throttle",
-            type=click.IntRange(1),
-            metavar="BYTES",
-            help="How many bytes a second each broker may copy; lifted at the end of --wait.",
-        ),
         click.option(
             "--timeout",
             "timeout_s",
@@ -247,7 +240,6 @@ def reassign(
     to: str | None,
     file: Path | None,
     timeout_s: float | None,
-    throttle: int | None,
     cancel: bool,
     wait: bool,
 ) -> None:
@@ -275,10 +267,9 @@ def reassign(
         session.show({"cancelled": cancelled}, text)
         return
     moves = _moves(session, topic, indexes, to, file)
-    with _throttled(session, moves, throttle, wait=wait):
-        _show(session, moves, session.cluster.reassign(moves))
-        if wait:
-            _wait(session, moves, timeout_s)
+    _show(session, moves, session.cluster.reassign(moves))
+    if wait:
+        _wait(session, moves, timeout_s)
 
 
 @cluster.command()
@@ -295,7 +286,6 @@ def drain(
     broker_id: int | None,
     node: str | None,
     timeout_s: float | None,
-    throttle: int | None,
     dry_run: bool,
     wait: bool,
 ) -> None:
@@ -316,22 +306,21 @@ def drain(
     if dry_run:
         _show(session, moves, session.cluster.check(moves), nothing=empty)
         return
-    with _throttled(session, moves, throttle, wait=wait):
-        _show(session, moves, session.cluster.reassign(moves) if moves else {}, nothing=empty)
-        if not wait or not moves:
-            return
-        for _ in range(ROUNDS):
-            _wait(session, moves, timeout_s)
-            moves = session.cluster.plan_drain(drained)  # of topics that were created there meanwhile
-            if not moves:
-                break
-            session.cluster.reassign(moves)
-        else:
-            raise ClientError(
-                f"new partitions are created on {named} again and again: create no topics during a drain"
-            )
-        if not session.as_json:
-            click.echo(empty)
+    _show(session, moves, session.cluster.reassign(moves) if moves else {}, nothing=empty)
+    if not wait or not moves:
+        return
+    for _ in range(ROUNDS):
+        _wait(session, moves, timeout_s)
+        moves = session.cluster.plan_drain(drained)  # of topics that were created there meanwhile
+        if not moves:
+            break
+        session.cluster.reassign(moves)
+    else:
+        raise ClientError(
+            f"new partitions are created on {named} again and again: create no topics during a drain"
+        )
+    if not session.as_json:
+        click.echo(empty)
 
 
 @cluster.command()
@@ -339,9 +328,7 @@ def drain(
 @click.option("--dry-run", is_flag=True, help="Show which replicas would move, and move nothing.")
 @_waiting_options
 @options
-def balance(
-    session: Session, *, node: str, timeout_s: float | None, throttle: int | None, dry_run: bool, wait: bool
-) -> None:
+def balance(session: Session, *, node: str, timeout_s: float | None, dry_run: bool, wait: bool) -> None:
     """Spread the replicas of a node over its brokers:  headrace cluster balance --node NAME --wait
 
     For a node that has got more brokers. As few replicas as possible move from the brokers with the most
@@ -353,10 +340,9 @@ def balance(
     if dry_run:
         _show(session, moves, session.cluster.check(moves), nothing=nothing)
         return
-    with _throttled(session, moves, throttle, wait=wait):
-        _show(session, moves, session.cluster.reassign(moves) if moves else {}, nothing=nothing)
-        if wait and moves:
-            _wait(session, moves, timeout_s)
+    _show(session, moves, session.cluster.reassign(moves) if moves else {}, nothing=nothing)
+    if wait and moves:
+        _wait(session, moves, timeout_s)
 
 
 def _moves(
@@ -376,17 +362,6 @@ def _moves(
         replicas = tuple(map(int, [*ids[first:], *ids[:first]]))
         moves.append(Move(topic=topic, partition=partition.partition, replicas=replicas))
     return moves
-
-
-@contextmanager
-def _throttled(session: Session, moves: Sequence[Move], rate: int | None, *, wait: bool) -> Iterator[None]:
-    if rate is None or not moves:
-        yield
-        return
-    if not wait:
-        raise click.UsageError("--throttle needs --wait: the throttle is lifted when all have moved.")
-    with session.cluster.throttled(moves, rate):
-        yield
 
 
 def _show(

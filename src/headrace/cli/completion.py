@@ -87,9 +87,9 @@ def transactional_ids(
     """Return transactional ids; each broker lists those that it coordinates."""
 
     def names(brokers: "Brokers") -> list[str]:
-        from headrace.client.transactions.admin import list_request, listed  # noqa: PLC0415
+        from headrace.client.transactions.admin import TransactionAdmin  # noqa: PLC0415
 
-        return [each.transactional_id for each in listed(brokers, list_request())]
+        return [each.transactional_id for each in TransactionAdmin(brokers).list_transactions()]
 
     return _items(_from_cluster(context, names), begun)
 

@@ -33,7 +33,7 @@ _SECTIONS: Final = {
     "Look and change": {
         "topic": "Create, list, describe, alter and delete topics.",
         "group": "List, describe, reset and delete consumer groups.",
-        "txn": "List and describe transactions; find and abort hanging ones.",
+        "txn": "List and describe transactions, and the producers of a partition.",
         "schema": "Register, check, compare and delete schemas.",
         "cluster": "Show the state of a cluster; move partitions and leaders.",
         "config": "Show and change settings of topics and brokers.",

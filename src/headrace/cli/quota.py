@@ -59,7 +59,7 @@ def set_(session: Session, quotas: Sequence[str], **names: Any) -> None:
     for one client id of the user comes before the user's own. Every broker enforces quotas on its own.
     """
     entity, sets = _entity(names), dict(map(_assignment, quotas))
-    _admin(session).alter(entity, sets)
+    _admin(session).alter_quotas(entity, sets=sets)
     session.show(ClientQuota(entity, sets), f"set {', '.join(quotas)} for {shown(entity)}")
 
 
@@ -81,7 +81,7 @@ def remove(session: Session, quotas: Sequence[str], *, yes: bool, **names: Any) 
     if keys:
         question, of = f"Remove {what} from {shown(entity)}?", "to remove the quotas"
         confirm(question, action=of, declined="nothing was removed", yes=yes)
-    admin.alter(entity, {}, keys)
+    admin.alter_quotas(entity, unsets=keys)
     session.show({"entity": entity, "removed": keys}, f"removed {what} from {shown(entity)}")
 
 

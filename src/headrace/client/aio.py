@@ -6,20 +6,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from headrace.client.hints import Hints, note_failure
+from headrace.client.errors import ClientError
+from headrace.client.hints import note_failure
 
 Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
 Client = TypeVar("Client")
 
 
-class AsyncFace(Hints, ABC):
-    """The asyncio face of a client: `_opened` names the attribute that has the client once it is open."""
+class AsyncFace(ABC, Generic[Client]):
+    """The asyncio face of a client, which exists within `async with`."""
 
+    _opened: Client | None = None
     _closing: Future[None] | None = None
     _close_failed = False  # whether the error of closing was raised
+
+    @property
+    def _client(self) -> Client:
+        if self._opened is None:
+            raise ClientError(f"not open yet: use it as `async with {type(self).__name__}(...) as it:`")
+        return self._opened
 
     @abstractmethod
     async def close(self) -> None: ...
@@ -69,8 +77,7 @@ def in_thread(
     """Return the method of an asyncio face that calls `method` of its client in a thread."""
 
     @wraps(method)
-    async def call(self: AsyncFace, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
-        client = getattr(self, self._opened[0])
-        return await self._call(partial(method, client, *arguments, **named))
+    async def call(self: AsyncFace[Any], /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        return await self._call(partial(method, self._client, *arguments, **named))
 
     return call

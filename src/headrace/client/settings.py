@@ -54,7 +54,10 @@ def gather(
     bootstrap: Bootstrap, *, defaults: Settings, settings: Settings | None, named: Settings
 ) -> dict[str, Any]:
     """Return all settings by librdkafka's names. A keyword overrides `settings`, and these the dict."""
-    given = _settings_in(bootstrap)
+    if isinstance(bootstrap, ConnectionSettings):
+        given: dict[str, Any] = bootstrap.librdkafka()
+    else:
+        given = dict(bootstrap) if isinstance(bootstrap, Mapping) else {"bootstrap.servers": bootstrap}
     if not isinstance(settings or {}, Mapping):
         raise BadSetting(f"settings are a dict, such as {{'linger.ms': 20}}, not {settings!r:.80}")
     overrides = dict(settings or {})
@@ -69,12 +72,6 @@ def gather(
     set_defaults(given, defaults)
     check(given)
     return with_librdkafka_security(given, literal)
-
-
-def _settings_in(bootstrap: Bootstrap) -> dict[str, Any]:
-    if isinstance(bootstrap, ConnectionSettings):
-        return bootstrap.librdkafka()
-    return dict(bootstrap) if isinstance(bootstrap, Mapping) else {"bootstrap.servers": bootstrap}
 
 
 def check_connection(given: Settings) -> None:
@@ -116,7 +113,6 @@ def check_seconds(**given: Any) -> None:
 
 
 def _addresses(given: object) -> str:
-    """Return HOST:PORT,... of a str or a list."""
     if given is None or isinstance(given, str):
         return given or ""
     if isinstance(given, Sequence) and all(isinstance(each, str) for each in given):
@@ -130,7 +126,6 @@ def dotted(keyword: str) -> str:
 
 
 def bootstrap_of(settings: Settings) -> str:
-    """Return the bootstrap servers."""
     return str(next(settings[name] for name in BOOTSTRAP if settings.get(name)))
 
 

@@ -68,7 +68,7 @@ _TAGS: Final = {
     "topics": "Topics, partitions, settings, and deletion of old records.",
     "messages": "Messages: search, live tail, and produce.",
     "groups": "Consumer groups, their lag, and resets of their offsets.",
-    "transactions": "Transactions, the producers of a partition, and abort of hanging transactions.",
+    "transactions": "Transactions, and the producers of a partition.",
     "users": "Users who authenticate with a password, by SCRAM.",
     "ACLs": "Which principals may do what; needs an authorizer.",
     "quotas": "Quotas of users, client ids and IP addresses.",

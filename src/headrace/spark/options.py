@@ -16,9 +16,8 @@ from headrace.spark.offsets import parse, parse_assignment
 from headrace.spark.option_values import FLAG, Options
 from headrace.spark.patterns import topic_pattern
 from headrace.spark.position import Position
-from headrace.tables.reader.fetcher import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S
+from headrace.tables.reader.fetcher import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S, FetchOptions
 from headrace.tables.reader.offsets import EARLIEST, LATEST
-from headrace.tables.reader.reading import FetchOptions
 
 CLIENT_ID: Final = "headrace-spark"
 DEFAULT_MAX_OFFSETS: Final = 2_000_000  # of a micro-batch: a few seconds' work at full speed

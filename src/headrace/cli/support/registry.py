@@ -1,4 +1,4 @@
-"""The schema registry of a command: by --registry, the settings, the cluster, or the usual address."""
+"""The schema registry of a command: by --registry, the settings, or the cluster."""
 
 import os
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from headrace.cli.support.session import REGISTRY, REGISTRY_VARIABLE, Session, into_session
+from headrace.cli.support.session import REGISTRY_VARIABLE, Session, into_session
 
 if TYPE_CHECKING:
     from headrace.client.schemas.location import RegistryLocation
@@ -26,12 +26,12 @@ registry_option = click.option(
     expose_value=False,
     callback=into_session("registry_option"),
     help="The address of the schema registry. Default: HEADRACE_REGISTRY, schema.registry.url of the profile "
-    f"or of --command-config, what the brokers say, or {REGISTRY} if it is of the same cluster.",
+    "or of --command-config, or what the brokers say.",
 )
 
 
 def connect(session: Session, timeout_s: float | None = None) -> "Registry":
-    """Return the registry for `headrace schema`, wherever it is; the last guess is this machine."""
+    """Return the registry for `headrace schema`, wherever it is."""
     from headrace.client.schemas.location import discovered  # noqa: PLC0415
 
     return _client(_given(session) or discovered(session.connection), timeout_s)
@@ -48,28 +48,21 @@ def schemas_of_records(session: Session) -> "RecordSchemas | None":
 def registry_of_records(session: Session) -> "Registry | None":
     """Return the registry for records of the cluster; None if it has none, or one without schemas.
 
-    A registry that the user names is used in any case. The usual address on this machine counts only if the
-    gateway there is of the same cluster.
+    A registry that the user names is used in any case.
     """
     from headrace.client.errors import ClientError  # noqa: PLC0415
-    from headrace.client.schemas.location import advertised, at_gateway, is_on_this_machine, serves  # noqa: PLC0415
+    from headrace.client.schemas.location import advertised, at_gateway  # noqa: PLC0415
 
     location = _given(session)
     if location is not None:
         return _client(location, ANSWER_S)
     try:
-        found = advertised(session.connection)
-        if not found.has_schemas:
-            return None
-        if found.url:
-            return _client(at_gateway(found.url, session.connection), ANSWER_S)
-        if not is_on_this_machine(session.connection):
-            return None
-        location = at_gateway(REGISTRY, session.connection)
-        return _client(location, ANSWER_S) if serves(location, found.cluster_id, ANSWER_S) else None
-    except ClientError:
-        # There is no gateway, or the cluster does not answer, which the command itself reports.
+        known = advertised(session.connection)
+    except ClientError:  # the cluster does not answer, which the command itself reports
         return None
+    if not known.has_schemas or not known.url:
+        return None
+    return _client(at_gateway(known.url, session.connection), ANSWER_S)
 
 
 def _given(session: Session) -> "RegistryLocation | None":

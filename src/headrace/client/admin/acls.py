@@ -1,7 +1,7 @@
 """ACLs: who may, or may not, do what. Kafka's model, with Kafka's names.
 
 acls = AclAdmin(Brokers("127.0.0.1:9092"))
-acls.create([AclBinding(ResourcePattern(ResourceType.TOPIC, "orders"), AclEntry("User:alice", "*", ...))])
+acls.create_acls([AclBinding(ResourcePattern(ResourceType.TOPIC, "orders"), AclEntry("User:alice", ...))])
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,13 +23,13 @@ class AclAdmin:
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
 
-    def acls(self, selected: AclFilter | None = None) -> list[AclBinding]:
+    def list_acls(self, selected: AclFilter | None = None) -> list[AclBinding]:
         """Return the ACLs that the filter selects, or all, in a stable order."""
         answer = self._brokers.any(DescribeAclsRequest(**_wanted(selected or AclFilter())))
         raise_for(answer.error_code, answer.error_message)
         return sorted(_binding(resource, acl) for resource in answer.resources for acl in resource.acls)
 
-    def create(self, bindings: Sequence[AclBinding]) -> None:
+    def create_acls(self, bindings: Sequence[AclBinding]) -> None:
         """Create the ACLs; those that exist stay as they are."""
         creations = [
             AclCreation(
@@ -47,7 +47,7 @@ class AclAdmin:
         for binding, result in zip(bindings, answer.results, strict=True):
             raise_for(result.error_code, result.error_message, str(binding))
 
-    def delete(self, filters: Iterable[AclFilter]) -> list[AclBinding]:
+    def delete_acls(self, filters: Iterable[AclFilter]) -> list[AclBinding]:
         """Delete the ACLs that a filter selects, and return them."""
         wanted = [DeleteAclsFilter(**_wanted(each)) for each in filters]
         deleted: set[AclBinding] = set()

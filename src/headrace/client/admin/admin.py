@@ -4,7 +4,7 @@ with Admin("127.0.0.1:9092") as admin:
     admin.create_topic("orders", partitions=6)
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, NoReturn, Self
 
@@ -24,28 +24,19 @@ from headrace.client.admin.arguments import (
     time_of,
     total_of,
 )
-from headrace.client.admin.quotas import ClientQuota, Entity, QuotaAdmin
+from headrace.client.admin.quotas import QuotaAdmin
 from headrace.client.admin.topics import Config, Topic, TopicAdmin, TopicSummary
-from headrace.client.admin.users import ITERATIONS, User, UserAdmin
+from headrace.client.admin.users import UserAdmin
 from headrace.client.errors import BadSetting, ClientError, Closed
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group, GroupSummary
 from headrace.client.groups.reset import Reset
-from headrace.client.hints import ADMIN, Hints
 from headrace.client.settings import Bootstrap, bootstrap_of, check_settings, gather
-from headrace.client.transactions.admin import TransactionAdmin
-from headrace.client.transactions.transaction import (
-    OpenTransaction,
-    PartitionProducer,
-    Transaction,
-    TransactionSummary,
-)
+from headrace.client.transactions.admin import TransactionAdmin, wall_clock_ms
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.client.wire.requests import EARLIEST, LATEST
 from headrace.protocol.ids import TopicPartition, by_topic
-from headrace.security.acls import AclBinding, AclFilter
-from headrace.security.sasl.exchange import SCRAM_SHA_512
 
 _LISTENER_PREFIX: Final = "listener.name."  # settings that Kafka does not describe: they are secret
 _UNDESCRIBED: Final = frozenset(  # settings of a broker that Kafka describes only while they are set
@@ -68,14 +59,15 @@ class Span(NamedTuple):
 class _ClosedAdmin:
     """Stands for every part of an Admin that is closed."""
 
+    def close(self) -> None:
+        """Do nothing, again."""
+
     def __getattr__(self, _name: str) -> NoReturn:
         raise Closed("admin")
 
 
-class Admin(Hints):
-    """Topics, settings, offsets, groups, transactions. A call waits for its answer, or raises ClientError."""
-
-    _hints = ADMIN
+class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
+    """Topics, settings, groups, users and more. A call waits for its answer, or raises ClientError."""
 
     def __init__(
         self, bootstrap: Bootstrap = None, options: Mapping[str, str] | None = None, **named: object
@@ -90,10 +82,7 @@ class Admin(Hints):
         self._brokers.settings.check()
         self._topics = TopicAdmin(self._brokers)
         self._groups = GroupAdmin(self._brokers)
-        self._quotas = QuotaAdmin(self._brokers)
-        self._transactions = TransactionAdmin(self._brokers)
-        self._users = UserAdmin(self._brokers)
-        self._acls = AclAdmin(self._brokers)
+        self._now_ms = wall_clock_ms
 
     def __enter__(self) -> Self:
         return self
@@ -105,7 +94,7 @@ class Admin(Hints):
         """Close the connections. May be called again."""
         self._brokers.close()
         closed: Any = _ClosedAdmin()
-        self._topics = self._groups = self._quotas = self._transactions = self._users = self._acls = closed
+        self._brokers = self._topics = self._groups = closed
 
     # -- topics --------------------------------------------------------------------------------
 
@@ -173,55 +162,6 @@ class Admin(Hints):
         _check_names([*values, *names], self._topics.broker_configs(number), f"broker {number}")
         self._topics.alter_broker_configs(number, sets=values, unsets=names)
 
-    # -- users and ACLs ------------------------------------------------------------------------
-
-    def create_user(
-        self,
-        name: str,
-        password: str,
-        *,
-        mechanisms: Sequence[str] = (SCRAM_SHA_512,),
-        iterations: int = ITERATIONS,
-    ) -> None:
-        """Create a user who authenticates by SCRAM; UserExists if there is one."""
-        self._users.create(name, password, mechanisms, iterations)
-
-    def set_user_password(
-        self,
-        name: str,
-        password: str,
-        *,
-        mechanisms: Sequence[str] = (SCRAM_SHA_512,),
-        iterations: int = ITERATIONS,
-    ) -> None:
-        """Change the password of a user for these mechanisms; NoSuchUser if there is none."""
-        self._users.user(name)
-        self._users.set_password(name, password, mechanisms, iterations)
-
-    def list_users(self) -> list[User]:
-        """Return every user with a SCRAM credential, by name."""
-        return self._users.users()
-
-    def describe_user(self, name: str) -> User:
-        """Return a user; NoSuchUser if there is none."""
-        return self._users.user(name)
-
-    def remove_user(self, name: str, *, mechanisms: Sequence[str] | None = None) -> User:
-        """Remove a user, or only some of its credentials; return the user as it was."""
-        return self._users.remove(name, mechanisms)
-
-    def list_acls(self, selected: AclFilter | None = None) -> list[AclBinding]:
-        """Return the ACLs that a filter selects, or all."""
-        return self._acls.acls(selected)
-
-    def create_acls(self, bindings: Sequence[AclBinding]) -> None:
-        """Create ACLs; those that exist stay as they are."""
-        self._acls.create(bindings)
-
-    def delete_acls(self, filters: Iterable[AclFilter]) -> list[AclBinding]:
-        """Delete the ACLs that one of the filters selects, and return them."""
-        return self._acls.delete(filters)
-
     # -- offsets -------------------------------------------------------------------------------
 
     def offsets(self, topic: str) -> dict[int, Span]:
@@ -282,79 +222,6 @@ class Admin(Hints):
     def delete_group(self, name: str) -> None:
         """Delete a group and its offsets; GroupActive while it has members."""
         self._groups.delete([name])
-
-    # -- quotas --------------------------------------------------------------------------------
-
-    def list_quotas(self, entity: Entity | None = None) -> list[ClientQuota]:
-        """Return the quotas of every entity that has these names; of all entities without names.
-
-        An entity is {"user": "alice"}, {"client-id": "app"}, both, or {"ip": "10.0.0.1"}; None: the default.
-        """
-        return self._quotas.list_quotas(entity)
-
-    def alter_quotas(
-        self, entity: Entity, *, sets: Mapping[str, float] | None = None, unsets: Sequence[str] = ()
-    ) -> None:
-        """Set and remove quotas of an entity, such as producer_byte_rate: all of them, or none."""
-        self._quotas.alter(entity, {} if sets is None else sets, names_of(unsets))
-
-    # -- transactions --------------------------------------------------------------------------
-
-    def list_transactions(
-        self,
-        *,
-        states: Collection[str] = (),
-        producer_ids: Collection[int] = (),
-        min_duration_ms: int | None = None,
-        pattern: str | None = None,
-    ) -> list[TransactionSummary]:
-        """Return the transactions that match every filter that is given, by transactional id.
-
-        `states` are Kafka's, such as Ongoing; `pattern` is a regular expression for the whole transactional
-        id. With `min_duration_ms` only open transactions are listed, unless `states` names others.
-        """
-        return list(self._transactions.list_transactions(states, producer_ids, min_duration_ms, pattern))
-
-    def describe_transactions(self, ids: Iterable[str]) -> list[Transaction]:
-        """Return the transactions of these transactional ids; NoSuchTransactionalId if one is not known."""
-        return self._transactions.describe(ids)
-
-    def describe_producers(self, topic: str, partition: int) -> list[PartitionProducer]:
-        """Return the idempotent and transactional producers that have written to a partition lately."""
-        return self._transactions.describe_producers(topic, partition)
-
-    def abort_transaction(
-        self, topic: str, partition: int, producer_id: int, producer_epoch: int, coordinator_epoch: int
-    ) -> None:
-        """End a hanging transaction in one partition with an abort marker.
-
-        The values are those of `find_hanging_transactions`. The coordinator is not informed: a transaction
-        that it knows would lose its records in this partition only.
-        """
-        self._transactions.abort(
-            topic,
-            partition,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            coordinator_epoch=coordinator_epoch,
-        )
-
-    def find_hanging_transactions(
-        self,
-        topics: Collection[str] | None = None,
-        *,
-        broker_id: int | None = None,
-        min_duration_ms: int | None = None,
-    ) -> list[OpenTransaction]:
-        """Return the transactions that a partition has open and that no coordinator will end.
-
-        All partitions are examined, or those of `topics`, or those that `broker_id` leads. A transaction is
-        left out until it is open for `min_duration_ms`: transaction.max.timeout.ms of the brokers and five
-        minutes by default.
-        """
-        return list(
-            self._transactions.find_hanging(topics, broker_id=broker_id, min_duration_ms=min_duration_ms)
-        )
 
 
 def _changes(sets: Configs, unsets: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -9,22 +9,17 @@ from typing import Self
 
 from headrace.client.admin.admin import Admin
 from headrace.client.aio import AsyncFace, in_thread, takes_arguments_of
-from headrace.client.hints import ADMIN
 
 
-class AsyncAdmin(AsyncFace):
+class AsyncAdmin(AsyncFace[Admin]):
     """As `Admin`: every method of the same name does the same, in a thread."""
-
-    _hints = ADMIN
-    _opened = ("_admin",)
 
     @takes_arguments_of(Admin)
     def __init__(self, make: "partial[Admin]") -> None:
         self._make = make
-        self._admin: Admin
 
     async def __aenter__(self) -> Self:
-        self._admin = await self._call(self._make)
+        self._opened = await self._call(self._make)
         return self
 
     close = in_thread(Admin.close)
@@ -58,5 +53,3 @@ class AsyncAdmin(AsyncFace):
     list_transactions = in_thread(Admin.list_transactions)
     describe_transactions = in_thread(Admin.describe_transactions)
     describe_producers = in_thread(Admin.describe_producers)
-    abort_transaction = in_thread(Admin.abort_transaction)
-    find_hanging_transactions = in_thread(Admin.find_hanging_transactions)

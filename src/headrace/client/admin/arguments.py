@@ -36,18 +36,15 @@ def number_of(what: str, given: Any, low: int, high: int, meaning: str) -> int:
 
 
 def count_of(what: str, given: Any, most: int) -> int:
-    """Return the number of partitions or replicas of a new topic."""
     meaning = f"an int from 1 to {most:,}, or None for what the brokers are configured for"
     return BROKERS_CHOICE if given is None else number_of(what, given, BROKERS_CHOICE, most, meaning)
 
 
 def total_of(given: Any) -> int:
-    """Return the new number of partitions of a topic."""
     return number_of("total", given, 1, MOST_PARTITIONS, f"an int from 1 to {MOST_PARTITIONS:,}")
 
 
 def broker_of(given: Any) -> int:
-    """Return a broker id."""
     return number_of("broker_id", given, 0, LAST_PARTITION, "an int, such as 1")
 
 
@@ -58,7 +55,6 @@ def time_of(given: Any) -> int:
 
 
 def group_offsets(given: Any) -> dict[TopicPartition, int]:
-    """Return the offsets to commit for a group."""
     try:
         places = partition_list(given) if isinstance(given, Mapping) else None
     except BadSetting:
@@ -100,7 +96,6 @@ def texts(configs: Any, what: str) -> dict[str, str]:
 
 
 def names_of(unsets: Any) -> list[str]:
-    """Return the names of settings to reset to their default."""
     if isinstance(unsets, str | bytes) or not isinstance(unsets, Iterable):
         raise BadSetting(f"unsets is a list of names, such as ['retention.ms'], not {unsets!r:.80}")
     names = list(unsets)

@@ -4,7 +4,7 @@ DocumentedConfigs(Brokers("127.0.0.1:9092")).of_topic("orders")[0].documentation
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from html import unescape
 from typing import Final
@@ -26,20 +26,6 @@ _OF_TOPIC, _DEFAULT = 1, 5  # sources of a value
 _TRIED: Final = "headrace-new-topic"  # the name of a topic that is checked and never created
 _BREAK: Final = re.compile(r"<(?:br|/?p|/?[ou]l|/?li|/?pre)(?:\s[^<>]{0,500})?/?>", re.IGNORECASE)
 _TAG: Final = re.compile(r"</?(?:a|b|code|em|i|strong|tt)(?:\s[^<>]{0,500})?>", re.IGNORECASE)
-_BROKER_NAMES: Final = {
-    "delete.retention.ms": "log.cleaner.delete.retention.ms",
-    "file.delete.delay.ms": "log.segment.delete.delay.ms",
-    "flush.messages": "log.flush.interval.messages",
-    "flush.ms": "log.flush.interval.ms",
-    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
-    "max.message.bytes": "message.max.bytes",
-    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
-    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
-    "segment.index.bytes": "log.index.size.max.bytes",
-    "segment.jitter.ms": "log.roll.jitter.ms",
-    "segment.ms": "log.roll.ms",
-}
-"""Kafka's broker settings that are defaults of topic settings, where they are not `log.` and the name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +65,7 @@ class DocumentedConfigs:
         """Return the settings that a new topic can have, with the values that it would get as defaults.
 
         Brokers document the settings of topics that exist: any will do, because its own values are left out.
-        On a cluster without topics the brokers' own settings have the descriptions.
+        On a cluster without topics the settings have no descriptions.
         """
         admin = TopicAdmin(self._brokers)
         names = sorted(admin.names(), key=lambda each: (each.startswith("_"), each))
@@ -91,46 +77,23 @@ class DocumentedConfigs:
                 ]
             except ClientError:
                 continue  # it was deleted meanwhile, or the user may not describe it
-        return self._of_first_topic(admin)
-
-    def _of_first_topic(self, admin: TopicAdmin) -> list[DocumentedConfig]:
         checked = admin.check(_TRIED, partitions=None, replicas=None, configs={}).configs or ()
-        known = self._of_any_broker()
-        found = []
-        for each in sorted(checked, key=lambda each: each.name):
-            about = _about(each.name, known)
-            found.append(
-                DocumentedConfig(
-                    name=each.name,
-                    value=each.value,
-                    source="default",
-                    is_default=True,
-                    read_only=False,
-                    type=about.type if about else "",
-                    default=each.value,
-                    documentation=about.documentation if about else "",
-                )
+        return [
+            DocumentedConfig(
+                name=each.name,
+                value=each.value,
+                source="default",
+                is_default=True,
+                read_only=False,
+                default=each.value,
             )
-        return found
-
-    def _of_any_broker(self) -> Mapping[str, DocumentedConfig]:
-        nodes = self._brokers.nodes()
-        try:
-            return {each.name: each for each in self.of_broker(nodes[0].id)} if nodes else {}
-        except ClientError:
-            return {}  # the user may not describe brokers: the settings have no descriptions
+            for each in sorted(checked, key=lambda each: each.name)
+        ]
 
 
 def plain_text(documentation: str) -> str:
     """Return a description as text: those of Apache Kafka are HTML, made for its web site."""
     return " ".join(unescape(_TAG.sub("", _BREAK.sub(" ", documentation))).split())
-
-
-def _about(name: str, of_broker: Mapping[str, DocumentedConfig]) -> DocumentedConfig | None:
-    for each in (_BROKER_NAMES.get(name, name), f"log.{name}", name):
-        if each in of_broker:
-            return of_broker[each]
-    return None
 
 
 def _request(resource_type: int, name: str) -> DescribeConfigsRequest:

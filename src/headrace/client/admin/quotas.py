@@ -1,6 +1,6 @@
 """Client quotas of a cluster: what `headrace quota` does.
 
-QuotaAdmin(Brokers("127.0.0.1:9092")).alter({"user": "alice"}, {"producer_byte_rate": 1_000_000})
+QuotaAdmin(Brokers("127.0.0.1:9092")).alter_quotas({"user": "alice"}, sets={"producer_byte_rate": 1e6})
 """
 
 import math
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from headrace.client.admin.arguments import names_of
 from headrace.client.errors import BadSetting, raise_for
 from headrace.client.wire.brokers import QUESTION_S, Brokers
 from headrace.protocol.schema.alter_client_quotas import (
@@ -52,7 +53,10 @@ class QuotaAdmin:
         self._brokers = brokers
 
     def list_quotas(self, entity: Entity | None = None) -> list[ClientQuota]:
-        """Return the quotas of every entity that has these names, of all entities without names."""
+        """Return the quotas of every entity that has these names; of all entities without names.
+
+        An entity is {"user": "alice"}, {"client-id": "app"}, both, or {"ip": "10.0.0.1"}; None: the default.
+        """
         request = DescribeClientQuotasRequest(
             components=[
                 ComponentData(entity_type=type_, match_type=_DEFAULT if name is None else _EXACT, match=name)
@@ -73,18 +77,22 @@ class QuotaAdmin:
         ]
         return sorted(found, key=lambda each: [(type_, name or "") for type_, name in each.entity.items()])
 
-    def alter(self, entity: Entity, sets: Mapping[str, float], unsets: Iterable[str] = ()) -> None:
-        """Set and remove quotas of an entity: all of them, or none and a ClientError."""
+    def alter_quotas(
+        self, entity: Entity, *, sets: Mapping[str, float] | None = None, unsets: Iterable[str] = ()
+    ) -> None:
+        """Set and remove quotas of an entity, such as producer_byte_rate: all of them, or none."""
         named = _checked(entity)
         if not named:
             raise BadSetting("an entity has a user, a client id or both, or an ip")
-        removed = [OpData(key=_key(key), value=0.0, remove=True) for key in unsets]
         entry = AlterClientQuotasRequestEntryData(
             entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in named.items()],
             ops=[
-                OpData(key=_key(key), value=_number(key, value), remove=False) for key, value in sets.items()
-            ]
-            + removed,
+                *(
+                    OpData(key=_key(key), value=_number(key, value), remove=False)
+                    for key, value in (sets or {}).items()
+                ),
+                *(OpData(key=_key(key), value=0.0, remove=True) for key in names_of(unsets)),
+            ],
         )
         request = AlterClientQuotasRequest(entries=[entry], validate_only=False)
         (result,) = self._brokers.any(request, answer_s=_CHANGE_S).entries

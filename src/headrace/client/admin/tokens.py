@@ -84,6 +84,5 @@ class TokenAdmin:
         return replace(token, expiry_ms=answer.expiry_timestamp_ms)
 
     def expire(self, token: Token) -> None:
-        """Delete the token."""
         request = ExpireDelegationTokenRequest(hmac=token.hmac, expiry_time_period_ms=_AT_ONCE)
         raise_for(self._brokers.any(request).error_code)

@@ -120,7 +120,6 @@ class TopicAdmin:
     # -- topics --------------------------------------------------------------------------------
 
     def summaries(self) -> list[TopicSummary]:
-        """Return every topic, by name."""
         return [
             TopicSummary(
                 name=topic.name,
@@ -132,7 +131,6 @@ class TopicAdmin:
         ]
 
     def names(self) -> list[str]:
-        """Return the name of every topic, in order."""
         return [each.name for each in self.summaries()]
 
     def topic(self, name: str) -> Topic:
@@ -182,13 +180,11 @@ class TopicAdmin:
         return made
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Increase the number of partitions of a topic to `total`."""
         topic = CreatePartitionsTopic(name=name, count=total, assignments=None)
         request = CreatePartitionsRequest(topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=False)
         _check(self._change(request, lambda response: response.results[0]), name)
 
     def delete(self, name: str) -> None:
-        """Delete a topic and all its records."""
         state = DeleteTopicState(name=name, topic_id=bytes(16))
         request = DeleteTopicsRequest(topic_names=[name], topics=[state], timeout_ms=TIMEOUT_MS)
         _check(self._change(request, lambda response: response.responses[0]), name)
@@ -366,7 +362,6 @@ def _configs(answer: DescribeConfigsResponse, what: str) -> list[Config]:
 
 
 def config_of(found: DescribeConfigsResourceResult) -> dict[str, Any]:
-    """Return the fields of a Config."""
     return {
         "name": found.name,
         "value": found.value,

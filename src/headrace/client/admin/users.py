@@ -1,6 +1,6 @@
 """Users with SCRAM credentials. Passwords are salted and hashed here: no broker ever sees one.
 
-UserAdmin(Brokers("127.0.0.1:9092")).set_password("alice", "...", ["SCRAM-SHA-512"])
+UserAdmin(Brokers("127.0.0.1:9092")).create_user("alice", "...")
 """
 
 import hashlib
@@ -67,7 +67,7 @@ class UserAdmin:
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
 
-    def users(self, names: Sequence[str] | None = None) -> list[User]:
+    def list_users(self, names: Sequence[str] | None = None) -> list[User]:
         """Return these users, or all, by name; those that do not exist are left out."""
         asked = None if names is None else [UserName(name=each) for each in names]
         answer = self._brokers.any(DescribeUserScramCredentialsRequest(users=asked))
@@ -78,39 +78,65 @@ class UserAdmin:
                 continue
             raise_for(each.error_code, each.error_message, f"user {each.user}")
             infos = sorted(each.credential_infos, key=lambda info: int(info.mechanism))
-            credentials = tuple(_credential(info.mechanism, info.iterations) for info in infos)
+            credentials = tuple(
+                Credential(
+                    mechanism=_NAMES.get(info.mechanism, f"mechanism {info.mechanism}"),
+                    iterations=info.iterations,
+                )
+                for info in infos
+            )
             found.append(User(name=each.user, credentials=credentials))
         return sorted(found, key=lambda user: user.name)
 
-    def user(self, name: str) -> User:
+    def describe_user(self, name: str) -> User:
         """Return the user; NoSuchUser if there is none."""
-        found = self.users([name])
+        found = self.list_users([name])
         if not found:
             raise NoSuchUser(name)
         return found[0]
 
-    def create(self, name: str, password: str, mechanisms: Sequence[str], iterations: int) -> None:
-        """Create a user with this password; UserExists if there is one."""
-        if self.users([name]):
-            raise UserExists(name)
-        self.set_password(name, password, mechanisms, iterations)
-
-    def set_password(
+    def create_user(
         self,
         name: str,
         password: str,
+        *,
         mechanisms: Sequence[str] = (SCRAM_SHA_512,),
         iterations: int = ITERATIONS,
     ) -> None:
-        """Give the user, new or not, this password; credentials of other mechanisms stay as they are."""
+        """Create a user who authenticates by SCRAM; UserExists if there is one."""
+        if self.list_users([name]):
+            raise UserExists(name)
+        self._upsert(name, password, mechanisms, iterations)
+
+    def set_user_password(
+        self,
+        name: str,
+        password: str,
+        *,
+        mechanisms: Sequence[str] = (SCRAM_SHA_512,),
+        iterations: int = ITERATIONS,
+    ) -> None:
+        """Change the password of a user for these mechanisms; NoSuchUser if there is none."""
+        self.describe_user(name)
+        self._upsert(name, password, mechanisms, iterations)
+
+    def _upsert(self, name: str, password: str, mechanisms: Sequence[str], iterations: int) -> None:
         if not password:
             raise BadSetting("a password cannot be empty")
-        upsertions = [_upsertion(name, password, each, iterations) for each in dict.fromkeys(mechanisms)]
+        upsertions = []
+        for mechanism in dict.fromkeys(mechanisms):
+            number, salt = _number(mechanism), secrets.token_bytes(_SALT_BYTES)
+            salted = hashlib.pbkdf2_hmac(ALGORITHMS[mechanism], password.encode(), salt, iterations)
+            upsertions.append(
+                ScramCredentialUpsertion(
+                    name=name, mechanism=number, iterations=iterations, salt=salt, salted_password=salted
+                )
+            )
         self._alter(AlterUserScramCredentialsRequest(deletions=[], upsertions=upsertions))
 
-    def remove(self, name: str, mechanisms: Sequence[str] | None = None) -> User:
+    def remove_user(self, name: str, *, mechanisms: Sequence[str] | None = None) -> User:
         """Remove the user, or only the credentials of some mechanisms; return the user as it was."""
-        user = self.user(name)
+        user = self.describe_user(name)
         wanted = [each.mechanism for each in user.credentials] if mechanisms is None else list(mechanisms)
         deletions = [ScramCredentialDeletion(name=name, mechanism=_number(each)) for each in wanted]
         self._alter(AlterUserScramCredentialsRequest(deletions=deletions, upsertions=[]))
@@ -121,20 +147,7 @@ class UserAdmin:
             raise_for(each.error_code, each.error_message, f"user {each.user}")
 
 
-def _upsertion(name: str, password: str, mechanism: str, iterations: int) -> ScramCredentialUpsertion:
-    number = _number(mechanism)
-    salt = secrets.token_bytes(_SALT_BYTES)
-    salted = hashlib.pbkdf2_hmac(ALGORITHMS[mechanism], password.encode(), salt, iterations)
-    return ScramCredentialUpsertion(
-        name=name, mechanism=number, iterations=iterations, salt=salt, salted_password=salted
-    )
-
-
 def _number(mechanism: str) -> int:
     if mechanism not in _NUMBERS:
         raise BadSetting(f"mechanism {mechanism!r}: expected {' or '.join(MECHANISMS)}")
     return _NUMBERS[mechanism]
-
-
-def _credential(number: int, iterations: int) -> Credential:
-    return Credential(mechanism=_NAMES.get(number, f"mechanism {number}"), iterations=iterations)

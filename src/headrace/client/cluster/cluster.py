@@ -6,7 +6,6 @@ with Cluster("127.0.0.1:9092") as cluster:
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -15,7 +14,6 @@ from headrace.client.cluster.drain import drain
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.reading import read_locations, read_partitions, read_reassignments, read_status
 from headrace.client.cluster.status import ClusterStatus, PartitionState
-from headrace.client.cluster.throttle import ReplicationThrottle, throttled
 from headrace.client.errors import ClientError, NoSuchTopic, raise_for
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import Target
@@ -63,12 +61,7 @@ class Cluster:
         """Return the brokers, and the partitions that need attention."""
         return read_status(self._target)
 
-    def throttled(self, moves: Sequence[Move], rate: int) -> AbstractContextManager[None]:
-        """Limit every broker to `rate` bytes a second for these moves, while the block runs."""
-        return throttled(ReplicationThrottle(self._brokers, moves, self.check(moves), rate))
-
     def brokers(self) -> list[int]:
-        """Return the ids of the live brokers."""
         return sorted(each.node_id for each in self._brokers.metadata().brokers)
 
     def partitions_of(self, topic: str) -> list[PartitionState]:
@@ -81,7 +74,6 @@ class Cluster:
     # -- reassignments --------------------------------------------------------------------------------
 
     def reassignments(self) -> list[Reassignment]:
-        """Return the partitions that are being reassigned."""
         return read_reassignments(self._brokers)
 
     def check(self, moves: Sequence[Move]) -> dict[TopicPartition, tuple[int, ...]]:
@@ -130,20 +122,20 @@ class Cluster:
             yield left
             time.sleep(POLL_S)
         deadline = time.monotonic() + SETTLED_S
-        while elsewhere := self._elsewhere(moves):
+        # The topic of a partition may have been deleted.
+        while elsewhere := [
+            each
+            for each in self._partitions()
+            if each.topic_partition in wanted
+            and set(each.replicas) != set(wanted[each.topic_partition].replicas)
+        ]:
             if time.monotonic() > deadline:
-                raise ClientError(f"{elsewhere}: the reassignment was cancelled, or replaced by another")
+                raise ClientError(
+                    f"{elsewhere[0].topic_partition} is on brokers {_listed(elsewhere[0].replicas)}: the "
+                    "reassignment was cancelled, or replaced by another"
+                )
             time.sleep(POLL_S)
         yield 0
-
-    def _elsewhere(self, moves: Sequence[Move]) -> str | None:
-        """Return a sentence about a partition that is not on the brokers of its move, or None."""
-        found = {each.topic_partition: each.replicas for each in self._partitions()}
-        for move in moves:
-            replicas = found.get(move.topic_partition, move.replicas)  # the topic may have been deleted
-            if set(replicas) != set(move.replicas):
-                return f"{move.topic_partition} is on brokers {_listed(replicas)}"
-        return None
 
     def brokers_of_node(self, name: str) -> list[int]:
         """Return the live brokers of a node; ClientError if there is none."""
@@ -202,7 +194,11 @@ class Cluster:
                 partition=each.partition_id,
                 leader=leaders.get(TopicPartition(topic.topic, each.partition_id)),
                 needed=each.error_code != ErrorCode.ELECTION_NOT_NEEDED,
-                refused=_refusal(each.error_code, each.error_message),
+                refused=(
+                    None
+                    if each.error_code in {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED}
+                    else each.error_message or ErrorCode(each.error_code).name.replace("_", " ").lower()
+                ),
             )
             for topic in response.replica_election_results
             for each in topic.partition_result
@@ -241,12 +237,6 @@ def _after(
     """Return the partitions with the replicas that they have when all reassignments are complete."""
     under_way = {each.topic_partition: each.target for each in reassignments}
     return [replace(each, replicas=under_way.get(each.topic_partition, each.replicas)) for each in partitions]
-
-
-def _refusal(code: int, message: str | None) -> str | None:
-    if code in {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED}:
-        return None
-    return message or ErrorCode(code).name.replace("_", " ").lower()
 
 
 def _no_broker(broker_id: int, brokers: Iterable[int]) -> str:

@@ -71,7 +71,6 @@ def read_log_dirs(
 
 
 def sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> dict[tuple[int, TopicPartition], int]:
-    """Return the size of each replica, by broker and partition."""
     taken: Counter[tuple[int, TopicPartition]] = Counter()
     for broker_id, directories in log_dirs.items():
         for directory in directories:
@@ -148,18 +147,12 @@ def progress_of(
     answered: Collection[int],
 ) -> list[MoveProgress]:
     """Return the progress of reassignments; `taken` has the sizes of replicas on brokers that `answered`."""
-    return [_progress(each, leaders.get(each.topic_partition), taken, answered) for each in reassignments]
-
-
-def _progress(
-    each: Reassignment,
-    leader: int | None,
-    taken: Mapping[tuple[int, TopicPartition], int],
-    answered: Collection[int],
-) -> MoveProgress:
-    if leader not in answered or not set(each.adding) <= set(answered):
-        return MoveProgress(reassignment=each, copied_bytes=None, total_bytes=None)
-    assert leader is not None, each
-    size = taken.get((leader, each.topic_partition), 0)
-    copied = [min(size, taken.get((broker, each.topic_partition), 0)) for broker in each.adding]
-    return MoveProgress(reassignment=each, copied_bytes=sum(copied), total_bytes=size * len(each.adding))
+    progress = []
+    for each in reassignments:
+        leader, copied, total = leaders.get(each.topic_partition), None, None
+        if leader is not None and {leader, *each.adding} <= set(answered):
+            size = taken.get((leader, each.topic_partition), 0)
+            copied = sum(min(size, taken.get((broker, each.topic_partition), 0)) for broker in each.adding)
+            total = size * len(each.adding)
+        progress.append(MoveProgress(reassignment=each, copied_bytes=copied, total_bytes=total))
+    return progress

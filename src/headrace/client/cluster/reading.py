@@ -65,7 +65,6 @@ def read_status(target: Target) -> ClusterStatus:
 
 
 def read_partitions(found: MetadataResponse) -> list[PartitionState]:
-    """Return every partition of a Metadata response, in order."""
     partitions = [
         PartitionState(
             topic=topic.name,
@@ -94,7 +93,6 @@ def with_min_isr(
 
 
 def read_reassignments(brokers: Brokers, *, timeout_s: float = CONTROLLER_S) -> list[Reassignment]:
-    """Return every partition that is being reassigned, in order."""
     found: ListPartitionReassignmentsResponse = brokers.controller(
         ListPartitionReassignmentsRequest(), timeout_s=timeout_s
     )
@@ -157,26 +155,32 @@ def _described(brokers: Brokers, topics: Sequence[str]) -> Iterator[DescribeTopi
 def _nodes(brokers: Brokers, found: MetadataResponse) -> list[Broker]:
     """Return the registered brokers, with the process id and the node of those that answer."""
     registered = {Node(each.node_id, each.host, each.port): each for each in found.brokers}
-    answers = brokers.each({node: partial(_ask_process, node) for node in registered}, SILENCE_S)
-    return [_registered(node, broker.rack, answers[node]) for node, broker in registered.items()]
-
-
-def _registered(node: Node, rack: str | None, answer: dict[str, str] | NoAnswer) -> Broker:
-    told = {} if isinstance(answer, NoAnswer) else answer
-    return Broker(
-        id=node.id,
-        host=node.host,
-        port=node.port,
-        rack=rack,
-        node=told.get(NODE),
-        state=SILENT if isinstance(answer, NoAnswer) else UP,
-        pid=int(told[PID]) if PID in told else None,
+    answers: dict[Node, DescribeConfigsResponse | NoAnswer] = brokers.each(
+        {
+            node: partial(
+                Connection.ask, request=describe_configs_request(BROKER, [str(node.id)], [PID, NODE])
+            )
+            for node in registered
+        },
+        SILENCE_S,
     )
-
-
-def _ask_process(node: Node, at: Connection) -> dict[str, str]:
-    answer: DescribeConfigsResponse = at.ask(describe_configs_request(BROKER, [str(node.id)], [PID, NODE]))
-    return {each.name: each.value for result in answer.results for each in result.configs if each.value}
+    brokers_found = []
+    for node, broker in registered.items():
+        answer = answers[node]
+        results = () if isinstance(answer, NoAnswer) else answer.results
+        told = {each.name: each.value for result in results for each in result.configs if each.value}
+        brokers_found.append(
+            Broker(
+                id=node.id,
+                host=node.host,
+                port=node.port,
+                rack=broker.rack,
+                node=told.get(NODE),
+                state=SILENT if isinstance(answer, NoAnswer) else UP,
+                pid=int(told[PID]) if PID in told else None,
+            )
+        )
+    return brokers_found
 
 
 def read_locations(brokers: Brokers, found: MetadataResponse) -> Locations:

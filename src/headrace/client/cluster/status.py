@@ -56,7 +56,6 @@ class PartitionState:
 
     @property
     def lacks(self) -> tuple[int, ...]:
-        """Return the replicas that are not in the ISR."""
         return tuple(each for each in self.replicas if each not in self.in_sync)
 
 
@@ -83,7 +82,6 @@ class ClusterStatus:
 
     @property
     def locations(self) -> Locations:
-        """The racks and nodes of the registered brokers."""
         return locations_of(self.brokers)
 
     @property
@@ -100,7 +98,6 @@ def cluster_status(
     partitions: Sequence[PartitionState],
     reassignments: Sequence[Reassignment] = (),
 ) -> ClusterStatus:
-    """Return the status, from the registered brokers and all partitions."""
     live = {node.id for node in nodes}
     adding = {each.topic_partition: set(each.adding) for each in reassignments}
 
@@ -144,7 +141,6 @@ def not_ready(status: ClusterStatus, broker_id: int) -> str | None:
 
 
 def locations_of(brokers: Iterable[Broker]) -> Locations:
-    """Return the racks and nodes of the brokers that are registered."""
     return {each.id: Location(each.rack, each.node) for each in brokers if each.state != DOWN}
 
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Generic, Never, Self
+from typing import Any, Generic, Self
 
 from headrace.client.aio import Answer, AsyncFace, in_thread
 from headrace.client.consumer.arguments import Start
@@ -21,20 +21,16 @@ from headrace.client.consumer.decoding import OnBad
 from headrace.client.consumer.message import Batch, K, Message, V
 from headrace.client.consumer.subscription import Listener
 from headrace.client.errors import Closed, NotReadable
-from headrace.client.hints import CONSUMER
 from headrace.client.serializers.formats import AnyFormat
 from headrace.client.settings import Bootstrap, Settings
 from headrace.protocol.ids import TopicPartition
 
 
-class AsyncConsumer(AsyncFace, Generic[K, V]):
+class AsyncConsumer(AsyncFace[Consumer[K, V]], Generic[K, V]):
     """As `Consumer`, with the same arguments. Use it with `async with`, from one task at a time.
 
     Callbacks about partitions are plain functions, and are called in the consumer's thread.
     """
-
-    _hints = CONSUMER
-    _opened = ("_consumer",)
 
     def __init__(
         self,
@@ -57,13 +53,12 @@ class AsyncConsumer(AsyncFace, Generic[K, V]):
         given: dict[str, Any] = {**locals(), **named}
         del given["self"], given["named"]
         self._make: Callable[[], Consumer[K, V]] = partial(Consumer, **given)
-        self._consumer: Consumer[K, V]
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="headrace-consumer")
 
     async def __aenter__(self) -> Self:
         job = self._submit(self._make)
         try:
-            self._consumer = await asyncio.shield(asyncio.wrap_future(job))
+            self._opened = await asyncio.shield(asyncio.wrap_future(job))
         except asyncio.CancelledError:
             self._submit(_close_made, job)  # no other code would close it
             raise
@@ -72,7 +67,7 @@ class AsyncConsumer(AsyncFace, Generic[K, V]):
     async def close(self) -> None:
         """Commit done records, and leave the group. May be called again, to wait for the same end."""
         if self._closing is None:
-            self._closing = self._submit(self._consumer.close)
+            self._closing = self._submit(self._client.close)
             self._thread.shutdown(wait=False)
         await self._closed(self._closing)
 
@@ -85,9 +80,9 @@ class AsyncConsumer(AsyncFace, Generic[K, V]):
         self, *, stop_at_end: bool = False, idle_s: float | None = None, limit_s: float | None = None
     ) -> AsyncIterator[Message[K, V]]:
         """Yield records one by one, until a limit as for `Consumer.read`."""
-        fetches = self._consumer.fetches(stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s, beats=True)
-        while (step := await self._step(fetches, self._consumer.decoded)) is not None:
-            for message in self._consumer.handing_out(*step):
+        fetches = self._client.fetches(stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s, beats=True)
+        while (step := await self._step(fetches, self._client.decoded)) is not None:
+            for message in self._client.handing_out(*step):
                 if isinstance(message, NotReadable):
                     raise message
                 if message is not None:
@@ -102,11 +97,11 @@ class AsyncConsumer(AsyncFace, Generic[K, V]):
         limit_s: float | None = None,
     ) -> AsyncIterator[Batch[K, V]]:
         """Yield up to `most` records at a time. A batch is done when the next one is requested."""
-        fetches = self._consumer.fetches(
+        fetches = self._client.fetches(
             most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s, beats=True
         )
-        while (step := await self._step(fetches, self._consumer.decoded_batch)) is not None:
-            for batch in self._consumer.handing_out_batch(*step):
+        while (step := await self._step(fetches, self._client.decoded_batch)) is not None:
+            for batch in self._client.handing_out_batch(*step):
                 yield batch
 
     async def _step(
@@ -136,7 +131,7 @@ class AsyncConsumer(AsyncFace, Generic[K, V]):
     def _put_back(self, job: "Future[tuple[list[Record], Any] | None]") -> None:
         step = None if job.exception() is not None else job.result()
         if step is not None:
-            self._consumer.put_back(step[0])
+            self._client.put_back(step[0])
 
     # -- as the consumer does ------------------------------------------------------------------
 
@@ -147,22 +142,22 @@ class AsyncConsumer(AsyncFace, Generic[K, V]):
     resume = in_thread(Consumer.resume)
     committed = in_thread(Consumer.committed)
     lag = in_thread(Consumer.lag)
-    enter_transaction = in_thread(Consumer.enter_transaction)
-    transaction_offsets = in_thread(Consumer.transaction_offsets)
-    transaction_committed = in_thread(Consumer.transaction_committed)
-    rewind = in_thread(Consumer.rewind)
 
     async def commit(
-        self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never
+        self, message: Message[K, V] | None = None, *, wait: bool = True
     ) -> dict[TopicPartition, int]:
-        return await self._call(partial(self._consumer.commit, message, wait=wait, **unknown))
+        return await self._call(partial(self._client.commit, message, wait=wait))
 
     @property
     def assignment(self) -> list[TopicPartition]:
-        return self._consumer.assignment
+        return self._client.assignment
 
     def position(self) -> dict[TopicPartition, int]:
-        return self._consumer.position()
+        return self._client.position()
+
+    def in_its_thread(self) -> Any:
+        """Return an object whose methods are those of the `Consumer`, called in its thread: they block."""
+        return _InItsThread(self._client, self._submit)
 
     async def _call(self, function: Callable[[], Answer]) -> Answer:
         return await asyncio.wrap_future(self._submit(function))
@@ -172,6 +167,15 @@ class AsyncConsumer(AsyncFace, Generic[K, V]):
         if self._closing is not None:
             raise Closed("consumer")
         return self._thread.submit(function, *arguments)
+
+
+class _InItsThread:
+    def __init__(self, consumer: object, submit: Callable[..., "Future[Any]"]) -> None:
+        self._consumer, self._submit = consumer, submit
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._consumer, name)
+        return lambda *arguments, **named: self._submit(partial(method, *arguments, **named)).result()
 
 
 def _close_made(job: "Future[Consumer[Any, Any]]") -> None:

@@ -90,7 +90,6 @@ class Buffer:
         return dict(self._before)
 
     def firsts(self) -> dict[TopicPartition, int]:
-        """Return the first offset of each partition in the batch."""
         records = self._batch[::-1]
         partitions = zip(map(_topic, records), map(_partition, records), strict=True)
         first = dict(zip(partitions, map(_offset, records), strict=True))
@@ -145,11 +144,9 @@ class Pace:
         self._given_at_s: float | None = None
 
     def given(self, now_s: float) -> None:
-        """Note that a batch was handed out."""
         self._given_at_s = now_s
 
     def asked(self, now_s: float) -> None:
-        """Note that the next batch is requested."""
         if self._given_at_s is None:
             return
         took_s = now_s - self._given_at_s
@@ -161,5 +158,4 @@ class Pace:
 
 
 def partition_of(record: Record) -> TopicPartition:
-    """Return the partition of librdkafka's message."""
     return TopicPartition(record.topic(), record.partition())

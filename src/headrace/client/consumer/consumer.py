@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Final, Generic, Never, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 import confluent_kafka
 
@@ -26,7 +26,7 @@ from headrace.client.consumer.offsets import Offsets, TransactionOffsets
 from headrace.client.consumer.source import POLL_S, Source
 from headrace.client.consumer.subscription import Listener, Listeners, Subscription
 from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable
-from headrace.client.hints import ConsumerHints, note_failure, refuse_commit
+from headrace.client.hints import Hint, note_failure
 from headrace.client.serializers.formats import AnyFormat
 from headrace.client.settings import (
     Bootstrap,
@@ -51,8 +51,11 @@ Answer = TypeVar("Answer")
 Places = Sequence[TopicPartition | tuple[str, int]]
 
 
-class Consumer(ConsumerHints, Generic[K, V]):
+class Consumer(Generic[K, V]):
     """Reads topics: as a member of a group, or alone. For one thread at a time."""
+
+    if not TYPE_CHECKING:
+        poll = Hint("for message in consumer")
 
     def __init__(
         self,
@@ -110,7 +113,8 @@ class Consumer(ConsumerHints, Generic[K, V]):
                 incremental=incremental,
                 static_member=instance_id and f"instance {instance_id} of group {group_id}",
             )
-            automatic = group_id is not None and _true(given["enable.auto.commit"])
+            auto_commits = str(given["enable.auto.commit"]).lower() in {"true", "t", "1"}
+            automatic = group_id is not None and auto_commits
             self._offsets = Offsets(self._source, group_id, address, automatic=automatic)
             listeners = Listeners(on_assigned, on_revoked, on_lost)
             self._subscription = Subscription(
@@ -309,16 +313,12 @@ class Consumer(ConsumerHints, Generic[K, V]):
 
     # -- offsets -------------------------------------------------------------------------------
 
-    def commit(
-        self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never
-    ) -> dict[TopicPartition, int]:
+    def commit(self, message: Message[K, V] | None = None, *, wait: bool = True) -> dict[TopicPartition, int]:
         """Commit all records that were handed out, the one in work included, or all up to `message`.
 
         Return the next offset of each partition that was committed. Without `wait` it returns at once, and
         the function of the setting `on_commit` gets the result.
         """
-        if unknown:
-            refuse_commit(unknown)
         self._check_open()
         if message is not None and not isinstance(message, Message):
             raise BadSetting(f"commit takes a message that was read, for all up to it, not {message!r:.80}")
@@ -382,7 +382,3 @@ def _group_of(given: dict[str, Any], auto_commit: bool | None) -> str | None:
         raise BadSetting("auto_commit needs a group to commit for: give group=NAME")
     given["enable.auto.commit"] = False
     return None
-
-
-def _true(setting: object) -> bool:
-    return str(setting).lower() in {"true", "t", "1"}

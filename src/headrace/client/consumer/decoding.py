@@ -24,7 +24,7 @@ class Decoding:
         if callable(on_bad):
             self._on_bad = on_bad
         elif on_bad in {"raise", "skip"}:
-            self._on_bad = self._refuse if on_bad == "raise" else _pass_over
+            self._on_bad = self._refuse if on_bad == "raise" else lambda _: None
         else:
             raise BadSetting(f"on_bad is 'raise', 'skip' or a function, not {on_bad!r}")
 
@@ -66,7 +66,6 @@ class Decoding:
         return any(each is record for each in self._refused)
 
     def close(self) -> None:
-        """Close the formats."""
         close(self._key, self._value)
 
     def _attempt(self, record: Record) -> "Message[Any, Any] | NotReadable | None":
@@ -106,7 +105,3 @@ class Decoding:
                 why=f"{type(error).__name__}: {error}",
                 raw=record,
             ) from error
-
-
-def _pass_over(_error: NotReadable) -> None:
-    return

@@ -28,12 +28,10 @@ class Moves:
         self._awaited: set[TopicPartition] = set()  # nothing arrived since they were assigned or moved
 
     def __bool__(self) -> bool:
-        """Whether a seek is pending."""
         return bool(self._targets)
 
     @property
     def planned(self) -> Mapping[TopicPartition, int]:
-        """Return the targets of the pending seeks."""
         return self._targets
 
     @property
@@ -42,11 +40,9 @@ class Moves:
         return bool(self._targets or self._awaited)
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note that these partitions were assigned."""
         self._awaited.update(partitions)
 
     def unassigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Forget partitions that were revoked."""
         for partition in partitions:
             self._awaited.discard(partition)
             self._targets.pop(partition, None)

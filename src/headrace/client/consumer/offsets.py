@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -167,7 +168,6 @@ class Offsets:
         return TransactionOffsets(reached, self._client.consumer_group_metadata() if reached else None)
 
     def transaction_committed(self, offsets: TransactionOffsets) -> None:
-        """Note that a transaction has committed these offsets."""
         done = {TopicPartition(each.topic, each.partition): each.offset for each in offsets.partitions}
         self._note_committed(done)
 
@@ -253,14 +253,17 @@ class Offsets:
         far |= dict.fromkeys(unknown) if self._group is None else self.committed(unknown)
         lags = {}
         for partition in sorted(self._source.assigned):
-            low, high = self._watermarks(partition)
+            low, high = self.ask(
+                partition.topic,
+                partial(self._client.get_watermark_offsets, RdkafkaPartition(*partition), timeout=TIMEOUT_S),
+                is_topic=True,
+            )
             start = low if from_start else high
             at = {None: start, OFFSET_BEGINNING: low, OFFSET_END: high}.get(far[partition], far[partition])
             lags[partition] = max(0, high - (at or 0))
         return lags
 
     def position(self) -> dict[TopicPartition, int]:
-        """Return the next offset of each partition where it is known."""
         known = {**self._source.sent_to(), **self._buffer.handed_out()}
         return {partition: offset for partition, offset in known.items() if offset >= 0}
 
@@ -270,15 +273,6 @@ class Offsets:
             return question()
         except KafkaException as error:
             raise translate(error, what, self._bootstrap, is_topic=is_topic) from error
-
-    def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
-        asked = RdkafkaPartition(*partition)
-        low, high = self.ask(
-            partition.topic,
-            lambda: self._client.get_watermark_offsets(asked, timeout=TIMEOUT_S),
-            is_topic=True,
-        )
-        return low, high
 
     def store(self, reached: dict[TopicPartition, int]) -> None:
         """Have librdkafka commit these offsets soon, unless they are before what is stored already."""
@@ -293,7 +287,6 @@ class Offsets:
             )
 
     def _commit(self, reached: dict[TopicPartition, int] | None, *, wait: bool) -> dict[TopicPartition, int]:
-        """Commit these offsets, or the stored ones."""
         what: dict[str, Any] = {}
         if reached is not None:
             what["offsets"] = [RdkafkaPartition(*partition, at) for partition, at in reached.items()]

@@ -63,14 +63,12 @@ class Source:
     def gained(
         self, partitions: Collection[TopicPartition], begins: Mapping[TopicPartition, int] | None = None
     ) -> None:
-        """Note that these partitions were assigned, in addition to the others."""
         self.assigned.update(partitions)
         self._moves.assigned(partitions)
         self._begins.update(begins or {})
         self._settled = True
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Note that these partitions were revoked."""
         self.assigned.difference_update(partitions)
         self._settled = self.incremental
         self._moves.unassigned(partitions)
@@ -195,15 +193,12 @@ class Source:
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 if not elsewhere:
                     self.ends[partition_of(record)] = record.offset()
-            elif not self._harmless(error):
+            elif error.code() in _REJOINS or (self.patterns and error.code() in _NO_TOPIC):
+                continue
+            elif error.fatal() or not error.retriable():
                 self.buffer.keep(records)
                 raise self._why(error, record)
         return records
-
-    def _harmless(self, error: KafkaError) -> bool:
-        if error.code() in _REJOINS or (self.patterns and error.code() in _NO_TOPIC):
-            return True
-        return not error.fatal() and bool(error.retriable())
 
     def _why(self, error: KafkaError, record: Record) -> ClientError:
         # FENCED_INSTANCE_ID is the only fatal error of the classic protocol; librdkafka hides its code.
@@ -225,5 +220,4 @@ _REJOINS: Final = {KafkaError._MAX_POLL_EXCEEDED}  # noqa: SLF001  librdkafka re
 
 
 def partitions_of(partitions: Iterable[RdkafkaPartition]) -> list[TopicPartition]:
-    """Return librdkafka's partitions as TopicPartition."""
     return [TopicPartition(each.topic, each.partition) for each in partitions]

@@ -8,9 +8,9 @@ from typing import Final
 from headrace.client.cluster.log_dirs import LogDir
 from headrace.client.cluster.status import DOWN, SILENT, ClusterStatus
 from headrace.client.doctor.diagnosis import Area, Finding, gibibytes, some
-from headrace.client.doctor.nodes import examine_nodes
 from headrace.client.doctor.security import SecurityFacts
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.locations import nodes
 
 FULL_SHARE: Final = 0.05
 TIGHT_SHARE: Final = 0.15
@@ -56,46 +56,43 @@ class ClusterFacts:
     coordination: tuple[Reached, ...] = ()
     http: tuple[Reached, ...] = ()
     security: SecurityFacts = field(default_factory=SecurityFacts)
-    throttles: Mapping[int, int] = field(default_factory=dict)  # of brokers, in bytes per second
+    throttled: tuple[int, ...] = ()  # brokers whose replication is throttled
     damaged: Mapping[TopicPartition, Mapping[int, int]] = field(default_factory=dict)
     """How many offsets of a partition are damaged, by broker."""
 
 
 def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
-    """Yield all findings."""
-    yield _controller(area, facts.status)
+    controller = facts.status.controller
+    yield area.graded(
+        "controller",
+        "No broker is the controller: no topic can be created, no partition moved and no leader elected."
+        if controller is None
+        else f"Broker {controller}.",
+        "Check whether ZooKeeper answers: if it does, a controller is elected within seconds.",
+        problem=controller is None,
+    )
     yield _brokers(area, facts.status)
     yield from _views(area, facts.views)
     yield from _partitions(area, facts.status)
     yield from _damage(area, facts)
-    yield from _throttles(area, facts)
+    if facts.throttled and not facts.status.reassignments:
+        yield area.warning(
+            "throttle",
+            f"Replication is throttled on broker {some(facts.throttled)}, and no partition is being moved.",
+            "headrace config unset broker ID leader.replication.throttled.rate "
+            "follower.replication.throttled.rate",
+        )
     yield from _disks(area, facts.log_dirs)
     yield from _copies(area, len(facts.status.brokers), facts.topics)
     if any(each.node for each in facts.status.brokers):
-        yield from examine_nodes(
-            area, facts.status, {name: each.replicas for name, each in facts.topics.items()}
-        )
-    for each in facts.coordination:
-        yield _service(
-            area,
-            "zookeeper",
-            each,
-            "Start it: without ZooKeeper no topic is created, no partition moved and no leader elected.",
-        )
-    for each in facts.http:
-        yield _service(
-            area, "http", each, "Read its log: `headrace up` writes logs/gateway.log in its directory."
-        )
-
-
-def _controller(area: Area, status: ClusterStatus) -> Finding:
-    if status.controller is None:
-        return area.problem(
-            "controller",
-            "No broker is the controller: no topic can be created, no partition moved and no leader elected.",
-            "Check whether ZooKeeper answers: if it does, a controller is elected within seconds.",
-        )
-    return area.ok("controller", f"Broker {status.controller}.")
+        yield from _nodes(area, facts)
+    start = "Start it: without ZooKeeper no topic is created, no partition moved and no leader elected."
+    read = "Read its log: `headrace up` writes logs/gateway.log in its directory."
+    for check, services, do in (("zookeeper", facts.coordination, start), ("http", facts.http, read)):
+        for each in services:
+            answers = f"answers{f', and serves another cluster, {each.other}' if each.other else ''}"
+            says = answers if each.answers else f"does not answer: {each.why}"
+            yield area.graded(check, f"{each.address} {says}.", do, problem=not each.answers)
 
 
 def _brokers(area: Area, status: ClusterStatus) -> Finding:
@@ -199,24 +196,6 @@ def _damage(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
         )
 
 
-def _throttles(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
-    if facts.throttles and not facts.status.reassignments:
-        yield area.warning(
-            "throttle",
-            f"Replication is throttled on broker {some(facts.throttles)}, and no partition is being moved.",
-            "headrace config unset broker ID leader.replication.throttled.rate "
-            "follower.replication.throttled.rate",
-        )
-
-
-def _service(area: Area, check: str, reached: Reached, do: str) -> Finding:
-    if reached.other:
-        return area.ok(check, f"{reached.address} answers, and serves another cluster, {reached.other}.")
-    if reached.answers:
-        return area.ok(check, f"{reached.address} answers.")
-    return area.problem(check, f"{reached.address} does not answer: {reached.why}.", do)
-
-
 def _disks(area: Area, log_dirs: Mapping[int, tuple[LogDir, ...]]) -> Iterator[Finding]:
     lowest: tuple[float, str] | None = None
     for broker_id, directories in sorted(log_dirs.items()):
@@ -231,15 +210,37 @@ def _disks(area: Area, log_dirs: Mapping[int, tuple[LogDir, ...]]) -> Iterator[F
     if lowest is None:
         return
     share, said = lowest
-    do = "Make room, lower retention.ms of large topics, or move partitions with `headrace cluster reassign`."
-    if share < FULL_SHARE:
-        yield area.problem(
-            "disk", f"{said}: the disk is nearly full, and a broker stops when it is full.", do
+    yield area.graded(
+        "disk",
+        f"The fullest is {said}.",
+        "Make room, lower retention.ms of large topics, or move partitions with `headrace cluster reassign`: "
+        "a broker stops when its disk is full.",
+        problem=share < FULL_SHARE,
+        warning=share < TIGHT_SHARE,
+    )
+
+
+def _nodes(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
+    """Yield findings about the machines that several brokers share."""
+    count = len(nodes(facts.status.locations))
+    many = [name for name, each in sorted(facts.topics.items()) if each.replicas > count]
+    sharing = facts.status.sharing_node
+    if sharing:
+        yield area.warning(
+            "nodes",
+            f"{some(each.topic_partition for each in sharing)}: replicas are on the same node, although "
+            "another node has none: they fail together.",
+            "headrace cluster reassign --topic NAME --partition NUMBER --to BROKER,...",
         )
-    elif share < TIGHT_SHARE:
-        yield area.warning("disk", f"{said}.", do)
-    else:
-        yield area.ok("disk", f"The fullest is {said}.")
+    if many:
+        yield area.warning(
+            "nodes",
+            f"{some(many)} has more replicas than there are nodes ({count}): replicas that share a node fail "
+            "together.",
+            "Add a node, or have fewer replicas (`headrace cluster reassign`).",
+        )
+    if not sharing and not many:
+        yield area.ok("nodes", f"Replicas of a partition are on different nodes, of which there are {count}.")
 
 
 def _copies(area: Area, brokers: int, topics: Mapping[str, TopicSafety]) -> Iterator[Finding]:

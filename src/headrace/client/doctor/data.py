@@ -34,7 +34,6 @@ class BrokerDirectory:
 
 
 def examine(directory: BrokerDirectory) -> Iterator[Finding]:
-    """Yield all findings."""
     area = Area(directory.path)
     if directory.unreadable:
         yield area.problem("owner", f"{directory.unreadable}.", "Restore it, or choose another directory.")
@@ -43,7 +42,16 @@ def examine(directory: BrokerDirectory) -> Iterator[Finding]:
         yield area.ok("owner", "No broker has used the directory yet.")
     else:
         yield area.ok("owner", f"Broker {directory.broker_id} of cluster {directory.cluster_id}.")
-    yield _in_use(area, directory)
+    if directory.held_by is not None:
+        yield area.ok("in use", f"Process {directory.held_by} uses the directory: its files are not checked.")
+    elif directory.clean or not directory.partitions:
+        yield area.ok("stopped", "No broker uses the directory, and the last shutdown was clean.")
+    else:
+        yield area.warning(
+            "stopped",
+            "The last shutdown was not clean: the next start checks the newest files, which takes a while.",
+            "Nothing. Ctrl-C or SIGTERM shuts a broker down cleanly, kill -9 does not.",
+        )
     if directory.strangers:
         yield area.problem(
             "strangers",
@@ -52,20 +60,6 @@ def examine(directory: BrokerDirectory) -> Iterator[Finding]:
         )
     if directory.held_by is None:
         yield from _files(area, directory)
-
-
-def _in_use(area: Area, directory: BrokerDirectory) -> Finding:
-    if directory.held_by is not None:
-        return area.ok(
-            "in use", f"Process {directory.held_by} uses the directory: its files are not checked."
-        )
-    if directory.clean or not directory.partitions:
-        return area.ok("stopped", "No broker uses the directory, and the last shutdown was clean.")
-    return area.warning(
-        "stopped",
-        "The last shutdown was not clean: the next start checks the newest files, which may take a while.",
-        "Nothing. Ctrl-C or SIGTERM shuts a broker down cleanly, kill -9 does not.",
-    )
 
 
 def _files(area: Area, directory: BrokerDirectory) -> Iterator[Finding]:
@@ -118,22 +112,17 @@ def examine_disk(area: Area, disk: Disk) -> Iterator[Finding]:
         )
         return
     share = disk.free_bytes / disk.total_bytes if disk.total_bytes else 0.0
-    said = f"{gibibytes(disk.free_bytes)} of {gibibytes(disk.total_bytes)} are free for {disk.path}"
-    do = "Free space, or lower retention.ms or retention.bytes of topics: a broker stops if it is full."
-    if disk.free_bytes < LEAST_DISK or share < LEAST_SHARE:
-        yield area.problem("disk", f"Only {said}.", do)
-    elif share < TIGHT_SHARE:
-        yield area.warning("disk", f"{said}.", do)
-    else:
-        yield area.ok("disk", f"{said}.")
-    yield _sync(area, disk.sync_ms)
-
-
-def _sync(area: Area, took_ms: float) -> Finding:
-    said = f"An fsync takes {took_ms:.1f} ms"
-    do = "Use a local SSD: a network disk makes elections and starts slow."
-    if took_ms > USELESS_SYNC_MS:
-        return area.problem("fsync", f"{said}: brokers would time out.", do)
-    if took_ms > SLOW_SYNC_MS:
-        return area.warning("fsync", f"{said}, which is slow.", do)
-    return area.ok("fsync", f"{said}.")
+    yield area.graded(
+        "disk",
+        f"{gibibytes(disk.free_bytes)} of {gibibytes(disk.total_bytes)} are free for {disk.path}.",
+        "Free space, or lower retention.ms or retention.bytes of topics: a broker stops if it is full.",
+        problem=disk.free_bytes < LEAST_DISK or share < LEAST_SHARE,
+        warning=share < TIGHT_SHARE,
+    )
+    yield area.graded(
+        "fsync",
+        f"An fsync takes {disk.sync_ms:.1f} ms.",
+        "Use a local SSD: with a slow disk elections and starts are slow, and brokers may time out.",
+        problem=disk.sync_ms > USELESS_SYNC_MS,
+        warning=disk.sync_ms > SLOW_SYNC_MS,
+    )

@@ -1,6 +1,6 @@
 """The findings of `headrace doctor`, each with its meaning and advice. Pure.
 
-The rules are in `machine`, `data`, `cluster`, `security` and `groups`: facts in, findings out.
+The rules are in the other files but `reading`: facts in, findings out.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,6 @@ class Diagnosis:
 
 
 def diagnosis(findings: Iterable[Finding]) -> Diagnosis:
-    """Count the findings."""
     found = tuple(findings)
     return Diagnosis(
         findings=found,
@@ -55,6 +54,14 @@ class Area:
 
     def problem(self, check: str, says: str, do: str) -> Finding:
         return Finding(area=self.name, check=check, state=PROBLEM, says=says, do=do)
+
+    def graded(
+        self, check: str, says: str, do: str, *, problem: bool = False, warning: bool = False
+    ) -> Finding:
+        """Return a problem, a warning, or a finding that all is well, with the same sentence."""
+        if problem:
+            return self.problem(check, says, do)
+        return self.warning(check, says, do) if warning else self.ok(check, says)
 
 
 def some(names: Iterable[object]) -> str:

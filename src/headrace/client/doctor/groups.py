@@ -21,7 +21,6 @@ class GroupFacts:
 
 
 def between(before: Group, after: Group) -> GroupFacts:
-    """Return the facts from two descriptions of a group."""
     return GroupFacts(
         name=after.name,
         members=len(after.members),

@@ -1,5 +1,6 @@
 """Findings about this machine. Pure: facts in, findings out."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -45,59 +46,62 @@ class Machine:
 
 
 def examine(machine: Machine) -> Iterator[Finding]:
-    """Yield all findings."""
-    yield _python(machine.python)
-    yield _cores(machine.cores)
-    yield _open_files(machine.open_files)
+    oldest, version = (".".join(map(str, each)) for each in (OLDEST_PYTHON, machine.python))
+    yield MACHINE.graded(
+        "python",
+        f"Python {version}; brokers need {oldest} or newer.",
+        f"Install Python {oldest} or newer.",
+        problem=machine.python < OLDEST_PYTHON,
+    )
+    yield MACHINE.graded(
+        "cores",
+        f"{machine.cores} of them; a broker uses about one.",
+        "Use two or more cores for anything but a test: brokers and clients wait for each other.",
+        warning=machine.cores == 1,
+    )
+    limit = sys.maxsize if machine.open_files is None else machine.open_files
+    yield MACHINE.graded(
+        "open files",
+        "There is no limit."
+        if machine.open_files is None
+        else f"A process may open {limit:,} files and connections.",
+        f"A thousand partitions and clients need more: raise the hard limit to {MANY_FILES:,}, by "
+        "`LimitNOFILE` in a systemd unit, or in limits.conf.",
+        problem=limit < FEWEST_FILES // 4,
+        warning=limit < FEWEST_FILES,
+    )
     yield from _memory(machine)
-    yield from _clock(machine.clock_synchronised)
-    yield from map(_port, machine.ports)
+    if machine.clock_synchronised is not None:
+        yield MACHINE.graded(
+            "clock",
+            f"The clock is {'' if machine.clock_synchronised else 'not '}synchronised.",
+            "Run chrony or systemd-timesyncd, unless the cluster is on one machine: timestamps and retention "
+            "would differ.",
+            warning=not machine.clock_synchronised,
+        )
+    for port in machine.ports:
+        otherwise = f": {port.otherwise}" if port.otherwise else ""
+        yield MACHINE.graded(
+            f"port {port.number}",
+            "The port is free." if port.free else f"Another program listens on the port{otherwise}.",
+            "Stop that program, or choose another port with --port.",
+            warning=not port.free and not port.otherwise,
+        )
     if machine.disk is not None:
         yield from examine_disk(MACHINE, machine.disk)
     yield _spark(machine)
 
 
-def _python(version: tuple[int, int, int]) -> Finding:
-    said = ".".join(map(str, version))
-    if version < OLDEST_PYTHON:
-        oldest = ".".join(map(str, OLDEST_PYTHON))
-        return MACHINE.problem("python", f"Python {said} is too old.", f"Install Python {oldest} or newer.")
-    return MACHINE.ok("python", f"Python {said}.")
-
-
-def _cores(cores: int) -> Finding:
-    if cores == 1:
-        return MACHINE.warning(
-            "cores",
-            "There is one core: brokers and clients wait for each other.",
-            "Use two or more cores for anything but a test.",
-        )
-    return MACHINE.ok("cores", f"{cores} cores; a broker uses about one.")
-
-
-def _open_files(limit: int | None) -> Finding:
-    if limit is None:
-        return MACHINE.ok("open files", "There is no limit.")
-    said = f"A process may open {limit:,} files and connections"
-    do = f"Raise the hard limit to {MANY_FILES:,}: `LimitNOFILE` in a systemd unit, or limits.conf."
-    if limit < FEWEST_FILES // 4:
-        return MACHINE.problem("open files", f"{said}: a broker soon reaches the limit.", do)
-    if limit < FEWEST_FILES:
-        return MACHINE.warning("open files", f"{said}: a thousand partitions and clients need more.", do)
-    return MACHINE.ok("open files", f"{said}.")
-
-
 def _memory(machine: Machine) -> Iterator[Finding]:
     total, available = machine.memory_bytes, machine.available_bytes
     if total is not None and available is not None:
-        said = f"{gibibytes(available)} of {gibibytes(total)} are available"
-        do = "Free memory, or add more: recent records are read from the page cache."
-        if available < LEAST_MEMORY:
-            yield MACHINE.problem("memory", f"Only {said}.", do)
-        elif available < TIGHT_MEMORY:
-            yield MACHINE.warning("memory", f"{said}, which is little for a page cache.", do)
-        else:
-            yield MACHINE.ok("memory", f"{said}.")
+        yield MACHINE.graded(
+            "memory",
+            f"{gibibytes(available)} of {gibibytes(total)} are available.",
+            "Free memory, or add more: recent records are read from the page cache.",
+            problem=available < LEAST_MEMORY,
+            warning=available < TIGHT_MEMORY,
+        )
     if machine.swap_bytes and machine.swappiness is not None and machine.swappiness > SWAPPY:
         yield MACHINE.warning(
             "swap",
@@ -110,32 +114,6 @@ def _memory(machine: Machine) -> Iterator[Finding]:
             "Transparent huge pages are always on: processes may pause while the kernel creates them.",
             "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         )
-
-
-def _clock(synchronised: bool | None) -> Iterator[Finding]:
-    if synchronised is None:
-        return
-    if synchronised:
-        yield MACHINE.ok("clock", "The clock is synchronised.")
-    else:
-        yield MACHINE.warning(
-            "clock",
-            "The clock is not synchronised: timestamps and retention would differ between machines.",
-            "Run chrony or systemd-timesyncd, unless the cluster is on one machine.",
-        )
-
-
-def _port(port: Port) -> Finding:
-    check = f"port {port.number}"
-    if port.free:
-        return MACHINE.ok(check, "The port is free.")
-    if port.otherwise:
-        return MACHINE.ok(check, f"Another program listens on the port: {port.otherwise}.")
-    return MACHINE.warning(
-        check,
-        "Another program listens on the port.",
-        "Stop that program, or choose another port with --port.",
-    )
 
 
 def _spark(machine: Machine) -> Finding:

@@ -17,7 +17,6 @@ from typing import Final
 from headrace.client.cluster.log_dirs import read_log_dirs
 from headrace.client.cluster.reading import SILENCE_S, read_configs, read_partitions, read_status
 from headrace.client.cluster.status import UP
-from headrace.client.cluster.throttle import read_rates
 from headrace.client.doctor.cluster import ClusterFacts, Reached, TopicSafety, View
 from headrace.client.doctor.groups import GroupFacts, between
 from headrace.client.doctor.security import SETTINGS as SECURITY_SETTINGS
@@ -51,6 +50,7 @@ _MIN_IN_SYNC: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _DAMAGED: Final = "headrace_damaged_offsets"
 _KEYS: Final = (_MIN_IN_SYNC, _UNCLEAN)
+_RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 
 def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
@@ -59,9 +59,8 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
     with Brokers(target, answer_s=SILENCE_S) as brokers:
         found = brokers.metadata()
         up = {each.id for each in status.brokers if each.state == UP}
-        nodes = [
-            each for each in nodes_of(found) if each.id in up
-        ]  # a silent broker delays only `read_status`
+        # A silent broker delays only `read_status`.
+        nodes = [each for each in nodes_of(found) if each.id in up]
         views = dict(_views(brokers, nodes))
         if len(set(views.values())) > 1:
             time.sleep(SETTLE_S)
@@ -77,7 +76,7 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
             coordination=tuple(_zookeepers(each.get("zookeeper.connect", "") for each in told.values())),
             http=tuple(each for each in reached if each is not None),
             security=SecurityFacts(settings=told, certificates=_certificates(target, nodes)),
-            throttles=read_rates(brokers, nodes),
+            throttled=tuple(sorted(each for each, settings in told.items() if _is_throttled(settings))),
             damaged=_damaged(brokers, nodes),
         )
 
@@ -133,10 +132,8 @@ def _topics(brokers: Brokers, found: MetadataResponse) -> dict[str, TopicSafety]
 
 def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[str, str]]:
     """Return settings of each broker about other services and security; Kafka may not have some of them."""
-    keys, values = (
-        ("zookeeper.connect", ADVERTISED, *SECURITY_SETTINGS),
-        defaultdict[int, dict[str, str]](dict),
-    )
+    keys = ("zookeeper.connect", ADVERTISED, *_RATES, *SECURITY_SETTINGS)
+    values = defaultdict[int, dict[str, str]](dict)
     exchanges = {
         node: partial(Connection.ask, request=describe_configs_request(BROKER, [str(node.id)], keys))
         for node in nodes
@@ -148,12 +145,14 @@ def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[int, dict[
     return values
 
 
+def _is_throttled(settings: Mapping[str, str]) -> bool:
+    return any(settings.get(name, "") not in {"", str(2**63 - 1)} for name in _RATES)
+
+
 def _damaged(brokers: Brokers, nodes: Iterable[Node]) -> dict[TopicPartition, dict[int, int]]:
     """Return how many offsets of partitions are damaged, by broker; Kafka closes the connection instead."""
-    request, found = (
-        BrokerMetricsRequest(prefixes=[_DAMAGED]),
-        defaultdict[TopicPartition, dict[int, int]](dict),
-    )
+    found = defaultdict[TopicPartition, dict[int, int]](dict)
+    request = BrokerMetricsRequest(prefixes=[_DAMAGED])
     exchanges = {node: partial(Connection.ask, request=request) for node in nodes}
     for node, answer in brokers.each(exchanges, SILENCE_S).items():
         for family in () if isinstance(answer, NoAnswer) else answer.families:

@@ -31,7 +31,6 @@ class SecurityFacts:
 
 
 def examine(area: Area, facts: SecurityFacts, now: datetime) -> Iterator[Finding]:
-    """Yield all findings."""
     exposed = {
         f"{name} of broker {broker_id}": protocol
         for broker_id, settings in sorted(facts.settings.items())
@@ -39,7 +38,17 @@ def examine(area: Area, facts: SecurityFacts, now: datetime) -> Iterator[Finding
     }
     yield from _listeners(area, exposed)
     yield from _authorizers(area, facts.settings, is_exposed=bool(exposed))
-    yield from _http(area, facts.settings)
+    open_ = [
+        each[HTTP]
+        for each in facts.settings.values()
+        if each.get(HTTP) and each.get(HTTP_OPEN) == "true" and not is_loopback(each[HTTP].rpartition(":")[0])
+    ]
+    if open_:
+        yield area.warning(
+            "http access",
+            f"{some(open_)} serves everybody who reaches it ({HTTP_OPEN}=true).",
+            "Give the gateway users: see http.client.config in docs/security.md.",
+        )
     yield from _certificates(area, facts.certificates, now)
 
 
@@ -101,33 +110,15 @@ def _authorizers(
         yield area.ok("acls", "All brokers deny what no ACL allows.")
 
 
-def _http(area: Area, settings: Mapping[int, Mapping[str, str]]) -> Iterator[Finding]:
-    open_ = [
-        each[HTTP]
-        for each in settings.values()
-        if each.get(HTTP) and each.get(HTTP_OPEN) == "true" and not is_loopback(each[HTTP].rpartition(":")[0])
-    ]
-    if open_:
-        yield area.warning(
-            "http access",
-            f"{some(open_)} serves everybody who reaches it ({HTTP_OPEN}=true).",
-            "Give the gateway users: see http.client.config in docs/security.md.",
-        )
-
-
 def _certificates(area: Area, certificates: Mapping[str, datetime], now: datetime) -> Iterator[Finding]:
-    expired = [address for address, end in sorted(certificates.items()) if end <= now]
-    soon = [address for address, end in sorted(certificates.items()) if now < end <= now + SOON]
-    do = (
-        "Replace the keystore's file, for example with `headrace certs renew`: brokers load it by themselves."
+    if not certificates:
+        return
+    first = min(certificates.values())
+    ending = [address for address, end in sorted(certificates.items()) if end <= now + SOON]
+    yield area.graded(
+        "certificates",
+        f"The first one{f', of {some(ending)},' if ending else ''} expires on {first:%Y-%m-%d}.",
+        "Replace the keystore's file, for example with `headrace certs renew`: brokers load it themselves.",
+        problem=first <= now,
+        warning=bool(ending),
     )
-    if expired:
-        yield area.problem("certificates", f"The certificate of {some(expired)} has expired.", do)
-    if soon:
-        days = min(certificates[address] for address in soon) - now
-        yield area.warning(
-            "certificates", f"The certificate of {some(soon)} expires in {days.days} days.", do
-        )
-    if certificates and not expired and not soon:
-        first = min(certificates.values())
-        yield area.ok("certificates", f"The first one expires on {first:%Y-%m-%d}.")

@@ -66,7 +66,6 @@ class Listing:
 
 
 def listed(brokers: Brokers) -> Listing:
-    """Return every group that a broker lists."""
     lists = read_lists(brokers, OFFSETS_TOPIC, _list)
     groups = {
         each.group_id: Listed(state_of(each.group_state), each.group_type.lower(), node)
@@ -130,7 +129,12 @@ def _list(node: Node, at: Connection) -> list[ListedGroup] | Unanswered:
 def describe(node: Node, names: list[str], at: Connection) -> dict[str, Described | Unanswered]:
     """Return the groups with their members; a group that does not exist is Dead."""
     found: dict[str, Described | Unanswered] = {}
-    for each in _consumer_groups(names, at):
+    try:
+        request = ConsumerGroupDescribeRequest(group_ids=names, include_authorized_operations=False)
+        of_consumers = at.ask(request).groups
+    except NotKnown:  # Kafka before 3.7
+        of_consumers = ()
+    for each in of_consumers:
         if each.error_code == ErrorCode.NONE:
             found[each.group_id] = of_consumer_group(each, node)
         elif each.error_code not in _NOT_THIS_KIND:
@@ -148,34 +152,25 @@ def describe(node: Node, names: list[str], at: Connection) -> dict[str, Describe
     return found
 
 
-def _consumer_groups(names: list[str], at: Connection) -> Any:
-    try:
-        request = ConsumerGroupDescribeRequest(group_ids=names, include_authorized_operations=False)
-        return at.ask(request).groups
-    except NotKnown:  # Kafka before 3.7
-        return ()
-
-
 def committed(_node: Node, names: list[str], at: Connection) -> dict[str, Offsets | Unanswered]:
-    """Return the committed offsets of each group."""
     groups = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
     request = OffsetFetchRequest(groups=groups, topics=None)
     if at.version(request) >= _SEVERAL_GROUPS:
         answers = {each.group_id: each for each in _ask_by_name(request, at).groups}
     else:
         answers = {name: _ask_by_name(OffsetFetchRequest(group_id=name, topics=None), at) for name in names}
-    return {name: _offsets(name, answer, at) for name, answer in answers.items()}
-
-
-def _offsets(name: str, answer: Any, at: Connection) -> Offsets | Unanswered:
-    if answer.error_code != ErrorCode.NONE:
-        return _unanswered(answer.error_code, None, name, at)
-    return {
-        TopicPartition(topic.name, each.partition_index): each.committed_offset
-        for topic in answer.topics
-        for each in topic.partitions
-        if each.error_code == ErrorCode.NONE and each.committed_offset >= 0
-    }
+    found: dict[str, Offsets | Unanswered] = {}
+    for name, answer in answers.items():
+        if answer.error_code != ErrorCode.NONE:
+            found[name] = _unanswered(answer.error_code, None, name, at)
+            continue
+        found[name] = {
+            TopicPartition(topic.name, each.partition_index): each.committed_offset
+            for topic in answer.topics
+            for each in topic.partitions
+            if each.error_code == ErrorCode.NONE and each.committed_offset >= 0
+        }
+    return found
 
 
 def commit(

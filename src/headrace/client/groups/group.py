@@ -5,7 +5,7 @@ Pure: `coordinators` sends the requests.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 from headrace.client.wire.requests import Coordinator, Node
@@ -94,7 +94,6 @@ class Group(Described):
 
 
 def summary(found: Described) -> GroupSummary:
-    """Return the line about a group."""
     return GroupSummary(name=found.name, state=found.state, type=found.type, members=len(found.members))
 
 
@@ -115,13 +114,9 @@ def group(
             member_id=owned_by.get(partition),
         )
         partitions.append(progress)
+    described_fields = {each.name: getattr(found, each.name) for each in fields(found)}
     return Group(
-        name=found.name,
-        state=found.state,
-        type=found.type,
-        assignor=found.assignor,
-        coordinator=found.coordinator,
-        members=found.members,
+        **described_fields,
         idle_members=sum(not member.assignment for member in found.members),
         partitions=tuple(partitions),
         total_lag=sum(each.lag or 0 for each in partitions),
@@ -141,7 +136,6 @@ def lag_of(partitions: Iterable[Progress]) -> int | None:
 
 
 def owners(found: Described) -> dict[TopicPartition, str]:
-    """Return the member of each assigned partition."""
     return {
         TopicPartition(each.topic, index): member.member_id
         for member in found.members

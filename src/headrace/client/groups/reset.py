@@ -6,7 +6,6 @@ plan(ShiftBy(-10), [Standing(partition=TopicPartition("orders", 0), committed=25
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
@@ -34,35 +33,19 @@ class Reset:
     note: str | None = None
 
 
-class NewOffset(NamedTuple):
-    """An offset, and a note why it differs from the request."""
-
-    offset: int
-    note: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class ToEarliest:
     """The first record of the log."""
-
-    def wanted(self, at: Standing) -> NewOffset:
-        return NewOffset(at.start)
 
 
 @dataclass(frozen=True, slots=True)
 class ToLatest:
     """After the last record."""
 
-    def wanted(self, at: Standing) -> NewOffset:
-        return NewOffset(at.end)
-
 
 @dataclass(frozen=True, slots=True)
 class ToCurrent:
     """The committed offset; the end of the log if there is none."""
-
-    def wanted(self, at: Standing) -> NewOffset:
-        return NewOffset(at.end, "nothing was committed") if at.committed is None else NewOffset(at.committed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +54,12 @@ class ToOffset:
 
     offset: int
 
-    def wanted(self, at: Standing) -> NewOffset:
-        return _within_log(self.offset, at)
-
 
 @dataclass(frozen=True, slots=True)
 class ShiftBy:
     """Some records forward, or back if negative."""
 
     records: int
-
-    def wanted(self, at: Standing) -> NewOffset:
-        if at.committed is None:
-            raise ClientError(f"{at.partition}: nothing is committed that could be shifted")
-        return _within_log(at.committed + self.records, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +68,6 @@ class ToTime:
 
     time_ms: int
 
-    def wanted(self, at: Standing) -> NewOffset:
-        return NewOffset(at.end, "no record since then") if at.at_time is None else NewOffset(at.at_time)
-
 
 @dataclass(frozen=True, slots=True)
 class ToEach:
@@ -103,26 +75,42 @@ class ToEach:
 
     offsets: Mapping[TopicPartition, int]
 
-    def wanted(self, at: Standing) -> NewOffset:
-        return _within_log(self.offsets[at.partition], at)
-
 
 Target = ToEarliest | ToLatest | ToCurrent | ToOffset | ShiftBy | ToTime | ToEach
 
 
 def plan(target: Target, standings: Iterable[Standing]) -> list[Reset]:
     """Return the new offset of every partition, in order."""
-    return [_move(target.wanted(at), at) for at in sorted(standings, key=lambda at: at.partition)]
+    return [_reset(target, at) for at in sorted(standings, key=lambda at: at.partition)]
 
 
-def _move(wanted: NewOffset, at: Standing) -> Reset:
+def _reset(target: Target, at: Standing) -> Reset:  # noqa: C901  a case for each target
+    new: int | None
+    note = None
+    match target:
+        case ToEarliest():
+            new = at.start
+        case ToLatest():
+            new = at.end
+        case ToCurrent():
+            new, note = at.committed, "nothing was committed"
+        case ToTime():
+            new, note = at.at_time, "no record since then"
+        case ToOffset(offset):
+            new = offset
+        case ToEach(offsets):
+            new = offsets[at.partition]
+        case ShiftBy(records):
+            if at.committed is None:
+                raise ClientError(f"{at.partition}: nothing is committed that could be shifted")
+            new = at.committed + records
+    if new is None:
+        new = at.end
+    elif isinstance(target, ToCurrent) or at.start <= new <= at.end:
+        note = None
+    elif new > at.end:
+        new, note = at.end, f"{new} is past the end of the log"
+    else:
+        new, note = at.start, f"{new} is before the start of the log"
     topic, partition = at.partition
-    return Reset(topic=topic, partition=partition, old=at.committed, new=wanted.offset, note=wanted.note)
-
-
-def _within_log(offset: int, at: Standing) -> NewOffset:
-    if offset > at.end:
-        return NewOffset(at.end, f"{offset} is past the end of the log")
-    if offset < at.start:
-        return NewOffset(at.start, f"{offset} is before the start of the log")
-    return NewOffset(offset)
+    return Reset(topic=topic, partition=partition, old=at.committed, new=new, note=note)

@@ -20,22 +20,19 @@ from confluent_kafka import KafkaError
 
 from headrace.client.aio import Answer, AsyncFace, takes_arguments_of
 from headrace.client.consumer.aio import AsyncConsumer
-from headrace.client.errors import BadSetting, ClientError, Closed, Unreachable
-from headrace.client.hints import PRODUCER, refuse_callback
+from headrace.client.errors import BadSetting, ClientError, Closed
 from headrace.client.producer.arguments import Headers, check_many
 from headrace.client.producer.delivery import Counts, Delivered, delivered
 from headrace.client.producer.producer import Producer
+from headrace.client.producer.transactions import in_transaction
 from headrace.client.settings import check_seconds
 from headrace.system.background import BackgroundThread
 
 POLL_S: Final = 0.1
 
 
-class AsyncProducer(AsyncFace):
+class AsyncProducer(AsyncFace[Producer]):
     """As `Producer`, with the same arguments. Use it in one event loop, with `async with`."""
-
-    _hints = PRODUCER
-    _opened = ("_producer", "_loop")
 
     @takes_arguments_of(Producer)
     def __init__(self, make: "partial[Producer]") -> None:
@@ -44,7 +41,6 @@ class AsyncProducer(AsyncFace):
                 "receipts= is for Producer: an AsyncProducer always gives them (`await post(...)`)"
             )
         self._make = partial(make, receipts=True)
-        self._producer: Producer
         self._loop: asyncio.AbstractEventLoop
         self._reports: deque[tuple[asyncio.Future[Delivered], Delivered | ClientError]] = deque()
         self._woken = False  # whether the loop will handle the reports; several threads report
@@ -57,7 +53,7 @@ class AsyncProducer(AsyncFace):
         if self._closing is not None:
             raise Closed("producer")
         self._loop = asyncio.get_running_loop()
-        self._producer = await asyncio.to_thread(self._make)
+        self._opened = await asyncio.to_thread(self._make)
         self._poller.start()
         return self
 
@@ -70,11 +66,8 @@ class AsyncProducer(AsyncFace):
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int = 0,
-        on_delivery: None = None,
     ) -> Delivered:
         """Send a record, and wait until it is acknowledged; a ClientError says why it is not."""
-        if on_delivery is not None:
-            refuse_callback(on_delivery)
         posted = await self.post(
             topic, value, key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
         )
@@ -110,21 +103,14 @@ class AsyncProducer(AsyncFace):
 
         The future need not be awaited: `flush` and the end of the block raise the error of a failed record.
         """
-        self._check_loop()
+        producer = self._here()
         future: asyncio.Future[Delivered] = self._loop.create_future()
         future.add_done_callback(_seen)
         offer = partial(
-            self._producer.offer,
-            partial(self._settle, future),
-            topic,
-            value,
-            key,
-            headers,
-            partition,
-            timestamp_ms,
+            producer.offer, partial(self._settle, future), topic, value, key, headers, partition, timestamp_ms
         )
         # A request to a broker or a registry must not block the event loop.
-        ask = self._producer.may_block(topic, key, partition)
+        ask = producer.may_block(topic, key, partition)
         while True:
             self._room.clear()
             if await asyncio.to_thread(offer) if ask else offer():
@@ -136,7 +122,7 @@ class AsyncProducer(AsyncFace):
 
         Tasks that keep posting have to wait towards the end, as for a full buffer.
         """
-        self._check_loop()
+        self._here()
         return await asyncio.to_thread(self._flush, timeout_s)
 
     @asynccontextmanager
@@ -146,27 +132,18 @@ class AsyncProducer(AsyncFace):
         With `offsets_of` the offsets of all records that this consumer has handed out are committed with
         them; after an abort the consumer hands these records out again.
         """
-        self._check_loop()
-        transactions, consumer = self._producer.transactions, offsets_of
-        if consumer is not None:
-            if not isinstance(consumer, AsyncConsumer):
-                raise BadSetting(f"offsets_of is an AsyncConsumer, not {consumer!r:.80}")
-            await consumer.enter_transaction()
-        transactions.begin()  # does not wait for a broker
+        transactions = self._here().transactions
+        if offsets_of is not None and not isinstance(offsets_of, AsyncConsumer):
+            raise BadSetting(f"offsets_of is an AsyncConsumer, not {offsets_of!r:.80}")
+        consumer = None if offsets_of is None else offsets_of.in_its_thread()
+        block = in_transaction(transactions, consumer)
         try:
+            await self._to_the_end(block.__enter__)
             yield
-            offsets = None if consumer is None else await consumer.transaction_offsets()
-            await self._to_the_end(partial(transactions.commit, offsets))
         except BaseException as error:
-            why = await self._to_the_end(partial(transactions.abort, error))
-            if consumer is not None:
-                with suppress(Closed):
-                    await consumer.rewind(to_committed=isinstance(why, Unreachable))
-            if why is not error:
-                raise why from error
+            await self._to_the_end(partial(block.__exit__, type(error), error, error.__traceback__))
             raise
-        if consumer is not None and offsets is not None:
-            await consumer.transaction_committed(offsets)
+        await self._to_the_end(partial(block.__exit__, None, None, None))
 
     async def _to_the_end(self, function: Callable[[], Answer]) -> Answer:
         """Run a step of a transaction in a thread, and wait for its end even if the task is cancelled."""
@@ -182,14 +159,14 @@ class AsyncProducer(AsyncFace):
     @property
     def counts(self) -> Counts:
         """Return how many records were sent, acknowledged, have failed, and are waiting."""
-        return self._producer.counts
+        return self._client.counts
 
     async def close(self, timeout_s: float | None = None) -> None:
         """Flush, and close the producer. May be called again.
 
         Closing goes on if the waiting task is cancelled; another call waits for it.
         """
-        producer = self._producer
+        producer = self._client
         check_seconds(timeout_s=timeout_s)
         if self._closing is None:
             thread = ThreadPoolExecutor(1, thread_name_prefix="headrace-closing")
@@ -201,17 +178,20 @@ class AsyncProducer(AsyncFace):
             if self._loop is asyncio.get_running_loop():
                 self._deliver()
 
-    def _check_loop(self) -> None:
+    def _here(self) -> Producer:
+        """Return the producer; ClientError unless it was opened in this event loop."""
+        producer = self._client
         if self._loop is not asyncio.get_running_loop():
             raise ClientError(
                 "an AsyncProducer belongs to the event loop that it was opened in: make another one"
             )
+        return producer
 
     # -- in the thread that polls or flushes ---------------------------------------------------
 
     def _poll(self) -> None:
         while not self._ending.is_set():
-            self._producer.serve(POLL_S)
+            self._client.serve(POLL_S)
 
     def _close(self, producer: Producer, timeout_s: float | None) -> None:
         self._ending.set()
@@ -220,16 +200,16 @@ class AsyncProducer(AsyncFace):
 
     def _flush(self, timeout_s: float | None) -> Counts:
         try:
-            return self._producer.flush(timeout_s)
+            return self._client.flush(timeout_s)
         finally:
             self._wake(self._room.set)  # even if the waiting task was cancelled
 
     def _settle(self, future: "asyncio.Future[Delivered]", error: KafkaError | None, message: Any) -> None:
-        self._producer.count(error, message)
+        self._client.count(error, message)
         if error is None:
             found: Delivered | ClientError = delivered(message)
         else:
-            found = self._producer.why(error, message)
+            found = self._client.why(error, message)
         self._reports.append((future, found))
         with self._lock:
             wake, self._woken = not self._woken, True

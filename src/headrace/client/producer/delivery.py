@@ -203,14 +203,12 @@ class Ledger:
         raise raised
 
     def why(self, error: KafkaError, message: Any) -> ClientError:
-        """Return librdkafka's error as ours."""
         if self.transaction is not None and error.code() in _PURGED:
             return _aborted(message)
         return translate(error, str(message.topic()), self._bootstrap, timeout_ms=self._timeout_ms)
 
     @property
     def acknowledged(self) -> int:
-        """Return how many reported records were acknowledged."""
         return self._acknowledged.total
 
     def check(self, counts: Counts) -> None:
@@ -241,7 +239,6 @@ class Ledger:
 
 
 def delivered(message: Any) -> Delivered:
-    """Return the position of a record, by librdkafka's report."""
     kind, timestamp_ms = message.timestamp()
     offset = message.offset()
     known = offset is not None and offset >= 0

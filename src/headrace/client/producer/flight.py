@@ -67,7 +67,6 @@ class Flight:
 
     @property
     def counts(self) -> Counts:
-        """Return the current counts."""
         if self._final is not None:
             return self._final
         self._served(self.client.poll, 0)
@@ -86,7 +85,7 @@ class Flight:
 
     def stop(self) -> bool:
         """Refuse new records; returns False if they were refused already."""
-        return not isinstance(self.client, _Parents) and self._gate.end()
+        return self.client is not _PARENTS and self._gate.end()
 
     def end(self, timeout_s: float | None) -> None:
         """Flush, and drop records that are not acknowledged in time."""
@@ -105,7 +104,7 @@ class Flight:
             return False
         # The client is never closed here: that would wait for threads that a fork does not copy.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.client))
-        self.client = _Parents()
+        self.client = _PARENTS
         return True
 
     @property
@@ -115,7 +114,7 @@ class Flight:
         librdkafka is not polled, as that would call user functions while Python collects garbage. So log
         lines in its queue may count as records, but never more than were sent.
         """
-        if isinstance(self.client, _Gone | _Parents):
+        if isinstance(self.client, _Unusable):
             return 0
         return self._counted(self.sent.total, len(self.client)).waiting
 
@@ -147,31 +146,28 @@ def close_client(client: Any) -> None:
             client.close()
 
 
-class _Gone:
-    """The client of a producer that is closed."""
+class _Unusable:
+    """The client of a producer that is closed, or that was made before a fork."""
 
-    def __getattr__(self, _name: str) -> Any:
-        raise Closed("producer")
+    def __init__(self, refuse: Callable[[], NoReturn]) -> None:
+        self._refuse = refuse
 
-
-_GONE: Final = _Gone()
-
-
-# -- after a fork --------------------------------------------------------------------------------
-
-_hooks: Final[list[WeakMethod[Callable[[], None]]]] = []
+    def __getattr__(self, _name: str) -> NoReturn:
+        self._refuse()
 
 
-class _Parents:
-    """The client of a producer in a forked child: librdkafka's threads do not survive a fork."""
-
-    def __getattr__(self, _name: str) -> Any:
-        refuse_after_fork()
+def _refuse_closed() -> NoReturn:
+    raise Closed("producer")
 
 
 def refuse_after_fork(*_record: object) -> NoReturn:
-    """Refuse a record, or any other call, in a forked child."""
     raise ClientError("this producer was made before the process forked: make one in the child")
+
+
+_GONE: Final = _Unusable(_refuse_closed)
+_PARENTS: Final = _Unusable(refuse_after_fork)  # librdkafka's threads do not survive a fork
+
+_hooks: Final[list[WeakMethod[Callable[[], None]]]] = []
 
 
 def call_after_fork(method: Callable[[], None]) -> None:

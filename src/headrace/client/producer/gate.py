@@ -38,7 +38,6 @@ class Gate:
 
     @contextmanager
     def shut(self) -> Iterator[None]:
-        """Close the gate for all other threads."""
         with self._lock:
             self._inside.append(get_ident())
             self._opened.clear()

@@ -99,7 +99,7 @@ class Preparation:
         """With `in_turn` records without a key go round robin, else librdkafka chooses."""
         self._key, self._value = format_of(key, registry), format_of(value, registry)
         self._chosen = None if function is None else Chosen(function, count)
-        self.turns = Turns(count if in_turn else _anywhere)
+        self.turns = Turns(count if in_turn else lambda _topic: 0)
 
     @property
     def needed(self) -> bool:
@@ -140,7 +140,6 @@ class Preparation:
         return topic not in (self.turns if self._chosen is None else self._chosen)
 
     def close(self) -> None:
-        """Close the formats."""
         close(self._key, self._value)
 
     def look_again(self) -> None:
@@ -159,7 +158,3 @@ def _serialized(
         raise
     except Exception as error:
         raise NotSerializable(topic, field, f"{type(error).__name__}: {error}") from error
-
-
-def _anywhere(_topic: str) -> int:
-    return 0

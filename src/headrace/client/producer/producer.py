@@ -15,14 +15,14 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.consumer.consumer import Consumer
-from headrace.client.errors import ClientError
-from headrace.client.hints import PRODUCER, Hints, note_failure, refuse_callback
+from headrace.client.errors import BadSetting, ClientError
+from headrace.client.hints import Hint, note_failure
 from headrace.client.librdkafka_errors import translate
 from headrace.client.producer.arguments import Headers, check_many, header_list, time_of
 from headrace.client.producer.delivery import Counts, Ledger, Receipt, refusal
@@ -55,10 +55,11 @@ DELIVERY_TIMEOUT_MS: Final = 120_000
 _NOT_TAKEN: Final = (BufferError, KafkaException, TypeError, ValueError, OverflowError)
 
 
-class Producer(Hints):
+class Producer:
     """Sends records to any topic. Threads may share it."""
 
-    _hints = PRODUCER
+    if not TYPE_CHECKING:
+        produce = Hint("send(topic, value, key)")
 
     def __init__(
         self,
@@ -153,11 +154,8 @@ class Producer(Hints):
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int = 0,
-        on_delivery: None = None,
     ) -> None:
         """Queue a record; waits only while the buffer is full. `flush` raises if it fails."""
-        if on_delivery is not None:
-            refuse_callback(on_delivery)
         if self._prepare is not None:
             headers = header_list(headers or (), topic) if self._adds_headers else headers
             value, key, partition = self._prepare(topic, value, key, headers, partition)
@@ -276,6 +274,8 @@ class Producer(Hints):
         With `offsets_of` the offsets of all records that this consumer has handed out are committed with
         them; after an abort the consumer hands these records out again.
         """
+        if offsets_of is not None and not isinstance(offsets_of, Consumer):
+            raise BadSetting(f"offsets_of is a Consumer, not {offsets_of!r:.80}")
         return in_transaction(self.transactions, offsets_of)
 
     @property
@@ -339,7 +339,6 @@ class Producer(Hints):
         raise why from (None if why is error else error)
 
     def _forked(self) -> None:
-        """Disable the producer in a forked child."""
         if self._flight.leave():
             self._produce = refuse_after_fork
 

@@ -10,7 +10,7 @@ librdkafka has one transaction at a time. Outside of it the producer's gate refu
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
 from typing import Any, Final, NoReturn
@@ -20,8 +20,8 @@ from confluent_kafka import KafkaError, KafkaException
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.consumer.offsets import TransactionOffsets
 from headrace.client.errors import (
-    BadSetting,
     ClientError,
+    Closed,
     DeliveryFailed,
     Fenced,
     TransactionAborted,
@@ -127,22 +127,19 @@ class Transactions:
                 if not isinstance(error, KafkaException):
                     raise
                 if not error.args[0].retriable() or time.monotonic() >= until_s:
-                    raise self._why(error) from error
+                    why = translate(error, f"transactional.id {self._id}", self._bootstrap, is_topic=False)
+                    if type(why) is ClientError:
+                        why = ClientError(f"{why} ({error.args[0].name()})")
+                    raise why from error
                 time.sleep(BACKOFF_S)
             else:
                 return
-
-    def _why(self, error: KafkaException) -> ClientError:
-        why = translate(error, f"transactional.id {self._id}", self._bootstrap, is_topic=False)
-        return ClientError(f"{why} ({error.args[0].name()})") if type(why) is ClientError else why
 
 
 @contextmanager
 def in_transaction(transactions: Transactions, consumer: Consumer[Any, Any] | None) -> Iterator[None]:
     """Commit a transaction at the end of the block, or abort it if the block raises."""
     if consumer is not None:
-        if not isinstance(consumer, Consumer):
-            raise BadSetting(f"offsets_of is a Consumer, not {consumer!r:.80}")
         consumer.enter_transaction()
     transactions.begin()
     try:
@@ -152,7 +149,8 @@ def in_transaction(transactions: Transactions, consumer: Consumer[Any, Any] | No
     except BaseException as error:
         why = transactions.abort(error)
         if consumer is not None:
-            consumer.rewind(to_committed=isinstance(why, Unreachable))
+            with suppress(Closed):
+                consumer.rewind(to_committed=isinstance(why, Unreachable))
         if why is not error:
             raise why from error
         raise

@@ -4,11 +4,8 @@ with Follower("127.0.0.1:9092", "orders", Start(last=10)) as follower:
     while not follower.at_end: print(follower.step(0.2), follower.positions)
 """
 
-import base64
 import re
-import zlib
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -21,9 +18,6 @@ _POSITIONS: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}(,[0-9]{1,10}:[0-9]{1,19
 _GONE: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
 CHECK_S: Final = 1.0
 _OFFSETS: Final = range(2**63)
-PACKED: Final = "~"  # the first character of packed positions
-PACKED_FROM: Final = 20  # partitions
-_LARGEST: Final = 4 * 1024 * 1024  # characters of positions, unpacked
 
 
 class Follower(Reader):
@@ -121,22 +115,8 @@ def written(positions: Mapping[int, int]) -> str:
     return ",".join(f"{index}:{offset}" for index, offset in sorted(positions.items()))
 
 
-def written_short(positions: Mapping[int, int]) -> str:
-    """Return positions as short text, sent with every record; those of many partitions are compressed.
-
-    The packed numbers are differences between the offsets of neighbouring partitions, usually alike.
-    """
-    if len(positions) < PACKED_FROM or sorted(positions) != list(range(len(positions))):
-        return written(positions)
-    offsets = [offset for _, offset in sorted(positions.items())]
-    steps = ",".join(str(offset - before) for before, offset in pairwise([0, *offsets]))
-    return PACKED + base64.urlsafe_b64encode(zlib.compress(steps.encode())).decode()
-
-
 def read_positions(text: str) -> dict[int, int]:
     """Return the positions in a text; ClientError if it has none."""
-    if text.startswith(PACKED):
-        return _unpacked(text)
     if not _POSITIONS.fullmatch(text):
         raise ClientError(f"{text[:100]!r}: expected partition:offset,... such as 0:120,1:88")
     pairs = [pair.split(":") for pair in text.split(",")]
@@ -144,15 +124,3 @@ def read_positions(text: str) -> dict[int, int]:
     if len(found) != len(pairs) or not all(offset in _OFFSETS for offset in found.values()):
         raise ClientError(f"{text[:100]!r}: a partition occurs twice, or an offset is too large")
     return found
-
-
-def _unpacked(text: str) -> dict[int, int]:
-    try:
-        packed = base64.b64decode(text[len(PACKED) :], altchars=b"-_", validate=True)
-        steps = zlib.decompressobj().decompress(packed, _LARGEST).decode("ascii")
-        offsets = list(accumulate(map(int, steps.split(","))))
-    except (ValueError, zlib.error):
-        raise ClientError(f"{text[:100]!r}: not valid positions") from None
-    if not all(offset in _OFFSETS for offset in offsets):
-        raise ClientError(f"{text[:100]!r}: not valid offsets")
-    return dict(enumerate(offsets))

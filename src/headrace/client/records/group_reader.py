@@ -58,9 +58,8 @@ class GroupReader(Consumer[bytes, bytes]):
             settings |= FOR_PATTERNS
         self._stop_at_end = stop_at_end
         self._stopping = False
-        self._begun: set[TopicPartition] = (
-            set()
-        )  # partitions of which a record has come, or the end is stored
+        # Partitions of which a record has come, or the end is stored.
+        self._begun: set[TopicPartition] = set()
 
         def assigned(partitions: list[TopicPartition]) -> None:
             if not partitions and protocol == "classic":  # otherwise it means that there is nothing more

@@ -119,12 +119,11 @@ class Writer:
         if error is None:
             self.receipt.add(message.partition(), message.offset())
         elif self._failure is None:
-            self._failure = self._why(error, message)
-
-    def _why(self, error: KafkaError, message: Message) -> ClientError:
-        if error.code() == KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001
-            return ClientError(f"{self.receipt.topic} has no partition {message.partition()}")
-        return translate(error, self.receipt.topic, self._bootstrap)
+            self._failure = (
+                ClientError(f"{self.receipt.topic} has no partition {message.partition()}")
+                if error.code() == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
+                else translate(error, self.receipt.topic, self._bootstrap)
+            )
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -250,13 +249,14 @@ class Reader:
         if start.time_ms is not None:
             asked = [TopicPartition(self._topic, index, start.time_ms) for index in indexes]
             return list(self._consumer.offsets_for_times(asked, timeout=TIMEOUT_S))
-        return [TopicPartition(self._topic, index, self._offset(start, index)) for index in indexes]
-
-    def _offset(self, start: Start, index: int) -> int:
-        if start.offset is not None:
-            return start.offset
-        low, high = self._watermarks(index)
-        return int(low if start.last is None else max(low, high - start.last))
+        placed = []
+        for index in indexes:
+            offset = start.offset
+            if offset is None:
+                low, high = self._watermarks(index)
+                offset = low if start.last is None else max(low, high - start.last)
+            placed.append(TopicPartition(self._topic, index, offset))
+        return placed
 
     def _watermarks(self, index: int) -> tuple[int, int]:
         """Return the first and the next offset of a partition."""
@@ -276,7 +276,6 @@ class Reader:
 
 
 def record_of(message: Message) -> Record:
-    """Return librdkafka's message as a Record."""
     kind, timestamp_ms = message.timestamp()
     return Record(
         value=message.value(),

@@ -102,7 +102,9 @@ class _Forwards(Search[Kept]):
         while not self._follower.at_end:
             if self._is_over():
                 return
-            records = [each for each in self._follower.step(STEP_S) if self._is_meant(each)]
+            # Records that were written after the search began do not count.
+            ends, read = self._follower.ends, self._follower.step(STEP_S)
+            records = [each for each in read if each.offset < ends[each.partition or 0]]
             for record, fits in zip(records, self._select(records), strict=True):
                 if self._is_over():
                     return
@@ -113,8 +115,3 @@ class _Forwards(Search[Kept]):
         self.next_offsets = {
             index: max(offset, self._follower.ends[index]) for index, offset in self.next_offsets.items()
         }
-
-    def _is_meant(self, record: Record) -> bool:
-        """Return whether the record was there when the search began."""
-        assert record.partition is not None, record
-        return record.offset < self._follower.ends[record.partition]

@@ -17,7 +17,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from headrace.client.errors import ClientError, WrongSetting
-from headrace.client.schemas.registry import Registry
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.config_providers import resolve
 from headrace.client.wire.connection_settings import ConnectionSettings, registry_settings
@@ -28,8 +27,6 @@ from headrace.system.addresses import is_loopback
 
 URL: Final = "schema.registry.url"
 ADVERTISED: Final = "http.advertised.url"
-USUAL: Final = "http://127.0.0.1:8080"  # of `headrace up`
-USUAL_BOOTSTRAP: Final = "127.0.0.1:9092"
 TOPIC: Final = "_schemas"  # in which the gateway of a cluster keeps its schemas
 WITHIN_S: Final = 2.0  # for each of the two requests to brokers
 _PREFIX: Final = "schema.registry."
@@ -66,7 +63,6 @@ class RegistryLocation:
 class Advertised:
     """What the brokers of a cluster say about their registry."""
 
-    cluster_id: str
     url: str  # empty: they know none
     has_schemas: bool  # False: nothing was ever registered in the gateway of this cluster
 
@@ -92,24 +88,15 @@ def at_gateway(url: str, connection: ConnectionSettings) -> RegistryLocation:
 
     The user's password is sent only where that reveals no more than the connection to the brokers does.
     """
-    location = RegistryLocation(url=url, tls=connection.security.tls)
-    sasl = connection.security.sasl
-    if sasl is None or sasl.tokens is not None or sasl.is_token or not _may_have_password(url, connection):
+    parts, security = urlsplit(url), connection.security
+    location, sasl = RegistryLocation(url=url, tls=security.tls), security.sasl
+    if sasl is None or sasl.tokens is not None or sasl.is_token:
+        return location
+    # Without TLS it is not certain that a broker advertises the URL; only PLAIN sends the password anyway.
+    reveals_nothing = parts.scheme == "https" if security.tls is not None else sasl.mechanism == "PLAIN"
+    if not reveals_nothing and not is_loopback(parts.hostname or ""):
         return location
     return replace(location, user_info=f"{sasl.username}:{sasl.password}")
-
-
-def _may_have_password(url: str, connection: ConnectionSettings) -> bool:
-    """Return whether a gateway at the URL, which brokers advertise, may get the password of the user.
-
-    Without TLS it is not certain that the URL comes from a broker, and only PLAIN sends the password anyway.
-    """
-    parts, security = urlsplit(url), connection.security
-    if is_loopback(parts.hostname or ""):
-        return True
-    if security.tls is not None:
-        return parts.scheme == "https"
-    return security.sasl is not None and security.sasl.mechanism == "PLAIN"
 
 
 def advertised(connection: ConnectionSettings) -> Advertised:
@@ -121,51 +108,20 @@ def advertised(connection: ConnectionSettings) -> Advertised:
         request = describe_configs_request(BROKER, [str(node.id)], [ADVERTISED])
         (answer,) = brokers.at(node.address, request).results
         values = [each.value for each in answer.configs if each.name == ADVERTISED and each.value]
-        return Advertised(
-            cluster_id=found.cluster_id or "", url=values[0] if values else "", has_schemas=has_schemas
-        )
+        return Advertised(url=values[0] if values else "", has_schemas=has_schemas)
 
 
 def discovered(connection: ConnectionSettings) -> RegistryLocation:
     """Return the registry that the settings of the connection name, or else the one that brokers advertise.
 
-    If they know none, it is the registry at the usual address on this machine. UnknownRegistry is raised if
-    that is of another cluster, so that its schemas are not changed by mistake; or if it does not say, and a
-    password would be sent to it. ClientError if no broker answers.
+    UnknownRegistry if they know none, ClientError if no broker answers.
     """
     if named := located(dict(connection.registry), connection):
         return named
-    usual = at_gateway(USUAL, connection)
-    try:
-        found = advertised(connection)
-    except ClientError:
-        if connection.bootstrap == USUAL_BOOTSTRAP:
-            return usual  # nobody has named a cluster
-        raise
-    if found.url:
-        return at_gateway(found.url, connection)
-    if not is_on_this_machine(connection) or not _may_serve(usual, found.cluster_id):
+    known = advertised(connection)
+    if not known.url:
         raise UnknownRegistry(connection.bootstrap)
-    return usual
-
-
-def is_on_this_machine(connection: ConnectionSettings) -> bool:
-    """Return whether all bootstrap servers have addresses of this machine only."""
-    hosts = (each.strip().rpartition(":")[0].strip("[]") for each in connection.bootstrap.split(","))
-    return all(map(is_loopback, hosts))
-
-
-def serves(location: RegistryLocation, cluster_id: str, timeout_s: float = WITHIN_S) -> bool:
-    """Return whether a gateway says that it serves the cluster; it is asked without the password."""
-    return Registry(location.url, timeout_s=timeout_s, context=location.context()).serves(cluster_id)
-
-
-def _may_serve(location: RegistryLocation, cluster_id: str) -> bool:
-    """Return the same; a gateway that does not say may serve the cluster if it would get no password."""
-    try:
-        return serves(location, cluster_id)
-    except ClientError:
-        return not location.user_info  # whoever asks it for a schema will report what is wrong
+    return at_gateway(known.url, connection)
 
 
 def _user_info(settings: Mapping[str, str], connection: ConnectionSettings) -> str:

@@ -12,7 +12,7 @@ from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, 
 from headrace.registry.schema_ids import NoSchemaId, SchemaRef, format_ref, read_schema_id
 
 if TYPE_CHECKING:
-    from headrace.client.serializers.codecs.codec import Codec
+    from headrace.client.serializers.codecs.base import Codec
     from headrace.client.serializers.codecs.processes import CodecProcesses
 
 KEPT: Final = 1000  # codecs, and ids without a codec
@@ -159,21 +159,22 @@ class RecordSchemas:
 
         def resolve(reference: Reference) -> Schema:
             try:
-                others[reference] = _schema(
+                others[reference] = schema_of(
                     self.registry.get(reference.subject, reference.version, deleted=True)
                 )
             except RegistryError as error:
                 raise InvalidSchema(f"the reference {reference.name} cannot be resolved: {error}") from error
             return others[reference]
 
-        schema = _schema(registered)
+        schema = schema_of(registered)
         return _SchemaCodec(
             registered=registered, parsed=parse(schema, resolve), schema=schema, others=others
         )
 
 
-def _schema(found: Registered) -> Schema:
-    references = tuple(
-        Reference(name=each.name, subject=each.subject, version=each.version) for each in found.references
-    )
-    return Schema(SchemaType(found.type), found.schema, references)
+def schema_of(found: Registered) -> Schema:
+    """Return a registered schema without its id and subject; InvalidSchema if its format is unknown."""
+    if found.type not in set(SchemaType):
+        raise InvalidSchema(f"its format is {found.type}, expected one of {', '.join(SchemaType)}")
+    references = (Reference(each.name, each.subject, each.version) for each in found.references)
+    return Schema(SchemaType(found.type), found.schema, tuple(references))

@@ -115,25 +115,16 @@ class Registry:
         """The address, without a password."""
         return self._url
 
-    def serves(self, cluster_id: str) -> bool:
-        """Return whether this is the registry in a gateway of the cluster; Unreachable if it is none."""
-        found = self._ask("GET", "/v3/clusters")
-        clusters = found.get("data") if isinstance(found, dict) else None
-        return any(isinstance(each, dict) and each.get("cluster_id") == cluster_id for each in clusters or ())
-
     # -- looking -------------------------------------------------------------------------------
 
     def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
-        """Return the subjects whose name has this prefix."""
         found = self._ask("GET", "/subjects", query=_query(subjectPrefix=prefix or None, deleted=deleted))
         return sorted(map(str, found))
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
-        """Return the versions of a subject, oldest first."""
         return sorted(self._ask("GET", f"/subjects/{_part(subject)}/versions", query=_query(deleted=deleted)))
 
     def get(self, subject: str, version: int | str = LATEST, *, deleted: bool = False) -> Registered:
-        """Return one version of a subject."""
         path = f"/subjects/{_part(subject)}/versions/{version}"
         return _registered(self._ask("GET", path, query=_query(deleted=deleted)))
 
@@ -192,7 +183,6 @@ class Registry:
         return str(found["compatibilityLevel"])
 
     def set_level(self, level: str, subject: str | None = None) -> str:
-        """Set the compatibility level of a subject, or the global one."""
         return str(self._ask("PUT", _of("config", subject), {"compatibility": level})["compatibility"])
 
     def unset_level(self, subject: str | None = None) -> None:
@@ -208,7 +198,6 @@ class Registry:
         return str(self._ask("PUT", _of("mode", subject), {"mode": mode}, _query(force=force))["mode"])
 
     def unset_mode(self, subject: str) -> None:
-        """Reset the mode of a subject to the global one."""
         self._unset("mode", subject)
 
     def _unset(self, what: str, subject: str | None) -> None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from headrace.client.errors import BadSetting, NotSerializable
+from headrace.client.serializers.codecs.base import dotted
 from headrace.client.serializers.formats import Field, Headers
 from headrace.client.serializers.registry_errors import raise_if_unreachable
-from headrace.client.serializers.unfit_values import unfit_for_avro, unfit_for_json_schema, unfit_for_protobuf
 from headrace.system.extras import SERIALIZERS, require
 
 if TYPE_CHECKING:
@@ -180,8 +180,17 @@ class Avro(RegistryFormat[Any]):
     def _unfit(self, value: Any, error: Exception) -> str | None:
         del error  # it names the field without its path
         # With these settings the registry's schema decides, which may be another than ours.
-        if isinstance(self._schema, str) and not any(name.startswith("use.") for name in self._settings):
-            return unfit_for_avro(value, json.loads(self._schema))
+        if not isinstance(self._schema, str) or any(name.startswith("use.") for name in self._settings):
+            return None
+        from fastavro.schema import parse_schema  # noqa: PLC0415  only for Avro
+
+        from headrace.client.serializers.codecs.avro_json import AvroJson  # noqa: PLC0415
+        from headrace.client.serializers.codecs.avro_leaves import Misfit  # noqa: PLC0415
+
+        try:
+            AvroJson(parse_schema(json.loads(self._schema)), read_leaf=lambda leaf, *_: leaf).read(value)
+        except Misfit as misfit:
+            return str(misfit) if misfit.is_missing else None
         return None
 
 
@@ -208,8 +217,18 @@ class JsonSchema(RegistryFormat[Any]):
         return JSONDeserializer(self._schema, schema_registry_client=client)  # type: ignore[no-any-return]
 
     def _unfit(self, value: Any, error: Exception) -> str | None:
+        from jsonschema import ValidationError  # type: ignore[import-untyped]  # noqa: PLC0415
+
         del value  # the validator's error has a path
-        return unfit_for_json_schema(error)
+        invalid = error if isinstance(error, ValidationError) else error.__cause__ or error.__context__
+        if not isinstance(invalid, ValidationError):
+            return None
+        path = list(invalid.absolute_path)
+        # In draft 3, `required` is a boolean.
+        if invalid.validator == "required" and isinstance(invalid.validator_value, list):
+            missing = next(name for name in invalid.validator_value if name not in invalid.instance)
+            return f"the field {dotted([*path, missing])} is missing"
+        return f"the field {dotted(path)}: {invalid.message}" if path else None
 
 
 class Protobuf(RegistryFormat[T]):
@@ -235,7 +254,9 @@ class Protobuf(RegistryFormat[T]):
 
     def _unfit(self, value: T, error: Exception) -> str | None:
         del error  # it may be a failure of another kind
-        return unfit_for_protobuf(value)
+        find = getattr(value, "FindInitializationErrors", None)  # required fields, of proto2
+        missing: list[str] = [] if find is None else find()
+        return f"the field {missing[0]} is missing" if missing else None
 
 
 def client_of(registry: object) -> "SchemaRegistryClient":

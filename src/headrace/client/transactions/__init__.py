@@ -1,5 +1,5 @@
-"""Transactions of a cluster, for operators: list, describe, find those that hang, and abort them.
+"""Transactions of a cluster, for operators: list and describe them, and the producers of a partition.
 
-`admin.py` has the operations, as `kafka-transactions.sh` has them; `transaction.py` writes records in one
-transaction through the wire client. `headrace txn`, the console and Spark's exactly-once sink import it.
+`admin.py` sends the requests, `transaction.py` says what their responses mean. `headrace.Admin`, the command
+`headrace txn` and the gateway import it. Kafka's kafka-transactions.sh finds and aborts those that hang.
 """

@@ -136,10 +136,10 @@ def acls(
 
 def read_acls(reach: Reach, selected: AclFilter, *, effective: bool) -> Sequence[AclBinding]:
     """Return the ACLs that the filter selects; with `effective` those of its principal and of everybody."""
-    found = reach.acls.acls(selected)
+    found = reach.acls.list_acls(selected)
     if not effective or selected.principal in {None, WILDCARD_PRINCIPAL}:
         return found
-    return sorted(found + reach.acls.acls(selected._replace(principal=WILDCARD_PRINCIPAL)))
+    return sorted(found + reach.acls.list_acls(selected._replace(principal=WILDCARD_PRINCIPAL)))
 
 
 class AclsBody(Body):
@@ -155,7 +155,7 @@ class AclsBody(Body):
 def create_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
     """Create these ACLs, and return them; those that exist stay as they are."""
     bindings = body.bindings()
-    reach.acls.create(bindings)
+    reach.acls.create_acls(bindings)
     return [answer_of(binding) for binding in bindings]
 
 
@@ -166,7 +166,7 @@ def delete_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
         AclFilter(kind, name, pattern_type, principal, host, operation, permission)
         for (kind, name, pattern_type), (principal, host, operation, permission) in body.bindings()
     ]
-    return [answer_of(acl) for acl in reach.acls.delete(exactly)]
+    return [answer_of(acl) for acl in reach.acls.delete_acls(exactly)]
 
 
 def answer_of(acl: AclBinding) -> AclAnswer:

@@ -9,7 +9,6 @@ from pydantic import Field
 from headrace.client.cluster.cluster import Cluster, Election
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.status import Broker, PartitionState
-from headrace.client.cluster.throttle import ReplicationThrottle, read_rates, remove_throttle
 from headrace.client.errors import ClientError
 from headrace.gateway.problems import answers
 from headrace.gateway.reach import ReachDep
@@ -136,14 +135,6 @@ class ReassignBody(Body):
 
     moves: Annotated[list[MoveBody], Field(min_length=1, max_length=PARTITIONS)]
     dry_run: bool = False
-    throttle: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            lt=2**63,
-            description="Copy at most so many bytes per second on a broker, until the throttle is removed.",
-        ),
-    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,15 +163,7 @@ def reassign(body: ReassignBody, reach: ReachDep) -> list[Moved]:
     if len({move.topic_partition for move in moves}) != len(moves):
         raise ClientError("a partition is named twice")
     with reach.cluster() as client:
-        if body.throttle is None or body.dry_run:
-            return _moved(client, moves, dry_run=body.dry_run)
-        throttle = ReplicationThrottle(reach.brokers, moves, client.check(moves), body.throttle)
-        throttle.set()
-        try:
-            return _moved(client, moves, dry_run=False)
-        except ClientError:
-            throttle.lift()
-            raise
+        return _moved(client, moves, dry_run=body.dry_run)
 
 
 class CancelBody(SelectionBody):
@@ -196,27 +179,6 @@ def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
             in_progress = {reassignment.topic_partition for reassignment in client.reassignments()}
             selected = [each for each in selected if each in in_progress]
         return client.cancel(selected)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throttle:
-    """The throttle of a broker."""
-
-    broker: int
-    bytes_per_s: int
-
-
-@router.get("/reassignments/throttle", summary="Get the replication throttle")
-def get_throttle(reach: ReachDep) -> list[Throttle]:
-    """Return the brokers that throttle the copying of replicas, and to how many bytes per second."""
-    rates = read_rates(reach.brokers, reach.brokers.nodes())
-    return [Throttle(broker=broker, bytes_per_s=rate) for broker, rate in rates.items()]
-
-
-@router.delete("/reassignments/throttle", summary="Remove the replication throttle", status_code=204)
-def delete_throttle(reach: ReachDep) -> None:
-    """Unset the rates of all brokers, and the throttled replicas of all topics, whoever has set them."""
-    remove_throttle(reach.brokers)
 
 
 @router.post("/brokers/{broker_id}/drain", summary="Move all replicas off a broker")

@@ -9,7 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import Discriminator, Field, StrictStr, Tag
 
 from headrace.client.records.one_by_one import Record
-from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.base import BadValue
 from headrace.gateway.problems import FORM, answers, bad_request, code_of
 from headrace.gateway.rest.bodies import Body, Index, TimeMs, TopicName, example
 from headrace.gateway.rest.delivery import Delivered

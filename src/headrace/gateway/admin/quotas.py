@@ -95,7 +95,7 @@ def alter_quotas(body: QuotasBody, reach: ReachDep) -> ClientQuota:
     check_changes(body.set, body.unset)
     entity = body.entity.entity()
     sets = {str(key): float(value) for key, value in body.set.items()}
-    reach.quotas.alter(entity, sets, dict.fromkeys(body.unset))
+    reach.quotas.alter_quotas(entity, sets=sets, unsets=dict.fromkeys(body.unset))
     return _quotas_of(reach, entity)
 
 
@@ -112,7 +112,7 @@ def remove_quotas(body: EntityOnlyBody, reach: ReachDep) -> ClientQuota:
     """Remove every quota of exactly this entity, and return those that it had."""
     entity = body.entity.entity()
     found = _quotas_of(reach, entity)
-    reach.quotas.alter(entity, {}, found.quotas)
+    reach.quotas.alter_quotas(entity, unsets=found.quotas)
     return found
 
 

@@ -12,7 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from headrace.client.errors import ClientError
-from headrace.client.records.following import read_positions, written, written_short
+from headrace.client.records.following import read_positions, written
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.gateway.admin.display import RecordFilter, message_of
@@ -169,4 +169,4 @@ def _event(kind: str, data: dict[str, Any], at: Mapping[int, int] | None = None)
 
 
 def _id(at: Mapping[int, int]) -> bytes:
-    return f"id: {written_short(at)}\n".encode() if at else b""
+    return f"id: {written(at)}\n".encode() if at else b""

@@ -1,4 +1,4 @@
-"""Transactions: list and describe them, the producers of a partition, hanging transactions, and abort."""
+"""Transactions: list and describe them, and the producers of a partition."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -8,31 +8,19 @@ from pydantic import Field
 
 from headrace.client.transactions.transaction import (
     STATES,
-    ActiveProducer,
-    OpenTransaction,
+    PartitionProducer,
     Transaction,
     TransactionSummary,
 )
 from headrace.gateway.current import RawRoute
-from headrace.gateway.problems import MISSING, Problem, answers, header_text
-from headrace.gateway.reach import Reach, ReachDep
-from headrace.gateway.rest.bodies import (
-    INT32,
-    INT64,
-    NAME,
-    NO_NUL,
-    Body,
-    Offset,
-    PartitionId,
-    TopicName,
-    example,
-)
+from headrace.gateway.problems import MISSING, answers, header_text
+from headrace.gateway.reach import ReachDep
+from headrace.gateway.rest.bodies import INT64, NO_NUL, PartitionId, TopicName
 
 ID: Final = 32_767  # most bytes of a transactional id in Kafka's protocol
 PATTERN: Final = 1000  # most characters of a pattern
 FILTERS: Final = 100  # most producer ids or topics in a request
 LIMIT: Final = 1000  # most transactions or producers in a response
-NOT_OPEN, NOT_HANGING = 40407, 40904
 
 router = APIRouter(tags=["transactions"], route_class=RawRoute, responses=answers(400, 404, 503))
 
@@ -46,7 +34,6 @@ TransactionalId = Annotated[
         examples=["billing-1"],
     ),
 ]
-ProducerId = Annotated[int, Path(description="The producer id.", ge=0, le=INT64, examples=[4000])]
 Limit = Annotated[int, Query(description="Most of them to return.", ge=1, le=LIMIT)]
 MinDurationMs = Annotated[int | None, Query(description="Only those open for so long.", ge=0, le=INT64)]
 
@@ -95,7 +82,9 @@ def transactions(
     Transactions whose coordinator does not answer are left out; the header `headrace-missing` then names the
     broker and the reason.
     """
-    found = reach.transactions.list_transactions(state, producer_id, min_duration_ms, pattern)
+    found = reach.transactions.list_transactions(
+        states=state, producer_ids=producer_id, min_duration_ms=min_duration_ms, pattern=pattern
+    )
     if found.missing:
         response.headers[MISSING] = header_text(found.missing)
     left = found if after is None else [each for each in found if each.transactional_id > after]
@@ -111,7 +100,7 @@ def transaction(transactional_id: TransactionalId, reach: ReachDep) -> Transacti
 
     The partitions are those in which the transaction has no marker yet.
     """
-    return reach.transactions.describe([transactional_id])[0]
+    return reach.transactions.describe_transactions([transactional_id])[0]
 
 
 # -- partitions ------------------------------------------------------------------------------------
@@ -121,7 +110,7 @@ def transaction(transactional_id: TransactionalId, reach: ReachDep) -> Transacti
 class ProducersAnswer:
     """Producers of a partition by producer id. `total` counts all; `next` is null on the last page."""
 
-    producers: tuple[ActiveProducer, ...]
+    producers: tuple[PartitionProducer, ...]
     total: int
     next: int | None
 
@@ -139,110 +128,11 @@ def producers(
 ) -> ProducersAnswer:
     """Return the idempotent and transactional producers whose state the leader of the partition keeps.
 
-    `start_offset` is the first offset of an open transaction. `hanging` is true if no coordinator will end
-    that transaction, and null if not all coordinators answer.
+    `start_offset` is the first offset of an open transaction.
     """
-    found = reach.transactions.active_producers(name, partition_id)
+    found = reach.transactions.describe_producers(name, partition_id)
     left = found if after is None else [producer for producer in found if producer.producer_id > after]
     page = tuple(left[:limit])
     return ProducersAnswer(
         producers=page, total=len(found), next=page[-1].producer_id if len(left) > limit else None
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HangingAnswer:
-    """Hanging transactions by partition and offset. `total` counts all, also those beyond `limit`."""
-
-    transactions: tuple[OpenTransaction, ...]
-    total: int
-
-
-@router.get("/hanging-transactions", summary="Find hanging transactions")
-def hanging_transactions(
-    reach: ReachDep,
-    response: Response,
-    *,
-    topic: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=NAME, pattern=NO_NUL)]],
-        Query(description="Only partitions of these topics.", max_length=FILTERS),
-    ] = [],  # noqa: B006
-    broker_id: Annotated[
-        int | None, Query(description="Only partitions that this broker leads.", ge=0, le=INT32)
-    ] = None,
-    min_duration_ms: Annotated[
-        int | None,
-        Query(
-            description="Only those open for so long; default: transaction.max.timeout.ms and five minutes.",
-            ge=0,
-            le=INT64,
-        ),
-    ] = None,
-    limit: Limit = LIMIT,
-) -> HangingAnswer:
-    """Return the transactions that a partition has open and that no coordinator will end.
-
-    Consumers with `isolation.level=read_committed` wait at their start offset until they are aborted. All
-    partitions are examined; the header `headrace-missing` names those whose leader does not answer.
-    """
-    found = reach.transactions.find_hanging(
-        topic or None, broker_id=broker_id, min_duration_ms=min_duration_ms
-    )
-    if found.missing:
-        response.headers[MISSING] = header_text(found.missing)
-    return HangingAnswer(transactions=tuple(found[:limit]), total=len(found))
-
-
-class AbortBody(Body):
-    """The transaction to abort: the producer may have ended it since, and begun another one."""
-
-    model_config = example(start_offset=1200)
-
-    start_offset: Annotated[Offset, Field(description="The first offset of the transaction.")]
-    force: Annotated[
-        bool, Field(description="Abort it even if its coordinator would end it: records may be lost.")
-    ] = False
-
-
-@router.post(
-    "/topics/{name}/partitions/{partition_id}/producers/{producer_id}/abort",
-    responses=answers(409),
-    summary="Abort a hanging transaction",
-)
-def abort_transaction(
-    name: TopicName, partition_id: PartitionId, producer_id: ProducerId, body: AbortBody, reach: ReachDep
-) -> OpenTransaction:
-    """Write an abort marker into one partition, and return the transaction that it ends there.
-
-    Consumers with `isolation.level=read_committed` skip its records and read on. The coordinator is not
-    informed. A transaction that is not hanging is refused, unless `force` is true: its producer could commit
-    it later, without the records in this partition.
-    """
-    found = _open(reach, name, partition_id, producer_id, body.start_offset)
-    if not body.force and not reach.transactions.unknown([found]):
-        raise Problem(
-            NOT_HANGING,
-            f"{found.topic_partition}: the transaction of producer {producer_id} is not hanging: its "
-            "coordinator ends it, at its timeout at the latest",
-        )
-    # It may have ended since, and the producer may have begun another transaction with the same epoch.
-    _open(reach, name, partition_id, producer_id, body.start_offset)
-    reach.transactions.abort(
-        name,
-        partition_id,
-        producer_id=found.producer_id,
-        producer_epoch=found.producer_epoch,
-        coordinator_epoch=found.coordinator_epoch,
-    )
-    return found
-
-
-def _open(reach: Reach, topic: str, partition: int, producer_id: int, start_offset: int) -> OpenTransaction:
-    """Return the producer's open transaction that starts at this offset; Problem if there is none."""
-    for open_transaction in reach.transactions.open_transactions(topic, partition):
-        if (open_transaction.producer_id, open_transaction.start_offset) == (producer_id, start_offset):
-            return open_transaction
-    raise Problem(
-        NOT_OPEN,
-        f"{topic}-{partition} has no open transaction of producer {producer_id} at offset {start_offset}",
     )

@@ -44,7 +44,7 @@ def users(reach: ReachDep) -> list[User]:
 
     Users of other mechanisms (PLAIN, OAUTHBEARER, certificates) are not listed: brokers have no list of them.
     """
-    return reach.users.users()
+    return reach.users.list_users()
 
 
 class UserBody(Body):
@@ -63,14 +63,16 @@ class UserBody(Body):
 @router.post("/users", status_code=201, responses=answers(409), summary="Add a user")
 def add_user(body: UserBody, reach: ReachDep) -> User:
     """Add a user who authenticates with this password; refused if there is a user of this name."""
-    reach.users.create(body.name, body.password.get_secret_value(), body.mechanisms, body.iterations)
+    reach.users.create_user(
+        body.name, body.password.get_secret_value(), mechanisms=body.mechanisms, iterations=body.iterations
+    )
     return _with_password(body.name, body.mechanisms, body.iterations)
 
 
 @router.get("/users/{name}", summary="Get a user")
 def user(name: UserName, reach: ReachDep) -> User:
     """Return the mechanisms and iterations of the user's credentials."""
-    return reach.users.user(name)
+    return reach.users.describe_user(name)
 
 
 class PasswordBody(Body):
@@ -86,9 +88,11 @@ class PasswordBody(Body):
 @router.put("/users/{name}/password", summary="Change the password of a user")
 def change_password(name: UserName, body: PasswordBody, reach: ReachDep) -> User:
     """Change the password for these mechanisms, and return them. Connections that are open stay open."""
-    known = reach.users.user(name)
+    known = reach.users.describe_user(name)
     mechanisms: Sequence[str] = body.mechanisms or [credential.mechanism for credential in known.credentials]
-    reach.users.set_password(name, body.password.get_secret_value(), mechanisms, body.iterations)
+    reach.users.set_user_password(
+        name, body.password.get_secret_value(), mechanisms=mechanisms, iterations=body.iterations
+    )
     return _with_password(name, mechanisms, body.iterations)
 
 
@@ -102,7 +106,7 @@ def remove_user(
     ] = [],  # noqa: B006
 ) -> Response:
     """Remove the user's credentials: the user cannot authenticate any more. ACLs and quotas stay."""
-    reach.users.remove(name, list(dict.fromkeys(mechanism)) or None)
+    reach.users.remove_user(name, mechanisms=list(dict.fromkeys(mechanism)) or None)
     return Response(status_code=204)
 
 

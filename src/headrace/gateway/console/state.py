@@ -11,7 +11,7 @@ from fastapi import Request
 from headrace.client.admin.quotas import ClientQuota
 from headrace.client.admin.users import User
 from headrace.client.cluster.topic_overview import TopicList, TopicOverview
-from headrace.client.transactions.admin import OpenTransactions, Summaries
+from headrace.client.transactions.admin import Summaries
 from headrace.gateway.console.diagnosis import Absences
 from headrace.gateway.console.sampling import LagSampler
 from headrace.gateway.console.views.groups import GroupRow
@@ -83,7 +83,6 @@ class Console:
         self.disk: Recent[dict[int, int]] = Recent()
         self.groups: Recent[list[GroupRow]] = Recent()
         self.transactions: Recent[Summaries] = Recent(rest=10, complete=lambda found: not found.missing)
-        self.hanging: Recent[OpenTransactions] = Recent(complete=lambda found: not found.missing)
         self.users: Recent[list[User]] = Recent()
         self.acls: Recent[Sequence[AclBinding]] = Recent()
         self.quotas: Recent[list[ClientQuota]] = Recent()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cachetools import LRUCache, TTLCache, cachedmethod
 
 from headrace.client.errors import ClientError
-from headrace.client.serializers.codecs.errors import BadValue, TooCostly
+from headrace.client.serializers.codecs.base import BadValue, TooCostly
 from headrace.client.serializers.codecs.processes import CodecProcesses, NoProcess, TooLarge
 from headrace.gateway.problems import Problem
 from headrace.gateway.registry.registry import Registry
@@ -27,7 +27,7 @@ from headrace.registry.refusals import Incompatible, Invalid, Refusal
 from headrace.registry.registration import SubmittedSchema
 
 if TYPE_CHECKING:
-    from headrace.client.serializers.codecs.codec import Codec
+    from headrace.client.serializers.codecs.base import Codec
 
 KEPT: Final = 1000  # codecs by id, and unknown ids
 KEPT_BY_TEXT: Final = 20  # codecs of schemas in requests: a batch has the same again and again

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import ConfigDict, Field, StrictInt, StrictStr
 
 from headrace.client.records.one_by_one import Record
-from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.base import BadValue
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.gateway.current import RawRoute, base_url
 from headrace.gateway.problems import Problem

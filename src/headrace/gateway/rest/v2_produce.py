@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, SkipValidation, StrictInt, StrictStr, ValidationError
 
 from headrace.client.records.one_by_one import Record
-from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.base import BadValue
 from headrace.gateway.problems import Problem
 from headrace.gateway.registry.registry import in_registry_thread
 from headrace.gateway.rest.bodies import INT32, Body, Index, PartitionId, TopicName, example

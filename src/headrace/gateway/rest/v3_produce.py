@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, StrictInt, StrictStr, ValidationError
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
-from headrace.client.serializers.codecs.errors import BadValue, TooCostly
+from headrace.client.serializers.codecs.base import BadValue, TooCostly
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.gateway.problems import Problem, printable
 from headrace.gateway.rest.bodies import INT32, Body, Index, example

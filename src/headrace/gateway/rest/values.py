@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.base import BadValue
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, store_json
 
 MAGIC: Final = 0  # the first byte of data that was encoded by a schema

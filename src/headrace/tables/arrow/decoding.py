@@ -16,10 +16,10 @@ from headrace.client.schemas.registry import Registered, RegistryError
 from headrace.client.schemas.registry import Registry as RegistryClient
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.registry.formats import InvalidSchema
-from headrace.registry.schema_ids import HEADERS, SchemaRef, format_ref
+from headrace.registry.schema_ids import HEADERS
 from headrace.tables.reader.errors import ReadError
-from headrace.tables.registry.batches import Batches, decode_rows, newer_than, reader_of
-from headrace.tables.registry.client import TIMEOUT_S, Schemas, retry_while_unreachable
+from headrace.tables.registry.batches import decode_rows, reader_of, registry_batches
+from headrace.tables.registry.client import TIMEOUT_S, Schemas
 from headrace.tables.registry.json_rows import json_columns
 from headrace.tables.registry.reader import ResolvedSchema, Unreadable
 from headrace.tables.registry.shapes import Leaf, Shape, Struct, arrow_type, columns_of
@@ -121,9 +121,15 @@ def decoders(schema: Schema, topics: Sequence[str], connection: ConnectionSettin
         case None:
             return {}
         case "text":
-            return {part: _text() for part in PARTS}
+            text = Leaf(pa.string())
+            decoder = _Shaped(text, partial(decode_rows, columns_of(text), _utf8))
+            return dict.fromkeys(PARTS, decoder)
         case pa.Schema() | pa.StructType():
-            return {"value": _json(pa.struct(list(schema)))}
+            kind = pa.struct(list(schema))
+            if not kind.num_fields:
+                raise BadSetting("the schema has no fields")
+            shape, decode = json_columns(kind)
+            return {"value": _Shaped(shape, partial(decode_rows, columns_of(shape), decode))}
         case RegistryClient():
             return _of_registry(Registry(schema), topics, connection)
         case Registry():
@@ -135,23 +141,11 @@ def decoders(schema: Schema, topics: Sequence[str], connection: ConnectionSettin
     )
 
 
-def _text() -> Decoder:
-    shape = Leaf(pa.string())
-    return _Shaped(shape, lambda values: decode_rows(columns_of(shape), _utf8, values))
-
-
 def _utf8(payload: bytes) -> str:
     try:
         return payload.decode()
     except UnicodeDecodeError as error:
         raise Unreadable(f"it is not UTF-8: {error}") from error
-
-
-def _json(kind: pa.StructType) -> Decoder:
-    if not kind.num_fields:
-        raise BadSetting("the schema has no fields")
-    shape, decode = json_columns(kind)
-    return _Shaped(shape, lambda values: decode_rows(columns_of(shape), decode, values))
 
 
 def _of_registry(
@@ -210,13 +204,7 @@ def _by_schema(
     assert registered.version is not None, registered
     number = subject, registered.version
     reader = reader_of(schema, message)
-
-    def fetch(ref: SchemaRef) -> ResolvedSchema:
-        what = f"schema {format_ref(ref)}"
-        return retry_while_unreachable(what, lambda: schemas.get(ref), PATIENCE_S)
-
-    newer = newer_than(schemas, number, PATIENCE_S)
-    batches = Batches(reader, fetch, is_newer=newer, truncate=truncate)
+    batches = registry_batches(schemas, reader, number, patience_s=PATIENCE_S, truncate=truncate)
     return _Shaped(reader.shape, batches.decode, number)
 
 

@@ -23,8 +23,9 @@ from headrace.tables.arrow.parallel import in_parallel
 from headrace.tables.reader.cluster import Cluster
 from headrace.tables.reader.columns import TARGET_ROWS, TYPES, Columns
 from headrace.tables.reader.errors import DataLoss, Loss, OnLoss, ReadError, no_such_topic
+from headrace.tables.reader.fetcher import FetchOptions
 from headrace.tables.reader.offsets import EARLIEST, LATEST, Range
-from headrace.tables.reader.reading import FetchOptions, read_ranges
+from headrace.tables.reader.reading import read_ranges
 from headrace.tables.reader.tasks import combine
 from headrace.tables.reader.topic_ids import show_topic_id
 
@@ -197,7 +198,10 @@ class Scan:
         except BaseException:
             cluster.close()
             raise
-        found = self.read(cluster, ranges, _with_filter(schema.names, filter_), progress)
+        # Arrow does not tell which fields a filter has, except by its text; a name too many does no harm.
+        in_filter = [name for name in TYPES if filter_ is not None and name in str(filter_)]
+        names = list(dict.fromkeys([*schema.names, *in_filter]))
+        found = self.read(cluster, ranges, names, progress)
         return _limited(_closing(found, cluster), schema, filter_, limit)
 
     def read(
@@ -244,15 +248,6 @@ def partitions_of(cluster: Cluster, topics: Sequence[str]) -> list[TopicPartitio
     return list(
         chain.from_iterable((TopicPartition(topic, each) for each in found[topic]) for topic in topics)
     )
-
-
-def _with_filter(columns: Sequence[str], filter_: pc.Expression | None) -> list[str]:
-    """Return the columns to read: those of the filter, too, which are not known if there is one."""
-    # Arrow does not tell which fields an expression has, except by its text; a name too many does no harm.
-    return [
-        *columns,
-        *(name for name in TYPES if name not in columns and filter_ is not None and name in str(filter_)),
-    ]
 
 
 def _closing(found: Iterator[pa.RecordBatch], cluster: Cluster) -> Iterator[pa.RecordBatch]:

@@ -71,7 +71,6 @@ class Cluster:
         return self.retry(lambda: _partitions(self._metadata(names)))
 
     def brokers(self) -> int:
-        """Return the number of brokers."""
         return len(self.retry(lambda: self._metadata(())).brokers)
 
     def partition_count(self, topic: str, timeout_s: float = NEW_TOPIC_S, *, max_age_s: float = 0.0) -> int:

@@ -208,7 +208,6 @@ class Columns:
                 return pa.Array.from_buffers(TYPES["headers"], rows, buffers, children=[pairs])
 
     def _counts(self) -> NDArray[np.int64]:
-        """Return the number of rows of each partition."""
         ends = np.array(self._ends, np.int64)
         ends[1:] -= ends[:-1].copy()
         return ends

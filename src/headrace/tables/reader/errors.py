@@ -29,7 +29,6 @@ OnLoss: TypeAlias = Callable[[str, Loss], None]
 
 
 def fail_on_loss(what: str, _loss: Loss) -> None:
-    """Raise DataLoss."""
     raise DataLoss(what)
 
 

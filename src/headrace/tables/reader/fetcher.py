@@ -10,6 +10,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from headrace.client.errors import Retriable, Unreachable, raise_for
@@ -36,6 +37,18 @@ _SMALLEST_PIECE_BYTES: Final = 64 * 1024
 _STALE_S: Final = 3.0  # how long another topic id, or none, may be due to a broker's stale metadata
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOptions:
+    """How ranges are fetched."""
+
+    read_committed: bool = False
+    max_bytes: int = FETCH_BYTES
+    max_wait_ms: int = FETCH_WAIT_MS
+    timeout_s: float = POLL_TIMEOUT_S
+    rack: str = ""
+    on_loss: OnLoss = fail_on_loss
 
 
 class Batch(NamedTuple):
@@ -70,12 +83,7 @@ class Fetcher:
         topic_id: str | None = None,
         leader: Address | None = None,
         answer: Any = None,
-        read_committed: bool = False,
-        on_loss: OnLoss = fail_on_loss,
-        max_bytes: int = FETCH_BYTES,
-        max_wait_ms: int = FETCH_WAIT_MS,
-        timeout_s: float = POLL_TIMEOUT_S,
-        rack: str = "",
+        options: FetchOptions = FetchOptions(),  # noqa: B008  it is frozen
     ) -> None:
         """`leader` is who led the partition when the batch was planned, if that is known.
 
@@ -89,12 +97,8 @@ class Fetcher:
         self._answer = answer
         self._other_id_since_s: float | None = None
         self._no_topic_since_s: float | None = None
-        self._read_committed = read_committed
-        self._on_loss = on_loss
-        self._max_bytes = max_bytes
-        self._max_wait_ms = max_wait_ms
-        self._timeout_s = timeout_s
-        self._rack = rack
+        self._options = options
+        self._rack = options.rack
         self._replica: Address | None = None  # in our rack, if the leader has named one
         self._connection: Connection | None = None
         self._asked: InFlight | None = None
@@ -118,20 +122,20 @@ class Fetcher:
     # -- pieces --------------------------------------------------------------------------------
 
     def _pieces(self) -> Iterator[_Piece]:
-        last, backoff = self._wanted.last, Backoff(self._timeout_s)
+        last, backoff = self._wanted.last, Backoff(self._options.timeout_s)
         while self._offset < last:
             try:
                 piece = self._next_piece()
             except _AnotherTopic as error:
-                self._on_loss(str(error), Loss.RECREATED)
+                self._options.on_loss(str(error), Loss.RECREATED)
                 return
             except _NoTopic as error:
-                self._on_loss(str(error), Loss.DELETED)
+                self._options.on_loss(str(error), Loss.DELETED)
                 return
             except Unreachable as error:
                 self._disconnect(error)
                 if not backoff.rest():
-                    raise ReadError(f"{self._wanted}: {error} (for {self._timeout_s:g} s)") from error
+                    raise ReadError(f"{self._wanted}: {error} (for {self._options.timeout_s:g} s)") from error
                 continue
             if piece.next_offset == self._offset:
                 if backoff.left_s < 0:
@@ -140,22 +144,18 @@ class Fetcher:
             self._record_bytes = len(piece.records) / (piece.next_offset - self._offset)
             self._offset = piece.next_offset
             if self._offset < last:
-                self._ask_ahead()
+                try:  # the next request is in flight while this piece is processed
+                    self._asked = self._ask()
+                except Unreachable as error:  # which does not concern this piece
+                    self._disconnect(error)
             yield piece
-            backoff = Backoff(self._timeout_s)  # the consumer of the pieces may have taken its time
+            backoff = Backoff(self._options.timeout_s)  # the consumer of the pieces may have taken its time
 
     def _next_piece(self) -> _Piece:
         if self._answer is not None:
             answer, self._answer = self._answer, None
             return self._piece(answer)
         return self._receive(self._ask())
-
-    def _ask_ahead(self) -> None:
-        """Send the next request while this piece is processed; a failure does not concern this piece."""
-        try:
-            self._asked = self._ask()
-        except Unreachable as error:
-            self._disconnect(error)
 
     def _disconnect(self, error: Exception) -> None:
         """Close the connection, and look for the leader again before the next request."""
@@ -179,9 +179,11 @@ class Fetcher:
             partition,
             self._offset,
             topic_id=topic_id,
-            max_bytes=bytes_of(self._wanted.last - self._offset, self._record_bytes, most=self._max_bytes),
-            max_wait_ms=self._max_wait_ms,
-            read_committed=self._read_committed,
+            max_bytes=bytes_of(
+                self._wanted.last - self._offset, self._record_bytes, most=self._options.max_bytes
+            ),
+            max_wait_ms=self._options.max_wait_ms,
+            read_committed=self._options.read_committed,
             rack=self._rack,
         )
         return connection.send(request, connection.version(request))
@@ -194,18 +196,16 @@ class Fetcher:
         partition, planned = self._wanted.partition, self._leader
         leader = self._find_leader() if planned is None else planned
         connection = self._connection = self._cluster.connect(leader)
-        if planned is not None and self._has_names(connection):
+        # Older requests name topics, so that one to a recreated topic would succeed.
+        probe = fetch_request(partition, 0, topic_id=bytes(16), max_bytes=0)
+        has_names = self._topic_id is not None and connection.version(probe) < FIRST_VERSION_WITH_IDS
+        if planned is not None and has_names:
             self._cluster.forget_leader(partition)
             self._cluster.leader(partition)  # this brings the topic's id, too
             self._check_topic_id()
         elif planned is None:
             self._check_topic_id()
         return connection
-
-    def _has_names(self, connection: Connection) -> bool:
-        """Whether requests name topics, so that one to a recreated topic would succeed."""
-        probe = fetch_request(self._wanted.partition, 0, topic_id=bytes(16), max_bytes=0)
-        return self._topic_id is not None and connection.version(probe) < FIRST_VERSION_WITH_IDS
 
     def _find_leader(self) -> Address:
         """Return the leader; Retriable without one, and _NoTopic after _STALE_S without the topic."""
@@ -280,7 +280,7 @@ class Fetcher:
         if earliest <= self._offset:
             what = f"{self._wanted} are wanted, and {partition} ends before that: it is another topic by now"
             earliest = self._wanted.last
-        self._on_loss(what, Loss.DELETED)
+        self._options.on_loss(what, Loss.DELETED)
         # The first batch of the log may begin with deleted records.
         self.readable = self.readable._replace(first=min(earliest, self._wanted.last))
         return _Piece(memoryview(b""), (), self.readable.first)
@@ -288,13 +288,15 @@ class Fetcher:
     def _skip_missing(self) -> int:
         """Return where to continue if the log ends before the range; ReadError if it does not."""
         partition, last = self._wanted.partition, self._wanted.last
-        end = self._cluster.offsets({partition: LATEST}, read_committed=self._read_committed)[partition]
+        end = self._cluster.offsets({partition: LATEST}, read_committed=self._options.read_committed)[
+            partition
+        ]
         if end > self._offset:
             raise ReadError(
-                f"{partition}: no records at offset {self._offset} of {last} for {self._timeout_s:g} s"
+                f"{partition}: no records at offset {self._offset} of {last} in {self._options.timeout_s:g} s"
             )
         what = f"{self._wanted} are wanted, and {partition} ends at {end}: was an unclean leader elected?"
-        self._on_loss(what, Loss.DELETED)
+        self._options.on_loss(what, Loss.DELETED)
         return last
 
     def _close(self) -> None:
@@ -327,13 +329,14 @@ class Fetcher:
     def _is_hidden(self, data: Buffer, header: BatchHeader) -> bool:
         """Whether readers must not see the batch: it has control records, or its transaction was aborted."""
         producer = header.producer_id
-        if self._read_committed and header.has_producer:
+        if self._options.read_committed and header.has_producer:
             begins = self._aborted.get(producer, [])
             if begins and min(begins) <= header.last_offset:
                 begins.remove(min(begins))
                 self._aborting.add(producer)
         if header.is_control:
-            if producer in self._aborting and _is_abort(data, header):
+            key, _ = next(iter(keys_and_values(data, header)), (None, None))
+            if key is not None and decode_control_key(key) is ControlRecordType.ABORT:
                 self._aborting.discard(producer)
             return True
         return header.is_transactional and producer in self._aborting
@@ -351,9 +354,3 @@ def _next_offset(records: memoryview) -> int:
     except ValueError as error:
         raise ReadError(str(error)) from error
     return read_header(last[0]).next_offset if last else -1
-
-
-def _is_abort(data: Buffer, header: BatchHeader) -> bool:
-    for key, _ in keys_and_values(data, header):
-        return key is not None and decode_control_key(key) is ControlRecordType.ABORT
-    return False

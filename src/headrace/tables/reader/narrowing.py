@@ -71,7 +71,8 @@ class Narrowing:
         where = _in_partition(ranges[0].partition) if len(ranges) == 1 else None
 
         def may_be_at(at_ms: int) -> bool:
-            return self._holds(where, pc.field("timestamp") <= _moment(at_ms))
+            moment = pa.scalar(at_ms * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+            return self._holds(where, pc.field("timestamp") <= moment)
 
         # Timestamps up to 0 have special meanings in ListOffsets, and no record is so old.
         if may_be_at(0) or not may_be_at(_LATEST_MS):
@@ -112,10 +113,6 @@ def _least(low: int, high: int, holds: Callable[[int], bool]) -> int:
         else:
             low = middle
     return high
-
-
-def _moment(ms: int) -> pa.Scalar:
-    return pa.scalar(ms * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
 
 
 def _from(whole: Range, offset: int) -> Range:

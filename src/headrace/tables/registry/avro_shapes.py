@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Context, Decimal
 from functools import partial
-from operator import itemgetter
+from operator import itemgetter, mul
 from typing import Any, Final
 
 import pyarrow as pa
@@ -50,6 +50,7 @@ _BRANCHES: Final[dict[type, tuple[str, ...]]] = {  # by the type of a value in P
     dict: ("map",),  # records have names
     type(None): ("null",),
 }
+_MICROS: Final = partial(mul, 1000)  # of milliseconds
 _INTEGERS: Final = {"int", "long"}
 _NUMBERS: Final = {*_INTEGERS, "float", "double"}
 
@@ -59,7 +60,7 @@ def shape_of(type_: AvroType, around: tuple[AvroType, ...] = ()) -> Shape:
     match type_.kind:
         case "record" | "error":
             if type_ in around or not type_.fields:  # columns have no recursive or empty structs
-                return Leaf(pa.string(), _plain_json)
+                return Leaf(pa.string(), lambda value: as_json(_plain(value)))
             inside = (*around, type_)
             fields = (
                 Field(each.name, itemgetter(each.name), shape_of(each.type, inside)) for each in type_.fields
@@ -112,11 +113,11 @@ def _logical(type_: AvroType) -> Leaf | None:
         case "int", "date":
             return Leaf(pa.date32())
         case "long", "timestamp-millis":
-            return Leaf(TIMESTAMP, _micros)
+            return Leaf(TIMESTAMP, _MICROS)
         case "long", "timestamp-micros":
             return Leaf(TIMESTAMP)
         case "long", "local-timestamp-millis":
-            return Leaf(pa.timestamp("us"), _micros)
+            return Leaf(pa.timestamp("us"), _MICROS)
         case "long", "local-timestamp-micros":
             return Leaf(pa.timestamp("us"))
         case "bytes" | "fixed", "decimal":
@@ -127,7 +128,7 @@ def _logical(type_: AvroType) -> Leaf | None:
                 return Leaf(pa.string(), lambda value: str(_number(scale, value)))
             return Leaf(pa.decimal128(precision, scale), partial(_number, scale))
         case "fixed", "uuid":
-            return Leaf(pa.string(), _uuid)
+            return Leaf(pa.string(), lambda value: str(uuid.UUID(bytes=untagged(value))))
     return None
 
 
@@ -143,18 +144,6 @@ def _number(scale: int, value: Any) -> Decimal:
     return _EXACT.scaleb(Decimal(int.from_bytes(raw, "big", signed=True)), -scale)
 
 
-def _micros(milliseconds: int) -> int:
-    return milliseconds * 1000
-
-
-def _uuid(value: Any) -> str:
-    return str(uuid.UUID(bytes=untagged(value)))
-
-
-def _plain_json(value: Any) -> str:
-    return as_json(_plain(value))
-
-
 def _plain(value: Any) -> Any:
     """Return a value without the type names of fastavro."""
     match untagged(value):
@@ -167,7 +156,6 @@ def _plain(value: Any) -> Any:
 
 
 def untagged(value: Any) -> Any:
-    """Return a value without its type's name."""
     return value[1] if type(value) is tuple else value
 
 
@@ -185,7 +173,6 @@ def _if_branch(branches: tuple[AvroType, ...], number: int, value: Any) -> Any:
 
 
 def branch_of(branches: Sequence[AvroType], value: Any) -> int:
-    """Return the number of a value's branch."""
     if type(value) is tuple:
         return next(number for number, each in enumerate(branches) if tag_of(each) == value[0])
     kinds = [each.kind for each in branches]

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from headrace.registry.formats import InvalidSchema
+from headrace.registry.formats import InvalidSchema, SchemaType
 from headrace.registry.schema_ids import (
     FINGERPRINT_END,
     ID_END,
@@ -58,13 +58,20 @@ def reader_of(schema: ResolvedSchema, message: str | None = None) -> Reader:
 
     The readers are imported with the first schema: topics without schemas are read without their packages.
     """
-    with importing(HTTP, f"a schema in {schema.schema.type}"):
-        from headrace.tables.registry.readers import reader_of_parsed  # noqa: PLC0415
+    kind = schema.schema.type
+    if message is not None and kind is not SchemaType.PROTOBUF:
+        raise ReadError(f"the schema is {kind}: only a Protobuf schema has several messages")
+    with importing(HTTP, f"a schema in {kind}"):
+        from headrace.tables.registry.avro_reader import AvroReader  # noqa: PLC0415
+        from headrace.tables.registry.json_reader import JsonReader  # noqa: PLC0415
+        from headrace.tables.registry.protobuf_reader import ProtobufReader  # noqa: PLC0415
     try:
-        parsed = schema.parsed()
+        parsed: Any = schema.parsed()
     except InvalidSchema as error:
         raise ReadError(f"the schema cannot be parsed: {error}") from error
-    return reader_of_parsed(parsed, message)
+    if kind is SchemaType.PROTOBUF:
+        return ProtobufReader(parsed, message)
+    return AvroReader(parsed) if kind is SchemaType.AVRO else JsonReader(parsed)
 
 
 def decode_rows(columns: Struct, decode: Decode, values: Sequence[bytes | None]) -> pa.StructArray:
@@ -175,43 +182,50 @@ def batch_decoder(spec: ReaderSpec) -> Callable[[Sequence[bytes | None]], pa.Str
     if spec.url is None:
         columns, decode = columns_of(reader.shape), reader.decoder_for(spec.schema)
         return lambda values: decode_rows(columns, decode, values)
-    schemas = Schemas(spec.url)
+    return registry_batches(
+        Schemas(spec.url),
+        reader,
+        spec.version,
+        patience_s=spec.patience_s,
+        truncate=spec.truncate,
+        follow=spec.follow,
+    ).decode
+
+
+def registry_batches(
+    schemas: Schemas,
+    reader: Reader,
+    version: tuple[str, int] | None,
+    *,
+    patience_s: float,
+    truncate: bool = False,
+    follow: bool = False,
+) -> Batches:
+    """Return what decodes records by the schemas of a registry; `version` is that of the reader's schema.
+
+    If it follows the versions of the subject, NewerSchema is raised with the first record of a later one.
+    """
+    subject, number = version or ("", 0)
 
     def fetch(ref: SchemaRef) -> ResolvedSchema:
-        what = f"schema {format_ref(ref)}"
-        found = retry_while_unreachable(what, lambda: schemas.get(ref), spec.patience_s)
-        if spec.follow and spec.version is not None:
-            _check_followed(schemas, *spec.version, spec.patience_s)
+        found = retry_while_unreachable(f"schema {format_ref(ref)}", lambda: schemas.get(ref), patience_s)
+        if follow and version is not None:
+            # A producer registers a schema before it writes the first record of it. So if this id is of a
+            # newer version, the registry knows that version by now.
+            latest = retry_while_unreachable(subject, lambda: schemas.latest(subject), patience_s)
+            if latest > number:
+                raise NewerSchema(
+                    f"{subject} has version {latest}, and the columns are those of version {number}: the "
+                    "queries have to be restarted with it"
+                )
         return found
 
-    newer = newer_than(schemas, spec.version, spec.patience_s)
-    return Batches(reader, fetch, is_newer=newer, truncate=spec.truncate).decode
-
-
-def newer_than(
-    schemas: Schemas, version: tuple[str, int] | None, patience_s: float
-) -> Callable[[ResolvedSchema], bool]:
-    """Return the function that tells whether a schema is of a later version of its subject."""
-    if version is None:
-        return lambda _: False
-    subject, number = version
-    return lambda schema: retry_while_unreachable(
-        f"the versions of {subject}", lambda: schemas.is_newer(schema, subject, number), patience_s
-    )
-
-
-def _check_followed(schemas: Schemas, subject: str, version: int, patience_s: float) -> None:
-    """Raise NewerSchema if there is a version after that of the columns.
-
-    A producer registers a schema before it writes the first record of it. So if this id is of a newer
-    version, the registry knows that version by now.
-    """
-    latest = retry_while_unreachable(subject, lambda: schemas.latest(subject), patience_s)
-    if latest > version:
-        raise NewerSchema(
-            f"{subject} has version {latest}, and the columns are those of version {version}: the queries "
-            "have to be restarted with it"
+    def is_newer(schema: ResolvedSchema) -> bool:
+        return version is not None and retry_while_unreachable(
+            f"the versions of {subject}", lambda: schemas.is_newer(schema, subject, number), patience_s
         )
+
+    return Batches(reader, fetch, is_newer=is_newer, truncate=truncate)
 
 
 def _refs(values: Iterable[bytes | None]) -> set[SchemaRef]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from headrace.client.errors import ClientError, Unreachable
+from headrace.client.schemas.records import schema_of
 from headrace.client.schemas.registry import Registered, RegistryError
 from headrace.client.schemas.registry import Registry as Client
 from headrace.client.wire.config_providers import resolve
-from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType
+from headrace.registry.formats import InvalidSchema, Reference, Schema
 from headrace.registry.formats.limits import MAX_REFERENCES
 from headrace.registry.schema_ids import SchemaRef, format_ref
 from headrace.tables.reader.errors import ReadError
@@ -54,12 +55,10 @@ class Schemas:
         return self._client.url
 
     def version(self, subject: str, version: int | str) -> tuple[Registered, ResolvedSchema]:
-        """Return a version of a subject, or its "latest"."""
         found = self._client.get(subject, version)
         return found, self._resolved(found)
 
     def latest(self, subject: str) -> int:
-        """Return the number of the latest version of a subject."""
         version = self._client.get(subject, "latest").version
         assert version is not None, subject
         return version
@@ -68,7 +67,7 @@ class Schemas:
         """Return whether a schema is one of the latest versions of a subject, after `version`."""
         later = [each for each in self._client.versions(subject) if each > version]
         return any(
-            _schema(self._client.get(subject, each)) == schema.schema for each in later[-_MAX_COMPARED:]
+            schema_of(self._client.get(subject, each)) == schema.schema for each in later[-_MAX_COMPARED:]
         )
 
     def get(self, ref: SchemaRef) -> ResolvedSchema:
@@ -82,7 +81,7 @@ class Schemas:
             raise
 
     def _resolved(self, found: Registered) -> ResolvedSchema:
-        root = _schema(found)
+        root = schema_of(found)
         referenced: dict[Reference, Schema] = {}
         waiting = list(root.references)
         while waiting:
@@ -92,7 +91,7 @@ class Schemas:
             if len(referenced) == MAX_REFERENCES:
                 raise InvalidSchema(f"the schema refers to more than {MAX_REFERENCES} others")
             version = self._client.get(reference.subject, reference.version, deleted=True)
-            referenced[reference] = _schema(version)
+            referenced[reference] = schema_of(version)
             waiting += referenced[reference].references
         return ResolvedSchema(root, tuple(referenced.items()))
 
@@ -132,10 +131,3 @@ def _is_retriable(error: ClientError) -> bool:
     if isinstance(error, RegistryError):
         return int(str(error.code)[:3]) not in _UNAUTHORIZED
     return isinstance(error, Unreachable)
-
-
-def _schema(found: Registered) -> Schema:
-    if found.type not in set(SchemaType):
-        raise InvalidSchema(f"its format is {found.type}, expected one of {', '.join(SchemaType)}")
-    references = (Reference(each.name, each.subject, each.version) for each in found.references)
-    return Schema(SchemaType(found.type), found.schema, tuple(references))

@@ -119,7 +119,6 @@ def refuse_nanoseconds(text: str) -> None:
 
 
 def truncated_moment(text: str) -> datetime:
-    """Return a time without its nanoseconds."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -134,7 +133,6 @@ def nanoseconds(text: str) -> int:
 
 
 def microseconds(seconds: int, nanoseconds: int) -> int:
-    """Return a time or a duration in microseconds."""
     if nanoseconds % 1000:
         raise ValueError(f"{seconds} s {nanoseconds} ns has {_FINER}")
     return truncated_microseconds(seconds, nanoseconds)

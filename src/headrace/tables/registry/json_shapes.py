@@ -88,7 +88,6 @@ class JsonShapes:
             yield node["allOf"][0]
 
     def _followed(self, node: Node) -> Node:
-        """Return the target of a chain of $refs."""
         resources = self._schema.resources
         for _ in range(_MAX_HOPS):
             if not isinstance(node, dict) or not resources.has(node):

@@ -11,14 +11,13 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 from headrace.registry.formats.protobuf.protobuf import ProtobufSchema
 from headrace.registry.schema_ids import NoSchemaId, read_message_path
 from headrace.tables.reader.errors import ReadError
-from headrace.tables.registry.protobuf_comparison import Check, Comparison, conflict
+from headrace.tables.registry.protobuf_comparison import conflict
 from headrace.tables.registry.protobuf_shapes import shape_of
 from headrace.tables.registry.reader import ResolvedSchema, Unreadable, parse_writer
 from headrace.tables.registry.shapes import Shape, one_line
 
 _MAX_PATHS: Final = 1000  # of one schema that are cached
 Path = tuple[int, ...]
-Parse = Callable[[bytes], Any]
 
 
 class ProtobufReader:
@@ -32,30 +31,22 @@ class ProtobufReader:
     def decoder_for(self, writer: ResolvedSchema) -> Callable[[bytes], Any]:
         return partial(self._decode, parse_writer(writer, ProtobufSchema, self._reader), {})
 
-    def _decode(self, writer: ProtobufSchema, known: dict[Path, Parse | str], value: bytes) -> Any:
+    def _decode(self, writer: ProtobufSchema, mismatches: dict[Path, str | None], value: bytes) -> Any:
         try:
             path, end = read_message_path(value, 0)
         except NoSchemaId as error:
             raise Unreadable(f"it {error}") from error
-        if path not in known:
-            if len(known) == _MAX_PATHS:
-                known.clear()
-            known[path] = self._mismatch(writer, path) or self._parser(writer, path)
-        parse = known[path]
-        if isinstance(parse, str):
-            raise Unreadable(parse)
+        if path not in mismatches:
+            if len(mismatches) == _MAX_PATHS:
+                mismatches.clear()
+            mismatches[path] = self._mismatch(writer, path)
+        mismatch = mismatches[path]
+        if mismatch is not None:
+            raise Unreadable(mismatch)
         try:
-            return parse(value[end:])
+            return self._parse(value[end:])
         except DecodeError as error:
             raise Unreadable(f"it is not such a Protobuf message: {one_line(error)}") from error
-
-    def _parser(self, writer: ProtobufSchema, path: Path) -> Parse:
-        """Return the function that parses messages at this path of the writer's file."""
-        written = _at(writer, path)
-        check = Comparison().check(written, self._message)
-        if check is None:
-            return self._parse  # type: ignore[no-any-return]
-        return partial(_parse_both, GetMessageClass(written).FromString, self._parse, check)
 
     def _mismatch(self, writer: ProtobufSchema, path: Path) -> str | None:
         """Return why the message at this path of the writer's file cannot be read as ours."""
@@ -68,12 +59,6 @@ class ProtobufReader:
         if theirs != ours and not renamed:
             return f"it is a {theirs}, and the columns are those of {ours}"
         return conflict(written, self._message)
-
-
-def _parse_both(parse_written: Parse, parse: Parse, check: Check, payload: bytes) -> Any:
-    found = parse(payload)
-    check(parse_written(payload), found)
-    return found
 
 
 def _message(schema: ProtobufSchema, name: str | None) -> Descriptor:

@@ -19,18 +19,18 @@ class ResolvedSchema:
 
     def parsed(self) -> Parsed:
         """Return the schema parsed; InvalidSchema if it is not valid."""
-        return parse(self.schema, self._resolve)
+        known = dict(self.referenced)
+
+        def resolve(reference: Reference) -> Schema:
+            if reference not in known:
+                raise InvalidSchema(f"the reference {reference.name} is missing")
+            return known[reference]
+
+        return parse(self.schema, resolve)
 
     @property
     def documents(self) -> dict[str, str]:
-        """The texts of the referenced schemas by name."""
         return {reference.name: schema.text for reference, schema in self.referenced}
-
-    def _resolve(self, reference: Reference) -> Schema:
-        found = dict(self.referenced).get(reference)
-        if found is None:
-            raise InvalidSchema(f"the reference {reference.name} is missing")
-        return found
 
 
 class Unreadable(Exception):

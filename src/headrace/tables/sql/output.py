@@ -32,9 +32,13 @@ def write(rows: "duckdb.DuckDBPyRelation", path: Path) -> int:
     beside = path.with_name(f".{path.name}.part")
     try:
         with beside.open("wb") as file:
-            written = (
-                _write_parquet(rows, file) if path.suffix == ".parquet" else _write_lines(rows, file, path)
-            )
+            if path.suffix == ".parquet":
+                written = _write_parquet(rows, file)
+            else:
+                written = 0
+                for number, lines in _lines(rows, as_csv=path.suffix == ".csv"):
+                    file.write(lines)
+                    written += number
         beside.replace(path)
     finally:
         with suppress(FileNotFoundError):
@@ -55,14 +59,6 @@ def _write_parquet(rows: "duckdb.DuckDBPyRelation", file: IO[bytes]) -> int:
     return written
 
 
-def _write_lines(rows: "duckdb.DuckDBPyRelation", file: IO[bytes], path: Path) -> int:
-    written = 0
-    for number, lines in _lines(rows, as_csv=path.suffix == ".csv"):
-        file.write(lines)
-        written += number
-    return written
-
-
 def print_lines(rows: "duckdb.DuckDBPyRelation", *, as_csv: bool) -> None:
     """Print CSV with a head line, or one object per line."""
     out = sys.stdout.buffer
@@ -72,7 +68,6 @@ def print_lines(rows: "duckdb.DuckDBPyRelation", *, as_csv: bool) -> None:
 
 
 def _lines(rows: "duckdb.DuckDBPyRelation", *, as_csv: bool) -> Iterator[tuple[int, bytes]]:
-    """Yield numbers of rows, and their lines."""
     names = rows.columns
     if as_csv:
         yield 0, _csv([names])
@@ -105,7 +100,6 @@ def _run(rows: "duckdb.DuckDBPyRelation") -> tuple[pa.Schema, Iterator[pa.Record
 
 
 def load(rows: "duckdb.DuckDBPyRelation") -> pa.Table:
-    """Return all rows."""
     schema, batches = _run(rows)
     return pa.Table.from_batches(batches, schema)
 

@@ -20,10 +20,10 @@ from headrace.client.errors import ClientError, NoSuchTopic, Unreachable, why_no
 from headrace.client.schemas.registry import Registry as RegistryClient
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
-from headrace.duckdb import TopicDataset
 from headrace.tables.arrow.decoding import REGISTRY, TEXT, NoSubject, Registry, Undecodable
 from headrace.tables.arrow.scan import CLIENT_ID, Scan
 from headrace.tables.reader.cluster import Cluster
+from headrace.tables.sql.dataset import TopicDataset
 
 _CLOSE_RETRY_S: Final = 0.02
 _MAX_TABLES: Final = 100  # of a query

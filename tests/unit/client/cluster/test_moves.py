@@ -5,7 +5,6 @@ import json
 import pytest
 
 from headrace.client.cluster.moves import Move, Reassignment, plan_of, read_plan
-from headrace.client.cluster.throttle import throttled_replicas
 from headrace.client.errors import ClientError
 
 
@@ -46,22 +45,3 @@ def test_a_plan_that_is_none_is_refused_in_a_sentence(text: str, sentence: str) 
     with pytest.raises(ClientError) as refused:
         read_plan(text, "plan.json")
     assert sentence in str(refused.value)
-
-
-def test_replicas_that_are_there_send_and_those_that_come_fetch_at_the_rate() -> None:
-    moves = [
-        Move(topic="orders", partition=0, replicas=(2, 3)),
-        Move(topic="orders", partition=1, replicas=(3, 1)),
-        Move(topic="payments", partition=0, replicas=(2, 1)),
-    ]
-    before = {
-        moves[0].topic_partition: (1, 2),
-        moves[1].topic_partition: (1,),
-        moves[2].topic_partition: (1, 2),
-    }
-    assert throttled_replicas(moves, before) == {
-        "orders": {
-            "leader.replication.throttled.replicas": "0:1,0:2,1:1",
-            "follower.replication.throttled.replicas": "0:3,1:3",
-        }
-    }

@@ -1,9 +1,5 @@
 """Where the registry is, and with which credentials."""
 
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-
 import pytest
 
 from headrace.client.errors import WrongSetting
@@ -100,43 +96,7 @@ def test_the_password_of_the_cluster_is_not_sent_over_a_less_safe_connection(
     assert at_gateway(url, connection).user_info == user
 
 
-class Stranger(BaseHTTPRequestHandler):
-    """A program on the usual port that is no gateway."""
-
-    credentials: list[str | None] = []  # noqa: RUF012
-
-    def do_GET(self) -> None:
-        self.credentials.append(self.headers["Authorization"])
-        self.send_error(404)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
-    """The credentials that a stranger on the usual port gets; brokers name no registry."""
-    Stranger.credentials = []
-    known = Advertised(cluster_id="ours", url="", has_schemas=True)
-    monkeypatch.setattr(location, "advertised", lambda _: known)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
-        monkeypatch.setattr(location, "USUAL", f"http://127.0.0.1:{server.server_port}")
-        serving = Thread(target=server.serve_forever)
-        serving.start()
-        yield Stranger.credentials
-        server.shutdown()
-        serving.join()
-
-
-def test_a_program_that_does_not_say_which_cluster_it_serves_gets_no_password(
-    stranger: list[str | None],
-) -> None:
-    secured = ConnectionSettings.of({"security.protocol": "SASL_SSL", **SASL}, "127.0.0.1:9093")
-    with pytest.raises(UnknownRegistry):
-        discovered(secured)
-    assert stranger == [None]
-
-
-def test_without_a_password_it_may_be_the_registry(stranger: list[str | None]) -> None:
-    assert discovered(ConnectionSettings("127.0.0.1:9093")).url == location.USUAL
-    assert stranger == [None]
+def test_brokers_that_name_no_registry_leave_it_to_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(location, "advertised", lambda _: Advertised(url="", has_schemas=True))
+    with pytest.raises(UnknownRegistry, match="give its address with --registry"):
+        discovered(PLAIN)

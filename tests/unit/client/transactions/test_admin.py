@@ -5,20 +5,15 @@ from typing import Any
 
 import pytest
 
-from headrace.client.errors import ClientError, Unreachable
-from headrace.client.transactions.admin import GRACE_MS, LIST_S, MAX_TIMEOUT, STATE_TOPIC, TransactionAdmin
-from headrace.client.transactions.transaction import ActiveProducer, PartitionEnd
+from headrace.client.errors import ClientError
+from headrace.client.transactions.admin import LIST_S, STATE_TOPIC, TransactionAdmin
+from headrace.client.transactions.transaction import PartitionEnd, PartitionProducer
 from headrace.client.wire.brokers import QUICK_S, Brokers
 from headrace.client.wire.connection import Address, NoAnswer
 from headrace.client.wire.requests import Node, nodes_of
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
-from headrace.protocol.schema.describe_configs import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
 from headrace.protocol.schema.describe_producers import (
     DescribeProducersResponse,
     PartitionResponse,
@@ -45,30 +40,17 @@ from headrace.protocol.schema.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from headrace.protocol.schema.write_txn_markers import (
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
 
 TOPIC = "orders"
-NOW_MS = 10 * GRACE_MS
+NOW_MS = 3_000_000
 
 
 class Cluster:
     """Two brokers. Broker 1 leads the topic's only partition, broker 2 coordinates every transaction."""
 
     def __init__(self) -> None:
-        self.open_at: list[int | None] = [
-            5
-        ]  # start offsets, one for each time that it is described; the last stays
-        self.last_timestamp_ms = 0
-        self.enlisted = False  # whether the coordinator has the partition in its transaction
         self.lists: dict[int, ErrorCode] = {}
         self.list_version = 2
-        self.markers: list[ErrorCode | NoAnswer] = []
         self.sent: list[tuple[int, int, Message]] = []  # broker, version, request
         self.within_s: list[float] = []  # how long each request to several brokers may take
         self.describes = ErrorCode.NONE  # what the coordinator answers to DescribeTransactions
@@ -131,24 +113,14 @@ class Cluster:
         partition = ListOffsetsPartitionResponse(partition_index=0, error_code=0, offset=offset)
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=TOPIC, partitions=[partition])])
 
-    def _DescribeConfigsRequest(self, broker: int) -> DescribeConfigsResponse:  # noqa: N802
-        config = DescribeConfigsResourceResult(
-            name=MAX_TIMEOUT, value=str(1000 * broker), read_only=False, is_sensitive=False, synonyms=[]
-        )
-        result = DescribeConfigsResult(
-            error_code=0, error_message=None, resource_type=4, resource_name=str(broker), configs=[config]
-        )
-        return DescribeConfigsResponse(results=[result])
-
     def _DescribeProducersRequest(self, broker: int) -> DescribeProducersResponse:  # noqa: N802
         assert broker == 1
-        start = self.open_at.pop(0) if len(self.open_at) > 1 else self.open_at[0]
         producer = ProducerState(
             producer_id=7,
             producer_epoch=3,
-            last_timestamp=self.last_timestamp_ms,
+            last_timestamp=0,
             coordinator_epoch=-1,
-            current_txn_start_offset=-1 if start is None else start,
+            current_txn_start_offset=5,
         )
         partition = PartitionResponse(partition_index=0, active_producers=[producer])
         return DescribeProducersResponse(topics=[TopicResponse(name=TOPIC, partitions=[partition])])
@@ -175,18 +147,9 @@ class Cluster:
             transaction_start_time_ms=1,
             producer_id=7,
             producer_epoch=3,
-            topics=[TopicData(topic=TOPIC, partitions=[0])] if self.enlisted else [],
+            topics=[TopicData(topic=TOPIC, partitions=[0])],
         )
         return DescribeTransactionsResponse(transaction_states=[state])
-
-    def _WriteTxnMarkersRequest(self, broker: int) -> WriteTxnMarkersResponse:  # noqa: N802
-        assert broker == 1
-        result = self.markers.pop(0)
-        if isinstance(result, NoAnswer):
-            raise result
-        partition = WritableTxnMarkerPartitionResult(partition_index=0, error_code=result)
-        topic = WritableTxnMarkerTopicResult(name=TOPIC, partitions=[partition])
-        return WriteTxnMarkersResponse(markers=[WritableTxnMarkerResult(producer_id=7, topics=[topic])])
 
 
 class Connection:
@@ -220,53 +183,6 @@ def admin(cluster: Cluster) -> TransactionAdmin:
     brokers: Any = cluster
     as_brokers: Brokers = brokers
     return TransactionAdmin(as_brokers, now_ms=lambda: NOW_MS)
-
-
-def abort(admin: TransactionAdmin) -> None:
-    admin.abort(TOPIC, 0, producer_id=7, producer_epoch=3, coordinator_epoch=0)
-
-
-def test_a_transaction_that_the_coordinator_does_not_have_in_this_partition_hangs(
-    admin: TransactionAdmin,
-) -> None:
-    (found,) = admin.find_hanging(min_duration_ms=0)
-
-    assert (found.topic_partition, found.start_offset, found.transactional_id) == ((TOPIC, 0), 5, "id")
-
-
-def test_a_transaction_that_the_coordinator_has_in_this_partition_does_not_hang(
-    cluster: Cluster, admin: TransactionAdmin
-) -> None:
-    cluster.enlisted = True
-
-    assert admin.find_hanging(min_duration_ms=0) == []
-
-
-@pytest.mark.parametrize("then", [None, 9])
-def test_a_transaction_that_ends_while_coordinators_are_asked_does_not_hang(
-    cluster: Cluster, admin: TransactionAdmin, then: int | None
-) -> None:
-    cluster.open_at = [5, then]  # ended, or the next one of the same producer
-
-    assert admin.find_hanging(min_duration_ms=0) == []
-
-
-def test_nothing_is_said_to_hang_while_a_coordinator_does_not_answer(
-    cluster: Cluster, admin: TransactionAdmin
-) -> None:
-    cluster.lists = {2: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-
-    with pytest.raises(Unreachable, match="not all coordinators answer: broker 2 answers COORDINATOR_LOAD"):
-        admin.find_hanging(min_duration_ms=0)
-
-
-def test_the_longest_timeout_of_all_brokers_and_a_grace_is_the_limit(
-    cluster: Cluster, admin: TransactionAdmin
-) -> None:
-    cluster.last_timestamp_ms = NOW_MS - 2000 - GRACE_MS + 1
-    assert admin.find_hanging() == []
-    cluster.last_timestamp_ms -= 1
-    assert len(admin.find_hanging()) == 1
 
 
 def test_a_list_lacks_brokers_that_do_not_answer_and_says_so(
@@ -318,44 +234,17 @@ def test_what_cannot_be_described_is_left_out(
 # -- producers of a partition ----------------------------------------------------------------------
 
 
-def active(admin: TransactionAdmin) -> tuple[int | None, str | None, bool | None]:
-    (found,) = admin.active_producers(TOPIC, 0)
-    assert isinstance(found, ActiveProducer)
-    return found.start_offset, found.transactional_id, found.hanging
-
-
-def test_a_producer_is_hanging_if_its_coordinator_does_not_have_the_partition(
-    cluster: Cluster, admin: TransactionAdmin
-) -> None:
-    assert active(admin) == (5, "id", True)
-    cluster.enlisted = True
-    assert active(admin) == (5, "id", False)
-
-
-@pytest.mark.parametrize("then", [None, 9])
-def test_a_producer_whose_transaction_ends_meanwhile_is_not_hanging(
-    cluster: Cluster, admin: TransactionAdmin, then: int | None
-) -> None:
-    cluster.open_at = [5, then]
-
-    assert active(admin) == (then, "id", False)
-
-
-def test_whether_a_producer_is_hanging_is_unknown_while_a_coordinator_does_not_answer(
-    cluster: Cluster, admin: TransactionAdmin
-) -> None:
-    cluster.lists = {1: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-
-    assert active(admin) == (5, None, None)
-
-
-def test_coordinators_are_not_asked_about_producers_without_an_open_transaction(
-    cluster: Cluster, admin: TransactionAdmin
-) -> None:
-    cluster.open_at = [None]
-
-    assert active(admin) == (None, None, False)
-    assert len(cluster.sent) == 1
+def test_the_leader_of_a_partition_describes_its_producers(admin: TransactionAdmin) -> None:
+    assert admin.describe_producers(TOPIC, 0) == [
+        PartitionProducer(
+            producer_id=7,
+            producer_epoch=3,
+            last_sequence=None,
+            last_timestamp_ms=0,
+            coordinator_epoch=None,
+            start_offset=5,
+        )
+    ]
 
 
 def test_the_last_stable_offset_is_read_before_the_high_watermark(admin: TransactionAdmin) -> None:
@@ -375,60 +264,3 @@ def test_a_filter_that_a_broker_is_too_old_for_is_refused(cluster: Cluster, admi
     assert len(admin.list_transactions(min_duration_ms=0)) == 1
     with pytest.raises(ClientError, match=r"by pattern \(UNSUPPORTED_VERSION\)"):
         admin.list_transactions(pattern="i.")
-
-
-def test_a_marker_is_an_abort_without_a_transaction_version(
-    cluster: Cluster, admin: TransactionAdmin
-) -> None:
-    cluster.markers = [ErrorCode.NONE]
-
-    abort(admin)
-
-    ((broker, version, request),) = cluster.sent
-    assert isinstance(request, WriteTxnMarkersRequest)
-    (marker,) = request.markers
-    assert (broker, version, marker.transaction_result, marker.transaction_version) == (1, 1, False, 0)
-
-
-def test_a_marker_that_was_not_written_is_sent_again(cluster: Cluster, admin: TransactionAdmin) -> None:
-    unsent = NoAnswer("h:1 cannot be reached", sent=False)
-    cluster.markers = [ErrorCode.NOT_LEADER_OR_FOLLOWER, unsent, ErrorCode.NONE]
-
-    abort(admin)
-
-    assert cluster.markers == []
-
-
-def test_a_marker_that_may_have_been_written_is_not_sent_again(
-    cluster: Cluster, admin: TransactionAdmin
-) -> None:
-    """It could abort the next transaction of the producer, which may have the same epoch."""
-    cluster.markers = [NoAnswer("h:1 does not answer"), ErrorCode.NONE]
-
-    with pytest.raises(Unreachable, match="the marker may have been written"):
-        abort(admin)
-
-    assert cluster.markers == [ErrorCode.NONE]
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        (ErrorCode.INVALID_PRODUCER_EPOCH, "producer 7: epoch 3 is fenced there"),
-        (ErrorCode.TRANSACTION_COORDINATOR_FENCED, "producer 7: coordinator epoch 0 is fenced there"),
-        (ErrorCode.REQUEST_TIMED_OUT, "not all in-sync replicas have it yet"),
-        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "this user is not authorised"),
-        (ErrorCode.UNKNOWN_SERVER_ERROR, "the marker is refused"),
-    ],
-)
-def test_a_refusal_has_the_name_that_kafka_gives_it(
-    cluster: Cluster, admin: TransactionAdmin, code: ErrorCode, said: str
-) -> None:
-    cluster.markers = [code]
-
-    with pytest.raises(ClientError) as refused:
-        abort(admin)
-
-    assert said in str(refused.value)
-    assert str(refused.value).endswith(f"({code.name})")
-    assert refused.value.error_code is code

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from headrace.client.serializers.codecs.base import BadValue, TooCostly
 from headrace.client.serializers.codecs.codec import codec_of
-from headrace.client.serializers.codecs.errors import BadValue, TooCostly
 from headrace.client.serializers.codecs.processes import PROCESSES, CodecProcesses
 from headrace.client.serializers.codecs.worker import Job, Worker
 from headrace.gateway.problems import Problem

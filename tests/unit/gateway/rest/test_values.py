@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.base import BadValue
 from headrace.client.serializers.codecs.plain_json import MAX_DEPTH, NotJson, read_json, write_json
 from headrace.client.serializers.formats import JSON as JSON_FORMAT
 from headrace.gateway.rest.values import Decoded, as_binary, as_given, as_json, as_text, cut, decode

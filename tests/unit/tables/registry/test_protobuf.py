@@ -131,7 +131,7 @@ def test_fields_that_were_not_set_are_their_defaults_in_proto2() -> None:
 
 
 def test_fields_are_known_by_their_numbers_between_versions() -> None:
-    old = "message Order { int32 id = 1; string gone = 2; }"
+    old = "message Order { int64 id = 1; string gone = 2; }"
     new = "message Order { int64 number = 1; optional double price = 3; }"
     assert one(old, {"id": 1, "gone": "x"}, reader=new) == {"number": 1, "price": None}
     assert one(new, {"number": 1, "price": 2}, reader=old) == {"id": 1, "gone": ""}
@@ -205,55 +205,32 @@ def test_a_field_that_is_written_otherwise_is_not_misread(old: str, new: str, sa
 
 
 @pytest.mark.parametrize(
-    ("old", "value", "new", "said"),
+    ("old", "new"),
     [
-        ("int64 x = 1;", {"x": 5_000_000_000}, "int32 x = 1;", "is 5000000000 (int64 in its schema), which"),
-        (
-            "int32 x = 1;",
-            {"x": -1},
-            "uint32 x = 1;",
-            "is -1 (int32 in its schema), which does not fit uint32",
-        ),
-        ("uint64 x = 1;", {"x": 2**63}, "int64 x = 1;", "which does not fit int64"),
-        ("int32 x = 1;", {"x": 5}, "bool x = 1;", "is 5 (int32 in its schema), which does not fit bool"),
-        (
-            "repeated string x = 1;",
-            {"x": ["a", "b"]},
-            "string x = 1;",
-            "has 2 values in the record, and 1 in",
-        ),
-        (
-            "repeated A x = 1;",
-            {"x": [{}, {}]},
-            "A x = 1;",
-            "has 2 values in the record, and 1 in the columns",
-        ),
-        ("repeated int64 x = 1;", {"x": [1, 2**40]}, "repeated int32 x = 1;", "is 1099511627776 (repeated"),
-        ("map<string, int64> x = 1;", {"x": {"a": 2**40}}, "map<string, int32> x = 1;", "is 1099511627776"),
-        ("map<int32, string> x = 1;", {"x": {-1: "a"}}, "map<uint32, string> x = 1;", "has other keys in"),
-        ("B x = 1;", {"x": {"n": 2**40}}, "C x = 1;", "field 1, n, of C is 1099511627776"),
-        (
-            "int32 x = 1; int32 y = 2;",
-            {"x": 1, "y": 2},
-            "oneof o { int32 x = 1; int32 y = 2; }",
-            "which does not fit",
-        ),
+        ("int64 x = 1;", "int32 x = 1;"),
+        ("int32 x = 1;", "uint32 x = 1;"),
+        ("uint64 x = 1;", "int64 x = 1;"),
+        ("int32 x = 1;", "bool x = 1;"),
+        ("repeated string x = 1;", "string x = 1;"),
+        ("repeated A x = 1;", "A x = 1;"),
+        ("repeated int64 x = 1;", "repeated int32 x = 1;"),
+        ("map<string, int64> x = 1;", "map<string, int32> x = 1;"),
+        ("map<int32, string> x = 1;", "map<uint32, string> x = 1;"),
+        ("B x = 1;", "C x = 1;"),
+        ("int32 x = 1; int32 y = 2;", "oneof o { int32 x = 1; int32 y = 2; }"),
     ],
 )
-def test_a_value_that_the_column_cannot_hold_is_refused(
-    old: str, value: dict[str, Any], new: str, said: str
-) -> None:
+def test_a_type_that_cannot_hold_every_value_that_was_written_is_refused(old: str, new: str) -> None:
     parts = "message A {} message B { int64 n = 1; } message C { int32 n = 1; }"
-    with pytest.raises(Unreadable) as why:
-        one(f"message Order {{ {old} }} {parts}", value, f"message Order {{ {new} }} {parts}")
-    assert said in str(why.value)
+    with pytest.raises(Unreadable, match=r"in its schema, and .* in that of the columns"):
+        one(f"message Order {{ {old} }} {parts}", {}, f"message Order {{ {new} }} {parts}")
 
 
-def test_a_value_that_the_column_can_hold_is_read_whatever_its_type_was() -> None:
-    old = "message Order { int64 a = 1; repeated string b = 2; uint64 c = 3; Order d = 4; }"
-    new = "message Order { int32 a = 1; string b = 2; bool c = 3; Order d = 4; }"
-    value = {"a": -5, "b": ["x"], "c": 1, "d": {"a": 7}}
-    assert one(old, value, new) == {"a": -5, "b": "x", "c": True, "d": '{"a":7}'}
+def test_a_wider_type_is_read() -> None:
+    old = "message Order { int32 a = 1; string b = 2; uint32 c = 3; Order d = 4; bool e = 5; }"
+    new = "message Order { int64 a = 1; repeated string b = 2; uint64 c = 3; Order d = 4; int32 e = 5; }"
+    value = {"a": -5, "b": "x", "c": 1, "d": {"a": 7}, "e": True}
+    assert one(old, value, new) == {"a": -5, "b": ["x"], "c": 1, "d": '{"a":"7"}', "e": 1}
 
 
 def test_nanoseconds_are_refused_or_truncated() -> None:

@@ -28,7 +28,6 @@ class AvroCost:
 
 
 def cost_of(root: AvroType) -> AvroCost:
-    """Return the cost of decoding by a schema."""
     types = _types(root)
     empty = _EmptyTypes()
     return AvroCost(
@@ -39,7 +38,6 @@ def cost_of(root: AvroType) -> AvroCost:
 
 
 def _types(root: AvroType) -> list[AvroType]:
-    """Return every type in the schema, once."""
     found: dict[int, AvroType] = {}
     waiting = [root]
     while waiting:
@@ -70,7 +68,6 @@ class _EmptyTypes:
 
 
 def _is_recursive(types: list[AvroType]) -> bool:
-    """Return whether a type contains itself."""
     try:
         TopologicalSorter({id(each): map(id, _parts(each)) for each in types}).prepare()
     except CycleError:

@@ -24,7 +24,6 @@ from headrace.client.serializers.codecs.avro_leaves import (
     show_leaf,
     shown_type,
 )
-from headrace.client.serializers.codecs.avro_misfit import named_types
 
 
 class Branch(NamedTuple):
@@ -132,7 +131,6 @@ def _numbers(value: float, branches: list[Branch]) -> list[Branch]:
 
 
 def _is_single(value: float) -> bool:
-    """Return whether a number of 32 bits has the value."""
     try:
         return bool(struct.unpack("<f", struct.pack("<f", value))[0] == value)
     except OverflowError:
@@ -153,11 +151,18 @@ _AS_THEY_ARE: Final = frozenset({bool, int, str})  # unless the type is a union
 class AvroJson:
     """Converts values of one schema that fastavro has parsed; it may raise what fastavro raises, too."""
 
-    def __init__(self, schema: Any, *, numbers: bool = False) -> None:
+    def __init__(
+        self,
+        schema: Any,
+        *,
+        numbers: bool = False,
+        read_leaf: Callable[[Any, Mapping[str, Any], str], Any] = read_leaf,
+    ) -> None:
         """With `numbers`, `show` returns decimals as numbers, which `read` may not turn into equal values."""
         self._schema = schema
         self._numbers = numbers
-        self._named = named_types(schema)
+        self._read_leaf = read_leaf
+        self._named = _named_types(schema)
         self._unions: dict[int, Union] = {}
 
     # -- to JSON -------------------------------------------------------------------------------
@@ -218,7 +223,7 @@ class AvroJson:
                 return {
                     name: self._read(each, kind["values"], _join(path, name)) for name, each in value.items()
                 }
-        return read_leaf(value, kind, path)
+        return self._read_leaf(value, kind, path)
 
     def _read_record(self, value: Any, kind: Mapping[str, Any], path: str) -> dict[str, Any]:
         check(isinstance(value, dict), value, f"an object for record {kind['name']}", path)
@@ -228,7 +233,7 @@ class AvroJson:
             if field["name"] in value:
                 found[field["name"]] = self._read(value[field["name"]], field["type"], inner)
             elif "default" not in field and not self._may_be_null(field["type"]):
-                raise Misfit(inner, "is missing")
+                raise Misfit(inner, "is missing", is_missing=True)
         return found
 
     def _may_be_null(self, schema: Any) -> bool:
@@ -259,13 +264,29 @@ class AvroJson:
 
     def _union(self, branches: list[Any]) -> Union:
         if id(branches) not in self._unions:
-            self._unions[id(branches)] = Union([self._branch(each) for each in branches])
+            kinds = map(self._resolved, branches)
+            self._unions[id(branches)] = Union(
+                [Branch(str(kind.get("name", kind["type"])), kind, shown_type(kind)) for kind in kinds]
+            )
         return self._unions[id(branches)]
 
-    def _branch(self, given: Any) -> Branch:
-        kind = self._resolved(given)
-        name = str(kind.get("name", kind["type"]))
-        return Branch(name, kind, shown_type(kind))
+
+def _named_types(schema: Any) -> dict[str, Any]:
+    """Return the types that the schema defines, by their full names."""
+    named: dict[str, Any] = {}
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += each
+        elif isinstance(each, Mapping):
+            if "name" in each and "type" in each and each["type"] in _NAMED:
+                named[each["name"]] = each
+            waiting += [field["type"] for field in each.get("fields", ())]
+            waiting += [each[name] for name in ("items", "values") if name in each]
+            if isinstance(each.get("type"), Mapping | list):
+                waiting.append(each["type"])
+    return named
 
 
 def _join(path: str, name: str) -> str:

@@ -31,12 +31,12 @@ _LOGICAL: Final = frozenset(
 class Misfit(ValueError):
     """A value does not fit; the message names the field."""
 
-    def __init__(self, path: str, why: str) -> None:
+    def __init__(self, path: str, why: str, *, is_missing: bool = False) -> None:
         super().__init__(f"{f'the field {path}' if path else 'the value'} {why}")
+        self.is_missing = is_missing
 
 
 def shown_type(kind: Mapping[str, Any]) -> str:
-    """Return the JSON type of the values of an Avro type."""
     return "string" if logical_type(kind) else _JSON_TYPES.get(kind["type"], kind["type"])
 
 
@@ -47,7 +47,6 @@ def logical_type(kind: Mapping[str, Any]) -> str:
 
 
 def json_type_of(value: Any) -> str:
-    """Return the name of a JSON value's type."""
     match value:
         case None:
             return "null"
@@ -82,24 +81,33 @@ def read_leaf(value: Any, kind: Mapping[str, Any], path: str) -> Any:
         return _read_decimal(str(value), kind, path)
     if logical and isinstance(value, str):
         return _read_logical(value, logical, path)
+    if name in {"float", "double"} and isinstance(value, str) and value in NOT_FINITE:
+        return float(value)
+    check_leaf(value, kind, path)
+    return _read_bytes(value, kind.get("size"), path) if name in {"bytes", "fixed"} else value
+
+
+def check_leaf(value: Any, kind: Mapping[str, Any], path: str) -> Any:
+    """Return a value of Avro's own JSON encoding, in which bytes are text; Misfit if it is not one."""
+    name = kind["type"]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match name:
         case "null":
             fits = value is None
         case "boolean":
             fits = isinstance(value, bool)
         case "int" | "long":
-            fits = isinstance(value, int) and not isinstance(value, bool)
+            fits = is_number and isinstance(value, int)
         case "float" | "double":
-            value = float(value) if isinstance(value, str) and value in NOT_FINITE else value
-            fits = isinstance(value, int | float) and not isinstance(value, bool)
+            fits = is_number
         case _:
             fits = isinstance(value, str)
-    check(fits, value, logical or name, path)
+    check(fits, value, logical_type(kind) or name, path)
     if name in RANGES and value not in RANGES[name]:
         raise Misfit(path, f"is {value}, which is outside of {name}")
     if name == "enum" and value not in kind["symbols"]:
         raise Misfit(path, f"is {value[:80]!r}, expected one of {', '.join(kind['symbols'][:20])}")
-    return _read_bytes(value, kind.get("size"), path) if name in {"bytes", "fixed"} else value
+    return value
 
 
 def _read_bytes(text: str, size: int | None, path: str) -> bytes:
@@ -150,7 +158,6 @@ def _read_logical(text: str, logical: str, path: str) -> Any:
 
 
 def check(fits: bool, value: Any, expected: str, path: str) -> None:
-    """Raise Misfit unless the value fits."""
     if not fits:
         raise Misfit(path, f"is {kind_of(value)}, expected {expected}")
 

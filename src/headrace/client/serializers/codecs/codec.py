@@ -4,7 +4,7 @@ import io
 import json
 from functools import cached_property
 from struct import error as StructError  # noqa: N812
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import fastavro
 import jsonschema_rs
@@ -12,8 +12,8 @@ from fastavro.schema import SchemaParseException, UnknownType
 
 from headrace.client.serializers.codecs.avro_cost import cost_of
 from headrace.client.serializers.codecs.avro_json import AvroJson
-from headrace.client.serializers.codecs.avro_misfit import first_non_object, misfit
-from headrace.client.serializers.codecs.errors import BadValue, dotted
+from headrace.client.serializers.codecs.avro_leaves import Misfit, check_leaf
+from headrace.client.serializers.codecs.base import BadValue, Codec, dotted
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json, store_json, write_json
 from headrace.client.serializers.codecs.protobuf import ProtobufCodec
 from headrace.registry.formats import Parsed
@@ -38,46 +38,6 @@ _FASTAVRO_ERRORS: Final = (
 _BASE: Final = "json-schema:///"  # the base of relative names of documents
 
 
-class Codec(Protocol):
-    """Encodes and decodes values of one schema."""
-
-    format: str  # avro, jsonschema or protobuf
-
-    @property
-    def name(self) -> str:
-        """The name of the record or message in the schema, or an empty string."""
-        ...
-
-    def encode(self, value: Any) -> bytes:
-        """Return the bytes of a value; raise BadValue if it does not fit the schema.
-
-        A value of Avro may be in Avro's JSON encoding, which `decode` returns if it is `tagged`.
-        """
-        ...
-
-    def encode_plain(self, value: Any, message: str = "") -> bytes:
-        """Return the bytes of JSON that `decode` returned, not `tagged`; raise BadValue if it does not fit.
-
-        `message` is the full name of a Protobuf message; by default it is the first of the schema.
-        """
-        ...
-
-    def message_name(self, data: bytes) -> str:
-        """Return the full name of the Protobuf message; empty in the other formats."""
-        ...
-
-    def decode(self, data: bytes, *, tagged: bool = False, numbers: bool = False) -> Any:
-        """Return the value as JSON, or with `tagged` in the format's own JSON encoding; raise BadValue.
-
-        With `numbers`, decimals and long integers are numbers, to compare with, where JSON has text.
-        """
-        ...
-
-    def is_linear(self, data: bytes) -> bool:
-        """Return whether decoding takes time and memory in proportion to the number of bytes."""
-        ...
-
-
 def codec_of(schema: Parsed) -> Codec:
     """Return the codec of a schema; raise BadValue if the schema cannot be used to encode."""
     if isinstance(schema, AvroSchema):
@@ -88,7 +48,7 @@ def codec_of(schema: Parsed) -> Codec:
     return ProtobufCodec(schema)
 
 
-class AvroCodec:
+class AvroCodec(Codec):
     """Avro. Values may be Avro's JSON encoding, with unions as {"string": "x"}, or plain JSON."""
 
     format = "avro"
@@ -99,6 +59,7 @@ class AvroCodec:
         except (SchemaParseException, UnknownType) as error:
             raise BadValue(f"the schema cannot be used here: {error}") from None
         self._json, self._numbers = AvroJson(self._schema), AvroJson(self._schema, numbers=True)
+        self._encoding = AvroJson(self._schema, read_leaf=check_leaf)
         self._cost = cost_of(schema.root)
 
     def is_linear(self, data: bytes) -> bool:
@@ -125,10 +86,6 @@ class AvroCodec:
             raise BadValue(f"this does not fit the Avro schema: {error}") from None
         return self._written(fitting, value)
 
-    def message_name(self, data: bytes) -> str:
-        del data
-        return ""
-
     def _written(self, fitting: Any, value: Any) -> bytes:
         written = io.BytesIO()
         try:
@@ -141,16 +98,18 @@ class AvroCodec:
         """Return a value of Avro's JSON encoding as fastavro's Python value."""
         text = write_json(value).decode()
         (found,) = fastavro.json_reader(io.StringIO(text), self._schema)
-        # fastavro takes a string for a record with one field.
-        if why := first_non_object(value, self._schema):
-            raise ValueError(why)
+        self._encoding.read(value)  # fastavro takes a string for a record with one field
         if not self._fits(found):
             raise ValueError(f"{text[:100]} is of another type")
         return found
 
     def _misfit(self, value: Any, error: Exception) -> BadValue:
         """Return an error that names the field; fastavro's message does not."""
-        return BadValue(f"this does not fit the Avro schema: {misfit(value, self._schema) or error}")
+        try:
+            self._encoding.read(value)
+        except (Misfit, RecursionError) as misfit:
+            error = misfit
+        return BadValue(f"this does not fit the Avro schema: {error}")
 
     def _fits(self, value: Any) -> bool:
         try:
@@ -164,17 +123,16 @@ class AvroCodec:
             value = fastavro.schemaless_reader(stream, self._schema, None, return_named_type=not tagged)
             if stream.read(1):
                 raise BadValue("there are bytes after the value")
-            return self._tagged(value) if tagged else (self._numbers if numbers else self._json).show(value)
+            if not tagged:
+                return (self._numbers if numbers else self._json).show(value)
+            written = io.StringIO()
+            fastavro.json_writer(written, self._schema, [value])
+            return read_json(written.getvalue())
         except _FASTAVRO_ERRORS as error:
             raise BadValue(f"this does not fit the Avro schema: {error}") from None
 
-    def _tagged(self, value: Any) -> Any:
-        written = io.StringIO()
-        fastavro.json_writer(written, self._schema, [value])
-        return read_json(written.getvalue())
 
-
-class JsonCodec:
+class JsonCodec(Codec):
     """JSON that a JSON schema validates before it is encoded."""
 
     format = "jsonschema"
@@ -186,10 +144,6 @@ class JsonCodec:
                 "subschemas for one value"
             )
         self._schema = schema
-
-    def is_linear(self, data: bytes) -> bool:
-        del data
-        return True
 
     @property
     def name(self) -> str:
@@ -217,14 +171,6 @@ class JsonCodec:
             return store_json(value)
         except NotJson as error:
             raise BadValue(str(error)) from None
-
-    def encode_plain(self, value: Any, message: str = "") -> bytes:
-        del message  # there is no other encoding, and no other type
-        return self.encode(value)
-
-    def message_name(self, data: bytes) -> str:
-        del data
-        return ""
 
     def decode(self, data: bytes, *, tagged: bool = False, numbers: bool = False) -> Any:
         del tagged, numbers  # there is no other encoding

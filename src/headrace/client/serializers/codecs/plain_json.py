@@ -57,20 +57,13 @@ def _dumped(value: Any, *, ensure_ascii: bool) -> bytes:
 
 def is_deep(value: Any) -> bool:
     """Return whether the value is nested more than MAX_DEPTH deep, without recursion."""
-    level = [value]
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
-        level = [inner for each in level for inner in _inside(each)]
+        parts = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
         if not level:
             return False
     return True
-
-
-def _inside(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [each for each in value.values() if isinstance(each, dict | list)]
-    if isinstance(value, list):
-        return [each for each in value if isinstance(each, dict | list)]
-    return []
 
 
 def _finite(text: str) -> float:

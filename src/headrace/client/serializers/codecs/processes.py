@@ -13,7 +13,7 @@ from queue import Empty, LifoQueue
 from typing import Any, Final, Literal, NamedTuple
 
 from headrace.client.errors import ClientError
-from headrace.client.serializers.codecs.errors import BadValue, TooCostly
+from headrace.client.serializers.codecs.base import BadValue, TooCostly
 from headrace.client.serializers.codecs.worker import (
     JOB_CPU_S,
     MAX_MEMORY,
@@ -110,7 +110,6 @@ class CodecProcesses:
         return Matched(found, reason)
 
     def close(self) -> None:
-        """Stop all processes."""
         with self._lock:
             self._closed = True
             processes, self._all = self._all, set()

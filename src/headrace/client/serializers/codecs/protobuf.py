@@ -9,7 +9,7 @@ from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-un
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.base import BadValue, Codec
 from headrace.registry.formats.protobuf.protobuf import ProtobufSchema
 from headrace.registry.schema_ids import NoSchemaId, read_message_path, write_message_path
 
@@ -18,14 +18,16 @@ _WRAPPED_LONGS = frozenset({"google.protobuf.Int64Value", "google.protobuf.UInt6
 _LINEAR = 200_000  # fields of a decoded message, unset ones included
 
 
-class ProtobufCodec:
+class ProtobufCodec(Codec):
     """Decodes and encodes all message types of a schema; the first is the default."""
 
     format = "protobuf"
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self._schema = schema
-        self._class = cache(self._class_of)
+        self._class = cache(
+            lambda path: GetMessageClass(schema.pool.FindMessageTypeByName(self._full_name(path)))
+        )
         self._most_fields = _most_fields(schema)
 
     def is_linear(self, data: bytes) -> bool:
@@ -71,9 +73,6 @@ class ProtobufCodec:
             return _with_numbers(message.DESCRIPTOR, found) if numbers else found
         except (DecodeError, json_format.Error, ValueError, TypeError, RecursionError) as error:
             raise BadValue(f"this does not fit the Protobuf schema: {error}") from None
-
-    def _class_of(self, path: tuple[int, ...]) -> Any:
-        return GetMessageClass(self._schema.pool.FindMessageTypeByName(self._full_name(path)))
 
     def _path_of(self, name: str) -> tuple[int, ...]:
         """Return the path to a message by its full name; BadValue if the schema has no such message."""

@@ -83,7 +83,7 @@ class Worker:
         self._codecs: LRUCache[bytes, Any] = LRUCache(KEPT)
 
     def do(self, job: Job) -> Result:
-        from headrace.client.serializers.codecs.errors import BadValue  # noqa: PLC0415  after the limits are set
+        from headrace.client.serializers.codecs.base import BadValue  # noqa: PLC0415  after the limits are set
 
         if isinstance(job.spec, str):
             return self._match(job.key, job.spec, job.items)
@@ -100,10 +100,11 @@ class Worker:
                     left -= len(done[-1])
                 else:
                     done.append(
-                        _within(
-                            codec.decode(item, tagged=job.what == "tagged", numbers=job.what == "numbers")
-                        )
+                        codec.decode(item, tagged=job.what == "tagged", numbers=job.what == "numbers")
                     )
+                    if len(marshal.dumps(done[-1])) > MAX_DECODED_BYTES:
+                        done.pop()
+                        raise BadValue(f"the decoded value has more than {MAX_DECODED_BYTES:,} bytes")  # noqa: TRY301
                 if left < 0:
                     return Result("too large", [])
         except InvalidSchema as error:
@@ -137,23 +138,14 @@ class Worker:
         assert not isinstance(job.spec, str), job.what
         if job.key not in self._codecs and job.spec is not None:
             schema, referenced = job.spec
-            self._codecs[job.key] = codec_of(parse(schema, lambda each: _resolved(referenced, each)))
+
+            def resolve(reference: Reference) -> Schema:
+                if reference not in referenced:
+                    raise InvalidSchema(f"the reference {reference.name} cannot be resolved")
+                return referenced[reference]
+
+            self._codecs[job.key] = codec_of(parse(schema, resolve))
         return self._codecs.get(job.key)
-
-
-def _resolved(referenced: Mapping[Reference, Schema], reference: Reference) -> Schema:
-    if reference not in referenced:
-        raise InvalidSchema(f"the reference {reference.name} cannot be resolved")
-    return referenced[reference]
-
-
-def _within(value: Any) -> Any:
-    """Return the value; raise BadValue if it is too large."""
-    from headrace.client.serializers.codecs.errors import BadValue  # noqa: PLC0415
-
-    if len(marshal.dumps(value)) > MAX_DECODED_BYTES:
-        raise BadValue(f"the decoded value has more than {MAX_DECODED_BYTES:,} bytes")
-    return value
 
 
 def main() -> None:

@@ -9,13 +9,6 @@ function typed(form) {
   return [{ topic: topic.value, partition: Number(partition.value), replicas: brokers.map(Number) }];
 }
 
-/** The bytes per second in the field for MiB, or null if it is empty. */
-function throttle(form) {
-  const { value } = form.elements.throttle;
-  if (!value) return null;
-  return Math.max(1, Math.round(Number(value) * 1024 * 1024));
-}
-
 for (const form of document.querySelectorAll("form[data-moves]")) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -26,7 +19,7 @@ for (const form of document.querySelectorAll("form[data-moves]")) {
     try {
       const shown = form.querySelector(".moves");
       const moves = shown ? JSON.parse(shown.textContent) : typed(form);
-      await ask("POST", "/api/v1/reassignments", { moves, throttle: throttle(form) });
+      await ask("POST", "/api/v1/reassignments", { moves });
       toastLater("The move has begun");
       location.assign(at(form.dataset.then));
     } catch (error) {

@@ -9,7 +9,6 @@ from fastapi.responses import Response
 
 from headrace.client.cluster.log_dirs import read_log_dirs, read_progress, size_of, sizes
 from headrace.client.cluster.moves import Move, Reassignment
-from headrace.client.cluster.throttle import read_rates
 from headrace.client.cluster.topic_overview import total
 from headrace.client.errors import ClientError, Unreachable
 from headrace.gateway.admin.cluster import Moved
@@ -31,8 +30,7 @@ def moves(
 ) -> Response:
     """`of` is the number of moves that were started together, to tell how many are complete."""
     found = read_progress(reach.brokers)
-    nodes = reach.brokers.nodes()
-    live = {node.id for node in nodes}
+    live = {node.id for node in reach.brokers.nodes()}
     started = int(of or 0)
     return page(
         request,
@@ -46,7 +44,6 @@ def moves(
         copied=total(each.copied_bytes for each in found),
         total=total(each.total_bytes for each in found),
         missing=lambda move: missing_brokers(move, live),
-        throttle=min(read_rates(reach.brokers, nodes).values(), default=None),
     )
 
 

@@ -80,8 +80,7 @@ def groups(request: Request, name: TopicName, reach: ReachDep) -> Response:
 
 _PRODUCER_COLUMNS = {
     **by_attributes(producer="producer_id", epoch="producer_epoch"),
-    **by_attributes(sequence="last_sequence", last="last_timestamp_ms"),
-    "start": lambda row: None if row.start_offset is None else (not row.hanging, row.start_offset),
+    **by_attributes(sequence="last_sequence", last="last_timestamp_ms", start="start_offset"),
 }
 
 
@@ -92,20 +91,14 @@ def producers(
     reach: ReachDep,
     partition: Annotated[str, Query(pattern="^[0-9]{0,9}$")] = "",
 ) -> Response:
-    """Producers with hanging transactions come first, then those with other open ones."""
+    """Producers with open transactions come first."""
     found = topics.topic(name, reach)
     led = [each.index for each in found.partitions if each.leader is not None]
     index = int(partition or min(led, default=0))
     at = TopicPartition(name, index)
     offline = any(each.index == index and each.leader is None for each in found.partitions)
-    active = [] if offline else reach.transactions.active_producers(name, index)
-    table = table_of(
-        request,
-        active,
-        _PRODUCER_COLUMNS,
-        text=lambda row: f"{row.producer_id} {row.transactional_id or ''}",
-        sort="start",
-    )
+    active = [] if offline else reach.transactions.describe_producers(name, index)
+    table = table_of(request, active, _PRODUCER_COLUMNS, text=lambda row: str(row.producer_id), sort="start")
     return topic_page(
         request,
         reach,
@@ -114,8 +107,6 @@ def producers(
         table=table,
         partition=index,
         end=None if offline else reach.transactions.ends([at])[at],
-        hanging=sum(producer.hanging is True for producer in active),
-        unknown=any(producer.hanging is None for producer in active),
     )
 
 

@@ -1,4 +1,4 @@
-"""Transactions: the list, one transaction with its partitions, and hanging transactions.
+"""Transactions: the list, and one transaction with its partitions.
 
 Brokers apply the filters of the list, which shows open transactions unless it is asked for others: a cluster
 may have 100,000 transactional ids, and few of them have an open transaction. Epoch, duration and timeout take
@@ -114,7 +114,10 @@ def transactions(request: Request, reach: ReachDep) -> Response:
         found = clients_of(request).console.transactions.get(
             request,
             lambda: reach.transactions.list_transactions(
-                form.states, form.producer_ids(), form.older_ms, form.pattern or None
+                states=form.states,
+                producer_ids=form.producer_ids(),
+                min_duration_ms=form.older_ms,
+                pattern=form.pattern or None,
             ),
             key=form,
         )
@@ -137,7 +140,6 @@ def transactions(request: Request, reach: ReachDep) -> Response:
         request,
         "transactions.html",
         title="Transactions",
-        tab="Transactions",
         table=table,
         few=few,
         form=form,
@@ -176,7 +178,7 @@ def _described(reach: Reach, found: Sequence[TransactionSummary | TransactionRow
 def transaction(
     request: Request, transactional_id: Annotated[str, Path(min_length=1, max_length=ID)], reach: ReachDep
 ) -> Response:
-    found = reach.transactions.describe([transactional_id])[0]
+    found = reach.transactions.describe_transactions([transactional_id])[0]
     table = table_of(
         request, list(found.partitions), {"place": lambda row: row}, text=lambda row: row.topic, sort="place"
     )
@@ -187,42 +189,4 @@ def transaction(
         transaction=found,
         table=table,
         ends=reach.transactions.ends(table.rows),
-    )
-
-
-# -- hanging transactions --------------------------------------------------------------------------
-
-
-_HANGING_COLUMNS = {
-    "place": lambda row: (row.topic_partition, row.start_offset),
-    "duration": lambda row: row.duration_ms,
-}
-_OPEN_FOR_MS: Final = (0, *DURATIONS_MS)
-
-
-@router.get("/ui/hanging-transactions")
-def hanging(request: Request, reach: ReachDep) -> Response:
-    older = request.query_params.get("older", "")
-    older_ms = int(older) if older in map(str, _OPEN_FOR_MS) else None
-    found = clients_of(request).console.hanging.get(
-        request, lambda: reach.transactions.find_hanging(min_duration_ms=older_ms), key=older_ms
-    )
-    table = table_of(
-        request,
-        found,
-        _HANGING_COLUMNS,
-        text=lambda row: f"{row.topic} {row.transactional_id or ''}",
-        sort="place",
-    )
-    return page(
-        request,
-        "hanging_transactions.html",
-        title="Hanging transactions",
-        tab="Hanging",
-        table=table,
-        ends=reach.transactions.ends({row.topic_partition for row in table.rows}),
-        older_ms=older_ms,
-        durations=_OPEN_FOR_MS,
-        missing=found.missing[:MISSING_SHOWN],
-        unexamined=len(found.missing),
     )

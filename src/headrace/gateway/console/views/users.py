@@ -17,7 +17,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 @router.get("/ui/users")
 def users(request: Request, reach: ReachDep) -> Response:
     with requiring("Users", Operation.DESCRIBE):
-        found = clients_of(request).console.users.get(request, reach.users.users)
+        found = clients_of(request).console.users.get(request, reach.users.list_users)
     columns = {"name": lambda row: row.name, "mechanisms": _mechanisms}
     return page(
         request,

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.client.serializers.codecs.codec import Codec, codec_of
-from headrace.client.serializers.codecs.errors import BadValue
+from headrace.client.serializers.codecs.base import BadValue, Codec
+from headrace.client.serializers.codecs.codec import codec_of
 from headrace.registry.formats import Schema, SchemaType, parse
 from headrace.registry.schema_ids import read_message_path, write_message_path
 
