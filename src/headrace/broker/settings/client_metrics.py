@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from typing import Final
 
-from headrace.broker.settings.setting import InvalidSetting, Kind, Scope, Setting, Settings
+from headrace.broker.settings.setting import (
+    CLUSTER_WIDE,
+    InvalidSetting,
+    Settings,
+    integer,
+    items,
+    without_effect,
+)
 from headrace.security.expressions import InvalidExpression, compile_expression
 
 _SELECTORS: Final = (
@@ -16,21 +23,14 @@ _SELECTORS: Final = (
 )
 _LONGEST_PATTERN: Final = 1_000  # characters
 _MOST_PATTERNS: Final = 100
-_NO_METRICS: Final = "No effect: client metrics are not collected."
-
-
-def _setting(name: str, kind: Kind, default: int | tuple[str, ...]) -> Setting:
-    return Setting(
-        name=name, kind=kind, default=default, doc=_NO_METRICS, scope=Scope.CLUSTER_WIDE, has_effect=False
-    )
-
 
 CLIENT_METRICS_CONFIGS: Final = Settings(
-    [
-        _setting("interval.ms", Kind.INT, 300_000),
-        _setting("match", Kind.LIST, ()),
-        _setting("metrics", Kind.LIST, ()),
-    ]
+    without_effect(
+        "client metrics are not collected",
+        integer("interval.ms", 300_000, scope=CLUSTER_WIDE),
+        items("match", (), scope=CLUSTER_WIDE),
+        items("metrics", (), scope=CLUSTER_WIDE),
+    )
 )
 INTERVAL_MS: Final = range(100, 3_600_001)
 

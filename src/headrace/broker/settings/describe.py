@@ -117,7 +117,7 @@ def describe_all_brokers(config: BrokerConfig) -> Iterator[DescribedSetting]:
 def _broker_setting(name: str) -> Setting:
     """Return the setting called `name`; an unknown one is sensitive, as in Kafka."""
     known = BROKER_SETTINGS.get(name)
-    return known or Setting(name=name, kind=Kind.UNKNOWN, default=None, doc=_UNKNOWN_DOC, has_effect=False)
+    return known or Setting(name=name, kind=Kind.UNKNOWN, default=None, doc=_UNKNOWN_DOC)
 
 
 def _is_read_only(setting: Setting) -> bool:
