@@ -86,6 +86,10 @@ class ClusterImage:
             self.suspects.remove(broker_id)
             self.version += 1
 
+    def has_partition(self, topic: str, partition: int) -> bool:
+        known = self.topics.get(topic)
+        return known is not None and partition in known.replicas
+
     def offline(self, replicas: Sequence[int]) -> list[int]:
         """Return the replicas whose broker is not registered."""
         return [each for each in replicas if each not in self.brokers]

@@ -5,7 +5,7 @@ Versions:  v3 broker epochs, so that a broker that has restarted since its last 
 """
 
 import logging
-from collections.abc import Iterator
+from itertools import chain
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
@@ -38,11 +38,18 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
     member = controller.model.members.get(request.broker_id)
     if member is None or member.epoch != request.broker_epoch:
         return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
-    refused: dict[TopicPartition, KafkaError] = {}
+    names, refused = context.broker.image.topic_names, dict[TopicPartition, KafkaError]()
+    requested = {
+        topic.topic_id: [
+            (TopicPartition(names.get(topic.topic_id, ""), entry.partition_index), entry)
+            for entry in topic.partitions
+        ]
+        for topic in request.topics
+    }
 
     def decide(cluster: ClusterModel) -> Changes:
         changes: Changes = {}
-        for key, entry in _entries(request, context):
+        for key, entry in chain.from_iterable(requested.values()):
             try:
                 changes |= cluster.alter_isr(
                     key,
@@ -60,31 +67,14 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
     except FAILURES as error:  # LeaderNotSteppedDown included: a leader may ask to be replaced
         logger.info("AlterPartition of broker %d was not carried out: %s", request.broker_id, error)
         return AlterPartitionResponse(error_code=error_code(error), topics=[])
-    answers: dict[bytes, list[AlterPartitionResponsePartitionData]] = {}
-    for topic in request.topics:
-        name = _name(topic.topic_id, context)
-        answers[topic.topic_id] = [
-            _answer(controller.model, TopicPartition(name, entry.partition_index), refused)
-            for entry in topic.partitions
-        ]
     return AlterPartitionResponse(
         topics=[
-            AlterPartitionResponseTopicData(topic_id=topic_id, partitions=partitions)
-            for topic_id, partitions in answers.items()
+            AlterPartitionResponseTopicData(
+                topic_id=topic_id, partitions=[_answer(controller.model, key, refused) for key, _ in entries]
+            )
+            for topic_id, entries in requested.items()
         ]
     )
-
-
-def _name(topic_id: bytes, context: Context) -> str:
-    return context.broker.image.topic_names.get(topic_id, "")
-
-
-def _entries(
-    request: AlterPartitionRequest, context: Context
-) -> Iterator[tuple[TopicPartition, AlterPartitionRequestPartitionData]]:
-    for topic in request.topics:
-        for entry in topic.partitions:
-            yield TopicPartition(_name(topic.topic_id, context), entry.partition_index), entry
 
 
 def _isr(entry: AlterPartitionRequestPartitionData, version: int) -> dict[int, int]:

@@ -8,7 +8,7 @@ Versions:  v1 the client may forbid a change of the replication factor.
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import Turns
-from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.broker.translate import FAILURES, error_code, error_fields
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.kafka_errors import InvalidReplicationFactor, NotController
@@ -33,7 +33,7 @@ async def alter_partition_reassignments(
 ) -> AlterPartitionReassignmentsResponse:
     controller = context.broker.controller
     if controller is None:
-        return _refused(ErrorCode.NOT_CONTROLLER)
+        return AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, responses=[])
     may_change = request.allow_replication_factor_change
     responses, turns = [], Turns()
     try:
@@ -45,7 +45,7 @@ async def alter_partition_reassignments(
             responses.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
             await turns.next()
     except FAILURES as error:
-        return _refused(error_code(error))
+        return AlterPartitionReassignmentsResponse(error_code=error_code(error), responses=[])
     await controller.propagated(min(request.timeout_ms / 1000, UPDATE_WAIT_S))
     return AlterPartitionReassignmentsResponse(
         responses=responses, allow_replication_factor_change=may_change
@@ -73,11 +73,5 @@ async def _reassign(
     except NotController:
         raise
     except KafkaError as error:
-        return ReassignablePartitionResponse(
-            partition_index=entry.partition_index, error_code=error.code, error_message=error_message(error)
-        )
+        return ReassignablePartitionResponse(partition_index=entry.partition_index, **error_fields(error))
     return ReassignablePartitionResponse(partition_index=entry.partition_index)
-
-
-def _refused(code: ErrorCode) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(error_code=code, responses=[])

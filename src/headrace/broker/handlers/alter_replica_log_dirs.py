@@ -43,15 +43,15 @@ def alter_replica_log_dirs(
                 of_topic[partition] = _check_replica(
                     topic.name, partition, context, in_own=directory.path in own
                 )
+
+    def result(partition: tuple[int, ErrorCode]) -> AlterReplicaLogDirPartitionResult:
+        return AlterReplicaLogDirPartitionResult(partition_index=partition[0], error_code=partition[1])
+
     results = []
     for name, of_topic in codes.items():
-        partitions = yield from each(_result, of_topic.items())
+        partitions = yield from each(result, of_topic.items())
         results.append(AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions))
     return AlterReplicaLogDirsResponse(results=results)
-
-
-def _result(partition: tuple[int, ErrorCode]) -> AlterReplicaLogDirPartitionResult:
-    return AlterReplicaLogDirPartitionResult(partition_index=partition[0], error_code=partition[1])
 
 
 def _check_replica(topic: str, partition: int, context: Context, *, in_own: bool) -> ErrorCode:

@@ -41,7 +41,8 @@ _SOFTWARE = re.compile("[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")  # KIP-511
 @handles(ApiKey.API_VERSIONS, VERSIONS, requires=(), when_ready=False)
 def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
     broker, known = context.broker, context.version in VERSIONS
-    if known and context.version >= _FIRST_WITH_SOFTWARE and not _names_its_software(request):
+    software = (request.client_software_name, request.client_software_version)
+    if known and context.version >= _FIRST_WITH_SOFTWARE and not all(map(_SOFTWARE.fullmatch, software)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
     if (request.cluster_id is None) != (request.node_id == _NO_NODE):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
@@ -51,7 +52,7 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
     is_broker = request.client_software_name == BROKER_SOFTWARE and context.accepts_brokers
     if is_broker and context.usage is not None:
         context.usage.exempt()
-    handlers = sorted(broker.handlers.values(), key=lambda each: each.key)
+    handlers = sorted(broker.handlers.values(), key=lambda handler: handler.key)
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_VERSION,
         api_keys=[_listed(handler, handler.versions) for handler in handlers]
@@ -74,16 +75,14 @@ def _of_clients(handlers: list[Handler], controller: PeerVersions | None) -> lis
 
     An API that this broker forwards is left out if the controller supports no common version.
     """
-    return [
-        _listed(handler, versions)
-        for handler in handlers
-        if isinstance(handler.key, ApiKey)
-        and (versions := handler.versions if controller is None else _forwarded(handler, controller))
-    ]
-
-
-def _forwarded(handler: Handler, controller: PeerVersions) -> range:
-    return controller.common(handler.key, handler.versions) if handler.on_controller else handler.versions
+    listed = []
+    for handler in handlers:
+        versions = handler.versions
+        if handler.on_controller and controller is not None:
+            versions = controller.common(handler.key, versions)
+        if isinstance(handler.key, ApiKey) and versions:
+            listed.append(_listed(handler, versions))
+    return listed
 
 
 def _listed(handler: Handler, versions: range) -> ApiVersion:
@@ -91,11 +90,4 @@ def _listed(handler: Handler, versions: range) -> ApiVersion:
         api_key=handler.key,
         min_version=0 if handler.key == ApiKey.PRODUCE else versions.start,
         max_version=versions.stop - 1,
-    )
-
-
-def _names_its_software(request: ApiVersionsRequest) -> bool:
-    """Return whether the client software name and version are valid according to KIP-511."""
-    return all(
-        _SOFTWARE.fullmatch(text) for text in (request.client_software_name, request.client_software_version)
     )

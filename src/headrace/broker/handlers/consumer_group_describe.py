@@ -12,7 +12,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.repeats import bounded_repeats
 from headrace.broker.requests.requirements import on_groups, on_topics
 from headrace.broker.slices import Steps, each
-from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.broker.translate import FAILURES, error_fields
 from headrace.coordinators.group.assignors import Assignment as Partitions
 from headrace.coordinators.group.consumer import ConsumerGroup, ConsumerMember
 from headrace.coordinators.group.errors import GroupIdNotFound, InvalidGroupId
@@ -29,8 +29,6 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import ALLOW_ALL, Operation, ResourceType
 
 _CLASSIC, _CONSUMER = 0, 1
-
-
 _DESCRIBE: Final = on_groups(Operation.DESCRIBE)
 _DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
 
@@ -57,8 +55,7 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
             context.require(_DESCRIBE_TOPIC, name)
     except FAILURES as error:
         return DescribedGroup(
-            error_code=error_code(error),
-            error_message=error_message(error),
+            **error_fields(error),
             group_id=group_id,
             group_state="",
             group_epoch=0,

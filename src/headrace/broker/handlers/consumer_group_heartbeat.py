@@ -14,7 +14,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group, on_topics
 from headrace.broker.results import Result
 from headrace.broker.slices import STEP, Steps
-from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.broker.translate import FAILURES, Failure, error_fields
 from headrace.coordinators.errors import InvalidRegularExpression
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.consumer_protocol import Heartbeat, HeartbeatResult
@@ -70,12 +70,7 @@ def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: Co
 
 
 def _refused(error: Failure) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(
-        error_code=error_code(error),
-        error_message=error_message(error),
-        member_epoch=0,
-        heartbeat_interval_ms=0,
-    )
+    return ConsumerGroupHeartbeatResponse(**error_fields(error), member_epoch=0, heartbeat_interval_ms=0)
 
 
 def _response(answer: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:

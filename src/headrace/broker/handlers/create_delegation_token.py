@@ -17,7 +17,7 @@ from headrace.protocol.schema.create_delegation_token import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
-from headrace.security.delegation_tokens import DelegationToken, TokenRequestNotAllowed, TokenRules
+from headrace.security.delegation_tokens import TokenRequestNotAllowed, TokenRules
 from headrace.security.listeners import SecurityProtocol
 from headrace.security.principals import ANONYMOUS, USER, Principal
 
@@ -55,10 +55,6 @@ async def create_delegation_token(
             token_id="",
             hmac=b"",
         )
-    return _created(token, store.hmac(token))
-
-
-def _created(token: DelegationToken, hmac: bytes) -> CreateDelegationTokenResponse:
     return CreateDelegationTokenResponse(
         principal_type=token.owner.type,
         principal_name=token.owner.name,
@@ -68,7 +64,7 @@ def _created(token: DelegationToken, hmac: bytes) -> CreateDelegationTokenRespon
         expiry_timestamp_ms=token.expiry_ms,
         max_timestamp_ms=token.max_ms,
         token_id=token.token_id,
-        hmac=hmac,
+        hmac=store.hmac(token),
     )
 
 

@@ -15,7 +15,7 @@ from headrace.broker.requests.mutation_quotas import MutationQuota
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.settings.describe import describe_topic
 from headrace.broker.slices import Turns, grouped, in_slices
-from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.broker.translate import FAILURES, error_fields
 from headrace.coordination.znodes import TopicAssignment
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.kafka_errors import InvalidReplicaAssignment, InvalidRequest
@@ -32,7 +32,6 @@ from headrace.security.authorization import Operation, Permission, ResourceType
 
 logger = logging.getLogger(__name__)
 
-
 _CREATE: Final = on_topics(Operation.CREATE)
 _CREATE_ON_CLUSTER: Final = Permission(Operation.CREATE, ResourceType.CLUSTER)
 CREATE: Final = (_CREATE, _CREATE_ON_CLUSTER)
@@ -44,7 +43,7 @@ _DESCRIBE_CONFIGS: Final = on_topics(Operation.DESCRIBE_CONFIGS)
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     by_name = await in_slices(grouped(lambda topic: topic.name, request.topics))
-    admin, results, turns = context.broker.topic_admin, [], Turns()
+    results, turns = [], Turns()
     quota = MutationQuota.of(context, ApiKey.CREATE_TOPICS)
     for topics in by_name.values():
         topic = topics[-1]
@@ -54,12 +53,13 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
             require_create(topic.name, context)
             created = await _create(topic, request, context, quota)
         except FAILURES as error:
-            results.append(_refused(topic, error))
+            results.append(CreatableTopicResult(name=topic.name, configs=None, **error_fields(error)))
         else:
             results.append(_made(created, topic, context))
         await turns.next()
     try:
-        await admin.propagated()  # once for all of them: brokers create the partitions of one update together
+        # Once for all of them: brokers create the partitions of one update together.
+        await context.broker.topic_admin.propagated()
     except FAILURES as error:
         logger.info("topics are created, and not known to all brokers yet: %s", error)
     return CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=results)
@@ -114,10 +114,4 @@ def _made(created: TopicAssignment, topic: CreatableTopic, context: Context) -> 
             )
             for entry in describe_topic(context.broker.config, own)
         ],
-    )
-
-
-def _refused(topic: CreatableTopic, failure: Failure) -> CreatableTopicResult:
-    return CreatableTopicResult(
-        name=topic.name, error_code=error_code(failure), error_message=error_message(failure), configs=None
     )

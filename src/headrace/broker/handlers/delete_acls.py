@@ -6,14 +6,14 @@ Behaviour: deletes the ACLs that each filter selects, and returns them. They are
 Versions:  v1 prefixed patterns; v2 flexible; v3 resources of type USER.
 """
 
+from functools import partial
 from typing import Final
 
 from headrace.broker.handlers.describe_acls import filter_of
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.security.acl_store import AclStore
-from headrace.broker.slices import STEP, Turns
-from headrace.broker.translate import FAILURES, Failure, error_code, error_message
-from headrace.protocol.errors import ErrorCode
+from headrace.broker.slices import STEP, Turns, one_by_one
+from headrace.broker.translate import FAILURES, Failure, error_fields
 from headrace.protocol.schema.delete_acls import (
     DeleteAclsFilter,
     DeleteAclsFilterResult,
@@ -30,10 +30,7 @@ _ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
 
 @handles(ApiKey.DELETE_ACLS, range(1, 4), requires=_ALTER)
 async def delete_acls(request: DeleteAclsRequest, context: Context) -> DeleteAclsResponse:
-    results, turns = [], Turns()
-    for each in request.filters:
-        results.append(await _delete(each, context))
-        await turns.next()
+    results = await one_by_one(partial(_delete, context=context), request.filters)
     return DeleteAclsResponse(filter_results=results)
 
 
@@ -43,25 +40,18 @@ async def _delete(requested: DeleteAclsFilter, context: Context) -> DeleteAclsFi
         store = context.broker.ensure_authorizer()
         wanted = filter_of(requested)
         await context.broker.session.reconnected()
-        patterns = await _patterns(wanted, store)
     except FAILURES as error:
-        return DeleteAclsFilterResult(
-            error_code=error_code(error), error_message=error_message(error), matching_acls=()
-        )
+        return DeleteAclsFilterResult(matching_acls=(), **error_fields(error))
+    patterns: dict[ResourcePattern, list[AclEntry]] = {}
+    turns = Turns()
+    for number, (pattern, entry) in enumerate(store.index.find(wanted)):
+        patterns.setdefault(pattern, []).append(entry)
+        if not number % STEP:
+            await turns.next()
     deleted: list[DeleteAclsMatchingAcl] = []
     for pattern, matching in patterns.items():
         deleted += await _delete_from(pattern, matching, wanted, store)
     return DeleteAclsFilterResult(matching_acls=deleted)
-
-
-async def _patterns(wanted: AclFilter, store: AclStore) -> dict[ResourcePattern, list[AclEntry]]:
-    found: dict[ResourcePattern, list[AclEntry]] = {}
-    turns = Turns()
-    for number, (pattern, entry) in enumerate(store.index.find(wanted)):
-        found.setdefault(pattern, []).append(entry)
-        if not number % STEP:
-            await turns.next()
-    return found
 
 
 async def _delete_from(
@@ -70,7 +60,7 @@ async def _delete_from(
     """Delete the entries of a pattern that the filter selects; return them, with the error if it failed."""
     try:
         old = await store.change(
-            pattern, lambda entries: frozenset(each for each in entries if not wanted.matches_entry(each))
+            pattern, lambda entries: frozenset(entry for entry in entries if not wanted.matches_entry(entry))
         )
     except FAILURES as error:
         return [_result(pattern, entry, error) for entry in matching]
@@ -79,8 +69,7 @@ async def _delete_from(
 
 def _result(pattern: ResourcePattern, entry: AclEntry, error: Failure | None = None) -> DeleteAclsMatchingAcl:
     return DeleteAclsMatchingAcl(
-        error_code=ErrorCode.NONE if error is None else error_code(error),
-        error_message=None if error is None else error_message(error),
+        **({} if error is None else error_fields(error)),
         resource_type=pattern.resource_type,
         resource_name=pattern.name,
         pattern_type=pattern.pattern_type,

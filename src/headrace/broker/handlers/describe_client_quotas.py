@@ -8,7 +8,7 @@ Versions:  v1 flexible.
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
-from headrace.broker.translate import error_code, error_message
+from headrace.broker.translate import error_fields
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -30,9 +30,7 @@ def describe_client_quotas(
     try:
         asked = QuotaFilter.of(components, strict=request.strict)
     except KafkaError as error:
-        return DescribeClientQuotasResponse(
-            error_code=error_code(error), error_message=error_message(error), entries=None
-        )
+        return DescribeClientQuotasResponse(entries=None, **error_fields(error))
     entries = []
     for number, (entity, quotas) in enumerate(list(context.broker.quotas.table.entities.items())):
         if not number % STEP:

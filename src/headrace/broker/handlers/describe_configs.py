@@ -21,7 +21,7 @@ from headrace.broker.settings.describe import (
     describe_topic,
 )
 from headrace.broker.slices import STEP, Steps, keyed
-from headrace.broker.translate import error_message
+from headrace.broker.translate import error_fields
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.kafka_errors import InvalidRequest, UnknownTopicOrPartition
 from headrace.protocol.schema.describe_configs import (
@@ -67,8 +67,7 @@ def _describe(
         found = _settings(resource, context)
     except KafkaError as error:
         return DescribeConfigsResult(
-            error_code=error.code,
-            error_message=error_message(error),
+            **error_fields(error),
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=(),

@@ -42,13 +42,10 @@ def describe_delegation_token(
     for number, token in enumerate(store):
         if not number % STEP:
             yield
-        if _is_wanted(token, wanted) and _is_visible(token, context):
+        is_wanted = wanted is None or not wanted.isdisjoint({token.owner, *token.renewers})
+        if is_wanted and _is_visible(token, context):
             tokens.append(_described(token, store.hmac(token)))
     return DescribeDelegationTokenResponse(tokens=tokens)
-
-
-def _is_wanted(token: DelegationToken, owners: set[Principal] | None) -> bool:
-    return owners is None or not owners.isdisjoint({token.owner, *token.renewers})
 
 
 def _is_visible(token: DelegationToken, context: Context) -> bool:

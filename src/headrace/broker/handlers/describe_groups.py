@@ -12,7 +12,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.repeats import bounded_repeats
 from headrace.broker.requests.requirements import on_groups
 from headrace.broker.slices import Steps, each
-from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.coordinators.group.classic import ClassicGroup, State
 from headrace.coordinators.group.errors import GroupIdNotFound
 from headrace.protocol.errors import ErrorCode
@@ -26,8 +26,6 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import NOT_REQUESTED, Operation, ResourceType
 
 _GROUP_ID_NOT_FOUND_SINCE = 6
-
-
 _DESCRIBE: Final = on_groups(Operation.DESCRIBE)
 
 
@@ -47,7 +45,20 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
         if not isinstance(group, ClassicGroup):
             raise GroupIdNotFound(f"classic group {group_id!r} does not exist")
     except FAILURES as error:
-        return _unknown(group_id, error, operations, context.version)
+        code = error_code(error)
+        dead = code == ErrorCode.GROUP_ID_NOT_FOUND
+        if dead and context.version < _GROUP_ID_NOT_FOUND_SINCE:
+            code = ErrorCode.NONE
+        return DescribedGroup(
+            error_code=code,
+            error_message=error_message(error),
+            group_id=group_id,
+            group_state="Dead" if dead else "",
+            protocol_type="",
+            protocol_data="",
+            members=[],
+            authorized_operations=NOT_REQUESTED if code else operations,
+        )
     stable = group.state is State.STABLE
     return DescribedGroup(
         group_id=group_id,
@@ -66,21 +77,4 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
             for member in group.members.values()
         ],
         authorized_operations=operations,
-    )
-
-
-def _unknown(group_id: str, error: Failure, operations: int, version: int) -> DescribedGroup:
-    code = error_code(error)
-    dead = code == ErrorCode.GROUP_ID_NOT_FOUND
-    if dead and version < _GROUP_ID_NOT_FOUND_SINCE:
-        code = ErrorCode.NONE
-    return DescribedGroup(
-        error_code=code,
-        error_message=error_message(error),
-        group_id=group_id,
-        group_state="Dead" if dead else "",
-        protocol_type="",
-        protocol_data="",
-        members=[],
-        authorized_operations=NOT_REQUESTED if code else operations,
     )

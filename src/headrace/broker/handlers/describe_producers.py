@@ -9,7 +9,7 @@ from typing import Final
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Steps, each
-from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.broker.translate import FAILURES, error_fields
 from headrace.protocol.schema.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -19,7 +19,6 @@ from headrace.protocol.schema.describe_producers import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
-from headrace.storage.producers.state import ProducerState as StoredProducerState
 
 _READ: Final = on_topics(Operation.READ)
 
@@ -44,23 +43,16 @@ def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
         context.require(_READ, topic)
         partition = context.broker.partition(topic, index)
     except FAILURES as error:
-        return PartitionResponse(
-            partition_index=index,
-            error_code=error_code(error),
-            error_message=error_message(error),
-            active_producers=(),
+        return PartitionResponse(partition_index=index, active_producers=(), **error_fields(error))
+    producers = [
+        ProducerState(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            last_sequence=producer.recent[-1].last_sequence if producer.recent else -1,
+            last_timestamp=producer.last_timestamp,
+            coordinator_epoch=producer.coordinator_epoch,
+            current_txn_start_offset=-1 if producer.txn_first_offset is None else producer.txn_first_offset,
         )
-    return PartitionResponse(
-        partition_index=index, active_producers=[_producer(each) for each in partition.log.producers]
-    )
-
-
-def _producer(producer: StoredProducerState) -> ProducerState:
-    return ProducerState(
-        producer_id=producer.producer_id,
-        producer_epoch=producer.epoch,
-        last_sequence=producer.recent[-1].last_sequence if producer.recent else -1,
-        last_timestamp=producer.last_timestamp,
-        coordinator_epoch=producer.coordinator_epoch,
-        current_txn_start_offset=-1 if producer.txn_first_offset is None else producer.txn_first_offset,
-    )
+        for producer in partition.log.producers
+    ]
+    return PartitionResponse(partition_index=index, active_producers=producers)

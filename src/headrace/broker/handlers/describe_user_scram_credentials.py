@@ -4,9 +4,7 @@ Behaviour: returns the mechanisms and iterations of users with SCRAM credentials
            named. Nothing of a credential itself is returned.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
 
 from headrace.broker.handlers.alter_user_scram_credentials import MECHANISMS
 from headrace.broker.requests.dispatch import Context, handles
@@ -23,8 +21,6 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 from headrace.security.sasl.scram import ScramCredential
 
-NUMBERS: Final = {name: number for number, name in MECHANISMS.items()}
-
 
 @handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, range(1), requires=on_cluster(Operation.DESCRIBE))
 def describe_user_scram_credentials(
@@ -35,7 +31,13 @@ def describe_user_scram_credentials(
 
     def describe(name: str) -> DescribeUserScramCredentialsResult:
         is_repeated = len(named.get(name, ())) > 1
-        infos = [] if is_repeated else _infos(users.get(name, {}))
+        values = {} if is_repeated else users.get(name, {})
+        infos = []
+        for number, mechanism in MECHANISMS.items():
+            if mechanism in values:
+                with suppress(ValueError):  # written by another program: nobody can authenticate with it
+                    iterations = ScramCredential.decode(values[mechanism]).iterations
+                    infos.append(CredentialInfo(mechanism=number, iterations=iterations))
         code, why = ErrorCode.NONE, None
         if is_repeated:
             code = ErrorCode.DUPLICATE_RESOURCE
@@ -51,13 +53,3 @@ def describe_user_scram_credentials(
     if not named:  # users with quotas and without credentials
         results = [result for result in results if result.credential_infos]
     return DescribeUserScramCredentialsResponse(results=results)
-
-
-def _infos(values: Mapping[str, str]) -> list[CredentialInfo]:
-    infos = []
-    for mechanism, number in NUMBERS.items():
-        if mechanism in values:
-            with suppress(ValueError):  # written by another program: nobody can authenticate with it
-                iterations = ScramCredential.decode(values[mechanism]).iterations
-                infos.append(CredentialInfo(mechanism=number, iterations=iterations))
-    return infos

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
-from headrace.broker.slices import STEP, Turns
+from headrace.broker.requests.repeats import partitions_once
+from headrace.broker.slices import Turns, in_slices
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
@@ -24,7 +25,6 @@ from headrace.protocol.schema.elect_leaders import (
     TopicPartitions,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.model import Changes, ClusterModel
 from headrace.replication.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.security.authorization import (
     CLUSTER_NAME,
@@ -47,11 +47,14 @@ async def elect_leaders(request: ElectLeadersRequest, context: Context) -> Elect
         code = ErrorCode.NOT_CONTROLLER if controller is None else ErrorCode.INVALID_REQUEST
         return ElectLeadersResponse(error_code=code, replica_election_results=[])
     unclean = request.election_type == _UNCLEAN
-    keys: Iterable[TopicPartition]
+    keys: list[TopicPartition] = []
     if request.topic_partitions is None:
-        keys = await _all_that_need_election(controller.model, unclean=unclean)
+        model = controller.model
+        for some in model.parts(None):
+            keys += model.leaderless(some) if unclean else model.unbalanced(some)
+            await asyncio.sleep(0)  # other requests are served in between
     else:
-        keys = await _named(request.topic_partitions)
+        keys += await _named(request.topic_partitions)
     results: dict[str, list[PartitionResult]] = {}
     turns = Turns()
     try:
@@ -80,31 +83,14 @@ def _by_topic(results: dict[str, list[PartitionResult]]) -> list[ReplicaElection
 
 
 async def _named(topics: Iterable[TopicPartitions]) -> Iterable[TopicPartition]:
-    """Return the partitions of the request, each once."""
-    keys: dict[TopicPartition, None] = {}
-    turns = Turns()
-    for topic in topics:
-        for number, index in enumerate(topic.partitions):
-            if not number % STEP:
-                await turns.next()
-            keys[TopicPartition(topic.topic, index)] = None
-    return keys
-
-
-async def _all_that_need_election(cluster: ClusterModel, *, unclean: bool) -> list[TopicPartition]:
-    found: list[TopicPartition] = []
-    for some in cluster.parts(None):
-        found += cluster.leaderless(some) if unclean else cluster.unbalanced(some)
-        await asyncio.sleep(0)  # other requests are served in between
-    return found
+    return await in_slices(partitions_once((topic.topic, topic.partitions) for topic in topics))
 
 
 async def _elect(controller: Controller, key: TopicPartition, *, unclean: bool) -> PartitionResult:
-    def decide(cluster: ClusterModel) -> Changes:
-        return cluster.elect_unclean(key) if unclean else cluster.prefer(key)
-
     try:
-        await controller.change(decide)
+        await controller.change(
+            lambda cluster: cluster.elect_unclean(key) if unclean else cluster.prefer(key)
+        )
     except NotController:
         raise
     except KafkaError as error:

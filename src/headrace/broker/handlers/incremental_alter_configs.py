@@ -26,30 +26,21 @@ from headrace.security.authorization import Operation
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
 ) -> IncrementalAlterConfigsResponse:
-    broker = context.broker
-
     async def alter(resource: AlterConfigsResource) -> None:
-        await broker.config_admin.change(
-            resource.resource_type,
-            resource.resource_name,
-            _changes(resource),
-            validate_only=request.validate_only,
+        if len({config.name for config in resource.configs}) != len(resource.configs):
+            raise InvalidRequest("a config is named twice")
+        try:
+            changes = [
+                Change(config.name, ConfigOperation(config.config_operation), config.value)
+                for config in resource.configs
+            ]
+        except ValueError as error:
+            raise InvalidRequest(str(error)) from error
+        await context.broker.config_admin.change(
+            resource.resource_type, resource.resource_name, changes, validate_only=request.validate_only
         )
 
-    await broker.session.reconnected()
+    await context.broker.session.reconnected()
     return IncrementalAlterConfigsResponse(
         responses=await alter_each(request.resources, alter, context, AlterConfigsResourceResponse)
     )
-
-
-def _changes(resource: AlterConfigsResource) -> list[Change]:
-    names = [config.name for config in resource.configs]
-    if len(set(names)) != len(names):
-        raise InvalidRequest("a config is named twice")
-    try:
-        return [
-            Change(entry.name, ConfigOperation(entry.config_operation), entry.value)
-            for entry in resource.configs
-        ]
-    except ValueError as error:
-        raise InvalidRequest(str(error)) from error

@@ -21,8 +21,6 @@ from headrace.security.authorization import Operation
 
 _STATES: Final = {state.kafka_name: state for state in TransactionState}
 _OTHERS: Final = frozenset({"Dead", "PrepareEpochFence"})  # Kafka's, in which no transaction is listed
-
-
 _DESCRIBE: Final = on_transactional_ids(Operation.DESCRIBE)
 
 

@@ -29,7 +29,7 @@ from headrace.broker.requests.requirements import on_topics
 from headrace.broker.results import Encoded, Result
 from headrace.broker.slices import STEP, Steps, each, free, in_slices
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.errors import ErrorCode
+from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.peers import UnsupportedByPeer
@@ -51,8 +51,6 @@ _ALL_BY_NULL = 1
 MAX_CACHED_RESPONSES = 64  # for all topics: API versions, listeners and views of principals
 CREATED_TOGETHER = 50  # the maximum number of topics that one request creates
 _BY_ID = 12  # v10 and v11 have the field, but it must be zero
-
-
 _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 
 
@@ -69,7 +67,10 @@ def metadata(request: MetadataRequest, context: Context) -> Steps[Result]:
 
 
 def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
-    """Return the metadata of all topics, from a cache of encoded responses, because it is large."""
+    """Return the metadata of all topics that the principal may describe.
+
+    It comes from a cache of encoded responses, because it is large.
+    """
     view = context.authorizer.view(context.principal, context.address)
     key = (
         context.version,
@@ -82,7 +83,12 @@ def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
     known_at, body = cache.get(key, (-1, []))
     if known_at != image.version:
         known_at = image.version  # a change during the encoding is for the next request
-        topics = yield from _visible(request, context)
+        topics = []
+        for number, topic in enumerate(list(image.topics.values())):
+            if not number % STEP:
+                yield
+            if context.may(_DESCRIBE, topic.name):
+                topics.append(_known(topic, request, context))
         response = _reply(request, context, topics)
         structs: list[Any] = []
         body = yield from response.encode_in_slices(context.version, structs)
@@ -94,27 +100,21 @@ def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
     return Encoded(body)
 
 
-def _visible(request: MetadataRequest, context: Context) -> Steps[list[MetadataResponseTopic]]:
-    """Return all topics that the principal may describe."""
-    topics = []
-    for number, topic in enumerate(list(_image(context).values())):
-        if not number % STEP:
-            yield
-        if context.may(_DESCRIBE, topic.name):
-            topics.append(_known(topic, request, context))
-    return topics
-
-
 def _missing(
     topics: Sequence[MetadataRequestTopic], request: MetadataRequest, context: Context
 ) -> Steps[tuple[list[str], dict[str, ErrorCode]]]:
     """Return the names of the topics to create, and the error codes of those that must not be created."""
-    missing, refused = [], {}
+    missing: list[str] = []
+    refused: dict[str, ErrorCode] = {}
+    allowed = request.allow_auto_topic_creation or context.version < _CREATION_CAN_BE_DECLINED
+    if not (allowed and context.broker.config.flag("auto.create.topics.enable")):
+        return missing, refused
+    known = context.broker.image.topics
     for number, topic in enumerate(topics):
         if not number % STEP:
             yield
         name = topic.name
-        if name is None or not _is_created(topic, request, context) or not context.may(_DESCRIBE, name):
+        if name is None or topic.topic_id != ZERO_UUID or name in known or not context.may(_DESCRIBE, name):
             continue
         try:
             require_create(name, context)
@@ -191,39 +191,29 @@ def _answers(
     return (yield from each(answer, topics))
 
 
-def _image(context: Context) -> dict[str, TopicImage]:
-    return context.broker.image.topics
-
-
-def _is_created(topic: MetadataRequestTopic, request: MetadataRequest, context: Context) -> bool:
-    allowed = request.allow_auto_topic_creation or context.version < _CREATION_CAN_BE_DECLINED
-    if not (allowed and context.broker.config.flag("auto.create.topics.enable")):
-        return False
-    return topic.topic_id == ZERO_UUID and topic.name is not None and topic.name not in _image(context)
-
-
 def _answer(topic: MetadataRequestTopic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
     if context.version < _BY_ID and (topic.name is None or topic.topic_id != ZERO_UUID):
         return MetadataResponseTopic(
             error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", partitions=()
         )
+    name = topic.name or ""
     if topic.topic_id != ZERO_UUID:
-        name = context.broker.image.topic_names.get(topic.topic_id)
-        if name is None:
+        if topic.topic_id not in context.broker.image.topic_names:
             return _unknown(topic, ErrorCode.UNKNOWN_TOPIC_ID)
-        if not context.may(_DESCRIBE, name):
-            return _unknown(topic, context.denied(_DESCRIBE, name).code)
-        return _known(_image(context)[name], request, context)
-    if not context.may(_DESCRIBE, topic.name or ""):
-        return _unknown(topic, context.denied(_DESCRIBE, topic.name or "").code)
-    known = _image(context).get(topic.name or "")
-    if known is not None:
-        return _known(known, request, context)
+        name = context.broker.image.topic_names[topic.topic_id]
+    if not context.may(_DESCRIBE, name):
+        return _unknown(topic, context.denied(_DESCRIBE, name).code)
+    known = context.broker.image.topics.get(name)
+    return _unknown(topic, unknown_code(name)) if known is None else _known(known, request, context)
+
+
+def unknown_code(name: str) -> ErrorCode:
+    """Return the error code of a topic that does not exist; its name may be invalid."""
     try:
-        check_topic_name(topic.name or "")
-    except FAILURES as error:
-        return _unknown(topic, error_code(error))
-    return _unknown(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        check_topic_name(name)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _unknown(topic: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:

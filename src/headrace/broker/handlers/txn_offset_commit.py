@@ -114,18 +114,14 @@ async def _checked(request: TxnOffsetCommitRequest, context: Context) -> tuple[_
             elif partition.committed_metadata and len(partition.committed_metadata) > limit:
                 refused[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                offsets[name, partition.partition_index] = _committed(partition, now_ms)
+                offsets[name, partition.partition_index] = Committed(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.committed_metadata or "",
+                    now_ms,
+                )
             await turns.next()
     return offsets, refused
-
-
-def _committed(partition: TxnOffsetCommitRequestPartition, now_ms: int) -> Committed:
-    return Committed(
-        partition.committed_offset,
-        partition.committed_leader_epoch,
-        partition.committed_metadata or "",
-        now_ms,
-    )
 
 
 async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: Context) -> None:
