@@ -20,15 +20,7 @@ from headrace.coordinators.decision import Producer
 from headrace.coordinators.transaction.state import EPOCH_BUMP_VERSION
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.schema.add_partitions_to_txn import (
-    AddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTopicResult,
-    AddPartitionsToTxnTransaction,
-)
+from headrace.protocol.schema import add_partitions_to_txn as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import AuthorizationFailed, Operation
 from headrace.storage.topics import INTERNAL_TOPICS
@@ -55,10 +47,10 @@ class _Outcome(NamedTuple):
     ),
 )
 async def add_partitions_to_txn(
-    request: AddPartitionsToTxnRequest, context: Context
-) -> AddPartitionsToTxnResponse:
+    request: schema.AddPartitionsToTxnRequest, context: Context
+) -> schema.AddPartitionsToTxnResponse:
     if context.version < _BATCHED:
-        one = AddPartitionsToTxnTransaction(
+        one = schema.AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
             producer_id=request.v3_and_below_producer_id,
             producer_epoch=request.v3_and_below_producer_epoch,
@@ -66,19 +58,23 @@ async def add_partitions_to_txn(
         )
         outcome = await _authorized(one, context)
         results = await in_slices(_results(one.topics, outcome))
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
+        return schema.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
     if not context.accepts_brokers:
-        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return schema.AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
-    async def answer(transaction: AddPartitionsToTxnTransaction) -> AddPartitionsToTxnResult:
+    async def answer(transaction: schema.AddPartitionsToTxnTransaction) -> schema.AddPartitionsToTxnResult:
         outcome = await (_verified if transaction.verify_only else _added)(transaction, context)
         results = await in_slices(_results(transaction.topics, outcome))
-        return AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=results)
+        return schema.AddPartitionsToTxnResult(
+            transactional_id=transaction.transactional_id, topic_results=results
+        )
 
-    return AddPartitionsToTxnResponse(results_by_transaction=await one_by_one(answer, request.transactions))
+    return schema.AddPartitionsToTxnResponse(
+        results_by_transaction=await one_by_one(answer, request.transactions)
+    )
 
 
-async def _authorized(transaction: AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
+async def _authorized(transaction: schema.AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
     """Add the partitions for a client, if it may write to all of them."""
     try:
         context.require(_WRITE, transaction.transactional_id)
@@ -97,7 +93,7 @@ async def _authorized(transaction: AddPartitionsToTxnTransaction, context: Conte
 
 
 async def _added(
-    transaction: AddPartitionsToTxnTransaction,
+    transaction: schema.AddPartitionsToTxnTransaction,
     context: Context,
     denied: Mapping[TopicPartition, ErrorCode] = MappingProxyType({}),
 ) -> _Outcome:
@@ -122,7 +118,7 @@ async def _added(
     return _Outcome(ErrorCode.NONE)
 
 
-async def _verified(transaction: AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
+async def _verified(transaction: schema.AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
     """Return the errors of a verification; it waits until the partitions are committed to the log.
 
     If a partition is not part of the transaction, the client can only abort.
@@ -142,11 +138,11 @@ async def _verified(transaction: AddPartitionsToTxnTransaction, context: Context
     return _Outcome(ErrorCode.NONE, await in_slices(missing))
 
 
-def _producer(transaction: AddPartitionsToTxnTransaction) -> Producer:
+def _producer(transaction: schema.AddPartitionsToTxnTransaction) -> Producer:
     return Producer(transaction.producer_id, transaction.producer_epoch)
 
 
-def _partitions(transaction: AddPartitionsToTxnTransaction) -> Steps[dict[TopicPartition, None]]:
+def _partitions(transaction: schema.AddPartitionsToTxnTransaction) -> Steps[dict[TopicPartition, None]]:
     return partitions_once((topic.name, topic.partitions) for topic in transaction.topics)
 
 
@@ -164,16 +160,16 @@ def _refused(
 
 
 def _results(
-    topics: Sequence[AddPartitionsToTxnTopic], outcome: _Outcome
-) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+    topics: Sequence[schema.AddPartitionsToTxnTopic], outcome: _Outcome
+) -> Steps[list[schema.AddPartitionsToTxnTopicResult]]:
     results = []
     for topic in topics:
 
-        def result(index: int, name: str = topic.name) -> AddPartitionsToTxnPartitionResult:
+        def result(index: int, name: str = topic.name) -> schema.AddPartitionsToTxnPartitionResult:
             code = outcome.codes.get(TopicPartition(name, index), outcome.others)
-            return AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+            return schema.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
 
         yield
         partitions = yield from each_of(result, topic.partitions)
-        results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
+        results.append(schema.AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
     return results

@@ -16,12 +16,7 @@ from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_fields
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.kafka_errors import InvalidRequest
-from headrace.protocol.schema.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-)
+from headrace.protocol.schema import alter_configs as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -68,8 +63,8 @@ async def alter_each(
 
 
 @handles(ApiKey.ALTER_CONFIGS, range(3), requires=on_configs(Operation.ALTER_CONFIGS))
-async def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
-    async def alter(resource: AlterConfigsResource) -> None:
+async def alter_configs(request: schema.AlterConfigsRequest, context: Context) -> schema.AlterConfigsResponse:
+    async def alter(resource: schema.AlterConfigsResource) -> None:
         values = {}
         for config in resource.configs:
             if config.value is None:
@@ -82,6 +77,6 @@ async def alter_configs(request: AlterConfigsRequest, context: Context) -> Alter
         )
 
     await context.broker.session.reconnected()
-    return AlterConfigsResponse(
-        responses=await alter_each(request.resources, alter, context, AlterConfigsResourceResponse)
+    return schema.AlterConfigsResponse(
+        responses=await alter_each(request.resources, alter, context, schema.AlterConfigsResourceResponse)
     )

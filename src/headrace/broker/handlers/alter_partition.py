@@ -12,13 +12,7 @@ from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.schema.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionResponse,
-    AlterPartitionResponsePartitionData,
-    AlterPartitionResponseTopicData,
-)
+from headrace.protocol.schema import alter_partition as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.model import Changes, ClusterModel
 from headrace.security.authorization import Operation
@@ -31,13 +25,15 @@ _WITH_EPOCHS = 3
 @handles(
     ApiKey.ALTER_PARTITION, range(2, 4), requires=on_cluster(Operation.CLUSTER_ACTION), inter_broker=True
 )
-async def alter_partition(request: AlterPartitionRequest, context: Context) -> AlterPartitionResponse:
+async def alter_partition(
+    request: schema.AlterPartitionRequest, context: Context
+) -> schema.AlterPartitionResponse:
     controller = context.broker.controller
     if controller is None:
-        return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+        return schema.AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
     member = controller.model.members.get(request.broker_id)
     if member is None or member.epoch != request.broker_epoch:
-        return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
+        return schema.AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
     names, refused = context.broker.image.topic_names, dict[TopicPartition, KafkaError]()
     requested = {
         topic.topic_id: [
@@ -66,10 +62,10 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
         await controller.change(decide)
     except FAILURES as error:  # LeaderNotSteppedDown included: a leader may ask to be replaced
         logger.info("AlterPartition of broker %d was not carried out: %s", request.broker_id, error)
-        return AlterPartitionResponse(error_code=error_code(error), topics=[])
-    return AlterPartitionResponse(
+        return schema.AlterPartitionResponse(error_code=error_code(error), topics=[])
+    return schema.AlterPartitionResponse(
         topics=[
-            AlterPartitionResponseTopicData(
+            schema.AlterPartitionResponseTopicData(
                 topic_id=topic_id, partitions=[_answer(controller.model, key, refused) for key, _ in entries]
             )
             for topic_id, entries in requested.items()
@@ -77,7 +73,7 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
     )
 
 
-def _isr(entry: AlterPartitionRequestPartitionData, version: int) -> dict[int, int]:
+def _isr(entry: schema.AlterPartitionRequestPartitionData, version: int) -> dict[int, int]:
     """Return the proposed ISR with the broker epochs that the leader knows; -1: not known."""
     if version < _WITH_EPOCHS:
         return dict.fromkeys(entry.new_isr, -1)
@@ -86,9 +82,9 @@ def _isr(entry: AlterPartitionRequestPartitionData, version: int) -> dict[int, i
 
 def _answer(
     cluster: ClusterModel, key: TopicPartition, refused: dict[TopicPartition, KafkaError]
-) -> AlterPartitionResponsePartitionData:
+) -> schema.AlterPartitionResponsePartitionData:
     if key in refused:
-        return AlterPartitionResponsePartitionData(
+        return schema.AlterPartitionResponsePartitionData(
             partition_index=key.partition,
             error_code=refused[key].code,
             leader_id=-1,
@@ -97,7 +93,7 @@ def _answer(
             partition_epoch=-1,
         )
     now = cluster.find(key)
-    return AlterPartitionResponsePartitionData(
+    return schema.AlterPartitionResponsePartitionData(
         partition_index=key.partition,
         leader_id=now.leader,
         leader_epoch=now.leader_epoch,

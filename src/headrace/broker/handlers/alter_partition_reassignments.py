@@ -12,13 +12,7 @@ from headrace.broker.translate import FAILURES, error_code, error_fields
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.kafka_errors import InvalidReplicationFactor, NotController
-from headrace.protocol.schema.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-)
+from headrace.protocol.schema import alter_partition_reassignments as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.model import Changes, ClusterModel
 from headrace.replication.controller.runner import UPDATE_WAIT_S, Controller
@@ -29,11 +23,11 @@ from headrace.security.authorization import Operation
     ApiKey.ALTER_PARTITION_REASSIGNMENTS, range(2), requires=on_cluster(Operation.ALTER), on_controller=True
 )
 async def alter_partition_reassignments(
-    request: AlterPartitionReassignmentsRequest, context: Context
-) -> AlterPartitionReassignmentsResponse:
+    request: schema.AlterPartitionReassignmentsRequest, context: Context
+) -> schema.AlterPartitionReassignmentsResponse:
     controller = context.broker.controller
     if controller is None:
-        return AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, responses=[])
+        return schema.AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, responses=[])
     may_change = request.allow_replication_factor_change
     responses, turns = [], Turns()
     try:
@@ -42,19 +36,19 @@ async def alter_partition_reassignments(
             for entry in topic.partitions:
                 partitions.append(await _reassign(controller, topic.name, entry, may_change=may_change))
                 await turns.next()
-            responses.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
+            responses.append(schema.ReassignableTopicResponse(name=topic.name, partitions=partitions))
             await turns.next()
     except FAILURES as error:
-        return AlterPartitionReassignmentsResponse(error_code=error_code(error), responses=[])
+        return schema.AlterPartitionReassignmentsResponse(error_code=error_code(error), responses=[])
     await controller.propagated(min(request.timeout_ms / 1000, UPDATE_WAIT_S))
-    return AlterPartitionReassignmentsResponse(
+    return schema.AlterPartitionReassignmentsResponse(
         responses=responses, allow_replication_factor_change=may_change
     )
 
 
 async def _reassign(
-    controller: Controller, topic: str, entry: ReassignablePartition, *, may_change: bool
-) -> ReassignablePartitionResponse:
+    controller: Controller, topic: str, entry: schema.ReassignablePartition, *, may_change: bool
+) -> schema.ReassignablePartitionResponse:
     key = TopicPartition(topic, entry.partition_index)
 
     def decide(cluster: ClusterModel) -> Changes:
@@ -73,5 +67,7 @@ async def _reassign(
     except NotController:
         raise
     except KafkaError as error:
-        return ReassignablePartitionResponse(partition_index=entry.partition_index, **error_fields(error))
-    return ReassignablePartitionResponse(partition_index=entry.partition_index)
+        return schema.ReassignablePartitionResponse(
+            partition_index=entry.partition_index, **error_fields(error)
+        )
+    return schema.ReassignablePartitionResponse(partition_index=entry.partition_index)

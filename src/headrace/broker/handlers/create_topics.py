@@ -19,13 +19,7 @@ from headrace.broker.translate import FAILURES, error_fields
 from headrace.coordination.znodes import TopicAssignment
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.kafka_errors import InvalidReplicaAssignment, InvalidRequest
-from headrace.protocol.schema.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfigs,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
+from headrace.protocol.schema import create_topics as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.placement import check_partitions
 from headrace.security.authorization import Operation, Permission, ResourceType
@@ -40,7 +34,7 @@ _DESCRIBE_CONFIGS: Final = on_topics(Operation.DESCRIBE_CONFIGS)
 
 
 @handles(ApiKey.CREATE_TOPICS, range(2, 8), requires=(*CREATE, _DESCRIBE_CONFIGS), on_controller=True)
-async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+async def create_topics(request: schema.CreateTopicsRequest, context: Context) -> schema.CreateTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     by_name = await in_slices(grouped(lambda topic: topic.name, request.topics))
     results, turns = [], Turns()
@@ -53,7 +47,7 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
             require_create(topic.name, context)
             created = await _create(topic, request, context, quota)
         except FAILURES as error:
-            results.append(CreatableTopicResult(name=topic.name, configs=None, **error_fields(error)))
+            results.append(schema.CreatableTopicResult(name=topic.name, configs=None, **error_fields(error)))
         else:
             results.append(_made(created, topic, context))
         await turns.next()
@@ -62,7 +56,7 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
         await context.broker.topic_admin.propagated()
     except FAILURES as error:
         logger.info("topics are created, and not known to all brokers yet: %s", error)
-    return CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=results)
+    return schema.CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=results)
 
 
 def require_create(topic: str, context: Context) -> None:
@@ -72,7 +66,7 @@ def require_create(topic: str, context: Context) -> None:
 
 
 async def _create(
-    topic: CreatableTopic, request: CreateTopicsRequest, context: Context, quota: MutationQuota
+    topic: schema.CreatableTopic, request: schema.CreateTopicsRequest, context: Context, quota: MutationQuota
 ) -> TopicAssignment:
     if topic.assignments:
         check_partitions(len(topic.assignments))
@@ -90,22 +84,24 @@ async def _create(
     )
 
 
-def _made(created: TopicAssignment, topic: CreatableTopic, context: Context) -> CreatableTopicResult:
+def _made(
+    created: TopicAssignment, topic: schema.CreatableTopic, context: Context
+) -> schema.CreatableTopicResult:
     if not context.may(_DESCRIBE_CONFIGS, created.topic):
-        return CreatableTopicResult(
+        return schema.CreatableTopicResult(
             name=created.topic,
             topic_id=created.topic_id,
             topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             configs=None,
         )
     own = {config.name: config.value for config in topic.configs if config.value is not None}
-    return CreatableTopicResult(
+    return schema.CreatableTopicResult(
         name=created.topic,
         topic_id=created.topic_id,
         num_partitions=len(created.replicas),
         replication_factor=len(created.replicas[0]),
         configs=[
-            CreatableTopicConfigs(
+            schema.CreatableTopicConfigs(
                 name=entry.name,
                 value=entry.value,
                 read_only=False,

@@ -14,13 +14,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.security.acl_store import AclStore
 from headrace.broker.slices import STEP, Turns, one_by_one
 from headrace.broker.translate import FAILURES, Failure, error_fields
-from headrace.protocol.schema.delete_acls import (
-    DeleteAclsFilter,
-    DeleteAclsFilterResult,
-    DeleteAclsMatchingAcl,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-)
+from headrace.protocol.schema import delete_acls as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.acls import AclEntry, AclFilter, ResourcePattern
 from headrace.security.authorization import Operation, Permission, ResourceType
@@ -29,34 +23,34 @@ _ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
 
 
 @handles(ApiKey.DELETE_ACLS, range(1, 4), requires=_ALTER)
-async def delete_acls(request: DeleteAclsRequest, context: Context) -> DeleteAclsResponse:
+async def delete_acls(request: schema.DeleteAclsRequest, context: Context) -> schema.DeleteAclsResponse:
     results = await one_by_one(partial(_delete, context=context), request.filters)
-    return DeleteAclsResponse(filter_results=results)
+    return schema.DeleteAclsResponse(filter_results=results)
 
 
-async def _delete(requested: DeleteAclsFilter, context: Context) -> DeleteAclsFilterResult:
+async def _delete(requested: schema.DeleteAclsFilter, context: Context) -> schema.DeleteAclsFilterResult:
     try:
         context.require(_ALTER)
         store = context.broker.ensure_authorizer()
         wanted = filter_of(requested)
         await context.broker.session.reconnected()
     except FAILURES as error:
-        return DeleteAclsFilterResult(matching_acls=(), **error_fields(error))
+        return schema.DeleteAclsFilterResult(matching_acls=(), **error_fields(error))
     patterns: dict[ResourcePattern, list[AclEntry]] = {}
     turns = Turns()
     for number, (pattern, entry) in enumerate(store.index.find(wanted)):
         patterns.setdefault(pattern, []).append(entry)
         if not number % STEP:
             await turns.next()
-    deleted: list[DeleteAclsMatchingAcl] = []
+    deleted: list[schema.DeleteAclsMatchingAcl] = []
     for pattern, matching in patterns.items():
         deleted += await _delete_from(pattern, matching, wanted, store)
-    return DeleteAclsFilterResult(matching_acls=deleted)
+    return schema.DeleteAclsFilterResult(matching_acls=deleted)
 
 
 async def _delete_from(
     pattern: ResourcePattern, matching: list[AclEntry], wanted: AclFilter, store: AclStore
-) -> list[DeleteAclsMatchingAcl]:
+) -> list[schema.DeleteAclsMatchingAcl]:
     """Delete the entries of a pattern that the filter selects; return them, with the error if it failed."""
     try:
         old = await store.change(
@@ -67,8 +61,10 @@ async def _delete_from(
     return [_result(pattern, entry) for entry in sorted(old) if wanted.matches_entry(entry)]
 
 
-def _result(pattern: ResourcePattern, entry: AclEntry, error: Failure | None = None) -> DeleteAclsMatchingAcl:
-    return DeleteAclsMatchingAcl(
+def _result(
+    pattern: ResourcePattern, entry: AclEntry, error: Failure | None = None
+) -> schema.DeleteAclsMatchingAcl:
+    return schema.DeleteAclsMatchingAcl(
         **({} if error is None else error_fields(error)),
         resource_type=pattern.resource_type,
         resource_name=pattern.name,

@@ -9,26 +9,23 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, error_fields
+from headrace.protocol.schema import describe_acls as schema
 from headrace.protocol.schema.delete_acls import DeleteAclsFilter
-from headrace.protocol.schema.describe_acls import (
-    AclDescription,
-    DescribeAclsRequest,
-    DescribeAclsResource,
-    DescribeAclsResponse,
-)
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.acls import AclFilter, ResourcePattern, new_filter
 from headrace.security.authorization import Operation
 
 
 @handles(ApiKey.DESCRIBE_ACLS, range(1, 4), requires=on_cluster(Operation.DESCRIBE))
-def describe_acls(request: DescribeAclsRequest, context: Context) -> Steps[DescribeAclsResponse]:
+def describe_acls(
+    request: schema.DescribeAclsRequest, context: Context
+) -> Steps[schema.DescribeAclsResponse]:
     try:
         index = context.broker.ensure_authorizer().index
         wanted = filter_of(request)
     except FAILURES as error:
-        return DescribeAclsResponse(resources=(), **error_fields(error))
-    by_pattern: dict[ResourcePattern, list[AclDescription]] = {}
+        return schema.DescribeAclsResponse(resources=(), **error_fields(error))
+    by_pattern: dict[ResourcePattern, list[schema.AclDescription]] = {}
     resources = []
     for number, (pattern, entry) in enumerate(index.find(wanted)):
         if not number % STEP:
@@ -36,7 +33,7 @@ def describe_acls(request: DescribeAclsRequest, context: Context) -> Steps[Descr
         if pattern not in by_pattern:
             by_pattern[pattern] = []
             resources.append(
-                DescribeAclsResource(
+                schema.DescribeAclsResource(
                     resource_type=pattern.resource_type,
                     resource_name=pattern.name,
                     pattern_type=pattern.pattern_type,
@@ -44,17 +41,17 @@ def describe_acls(request: DescribeAclsRequest, context: Context) -> Steps[Descr
                 )
             )
         by_pattern[pattern].append(
-            AclDescription(
+            schema.AclDescription(
                 principal=entry.principal,
                 host=entry.host,
                 operation=entry.operation,
                 permission_type=entry.permission_type,
             )
         )
-    return DescribeAclsResponse(resources=resources)
+    return schema.DescribeAclsResponse(resources=resources)
 
 
-def filter_of(request: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+def filter_of(request: schema.DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     """Return the filter in a request, or raise InvalidAcl."""
     return new_filter(
         resource_type=request.resource_type_filter,

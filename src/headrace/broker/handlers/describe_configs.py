@@ -24,14 +24,7 @@ from headrace.broker.slices import STEP, Steps, keyed
 from headrace.broker.translate import error_fields
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.kafka_errors import InvalidRequest, UnknownTopicOrPartition
-from headrace.protocol.schema.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    DescribeConfigsSynonym,
-)
+from headrace.protocol.schema import describe_configs as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.config_admin import ResourceType
 from headrace.security.authorization import Operation
@@ -42,7 +35,9 @@ _UNCHECKED = (ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 
 @handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5), requires=on_configs(Operation.DESCRIBE_CONFIGS))
-def describe_configs(request: DescribeConfigsRequest, context: Context) -> Steps[DescribeConfigsResponse]:
+def describe_configs(
+    request: schema.DescribeConfigsRequest, context: Context
+) -> Steps[schema.DescribeConfigsResponse]:
     resources = yield from keyed(
         lambda resource: (resource.resource_type, resource.resource_name), request.resources
     )
@@ -52,12 +47,16 @@ def describe_configs(request: DescribeConfigsRequest, context: Context) -> Steps
             yield
         unchecked += type_ in _UNCHECKED
         results.append(_describe(resource, request, context, refused=unchecked > MAX_UNCHECKED))
-    return DescribeConfigsResponse(results=results)
+    return schema.DescribeConfigsResponse(results=results)
 
 
 def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context, *, refused: bool
-) -> DescribeConfigsResult:
+    resource: schema.DescribeConfigsResource,
+    request: schema.DescribeConfigsRequest,
+    context: Context,
+    *,
+    refused: bool,
+) -> schema.DescribeConfigsResult:
     try:
         context.require(
             *config_action(Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
@@ -66,21 +65,21 @@ def _describe(
             raise InvalidRequest(f"one request describes at most {MAX_UNCHECKED} groups and subscriptions")
         found = _settings(resource, context)
     except KafkaError as error:
-        return DescribeConfigsResult(
+        return schema.DescribeConfigsResult(
             **error_fields(error),
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=(),
         )
     wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
-    return DescribeConfigsResult(
+    return schema.DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=[_entry(entry, request) for entry in found if not wanted or entry.name in wanted],
     )
 
 
-def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[DescribedSetting]:
+def _settings(resource: schema.DescribeConfigsResource, context: Context) -> Iterable[DescribedSetting]:
     broker, name = context.broker, resource.resource_name
     config, image = broker.config, broker.image
     match resource.resource_type:
@@ -103,12 +102,14 @@ def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[D
             raise InvalidRequest(f"resources of type {other} have no configs here (INVALID_REQUEST)")
 
 
-def _entry(described: DescribedSetting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+def _entry(
+    described: DescribedSetting, request: schema.DescribeConfigsRequest
+) -> schema.DescribeConfigsResourceResult:
     synonyms = [
-        DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+        schema.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
         for synonym in described.synonyms
     ]
-    return DescribeConfigsResourceResult(
+    return schema.DescribeConfigsResourceResult(
         name=described.name,
         value=described.value,
         read_only=described.read_only,

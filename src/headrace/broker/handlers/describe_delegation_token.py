@@ -11,12 +11,7 @@ from headrace.broker.handlers.create_delegation_token import ensure_allowed
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.schema.describe_delegation_token import (
-    DescribedDelegationToken,
-    DescribedDelegationTokenRenewer,
-    DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse,
-)
+from headrace.protocol.schema import describe_delegation_token as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.security.delegation_tokens import DelegationToken
@@ -28,13 +23,13 @@ _DESCRIBE_TOKENS: Final = Permission(Operation.DESCRIBE_TOKENS, ResourceType.USE
 
 @handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, range(1, 4), requires=(_DESCRIBE, _DESCRIBE_TOKENS))
 def describe_delegation_token(
-    request: DescribeDelegationTokenRequest, context: Context
-) -> Steps[DescribeDelegationTokenResponse]:
+    request: schema.DescribeDelegationTokenRequest, context: Context
+) -> Steps[schema.DescribeDelegationTokenResponse]:
     try:
         ensure_allowed(context)
         store = context.broker.ensure_tokens()
     except FAILURES as error:
-        return DescribeDelegationTokenResponse(error_code=error_code(error), tokens=())
+        return schema.DescribeDelegationTokenResponse(error_code=error_code(error), tokens=())
     wanted = None
     if request.owners is not None:
         wanted = {Principal(each.principal_name, each.principal_type) for each in request.owners}
@@ -45,7 +40,7 @@ def describe_delegation_token(
         is_wanted = wanted is None or not wanted.isdisjoint({token.owner, *token.renewers})
         if is_wanted and _is_visible(token, context):
             tokens.append(_described(token, store.hmac(token)))
-    return DescribeDelegationTokenResponse(tokens=tokens)
+    return schema.DescribeDelegationTokenResponse(tokens=tokens)
 
 
 def _is_visible(token: DelegationToken, context: Context) -> bool:
@@ -56,8 +51,8 @@ def _is_visible(token: DelegationToken, context: Context) -> bool:
     )
 
 
-def _described(token: DelegationToken, hmac: bytes) -> DescribedDelegationToken:
-    return DescribedDelegationToken(
+def _described(token: DelegationToken, hmac: bytes) -> schema.DescribedDelegationToken:
+    return schema.DescribedDelegationToken(
         principal_type=token.owner.type,
         principal_name=token.owner.name,
         token_requester_principal_type=token.requester.type,
@@ -68,7 +63,7 @@ def _described(token: DelegationToken, hmac: bytes) -> DescribedDelegationToken:
         token_id=token.token_id,
         hmac=hmac,
         renewers=[
-            DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name)
+            schema.DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name)
             for each in token.renewers
         ],
     )

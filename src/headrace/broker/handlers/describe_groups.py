@@ -16,12 +16,7 @@ from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.coordinators.group.classic import ClassicGroup, State
 from headrace.coordinators.group.errors import GroupIdNotFound
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema.describe_groups import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
+from headrace.protocol.schema import describe_groups as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import NOT_REQUESTED, Operation, ResourceType
 
@@ -30,14 +25,16 @@ _DESCRIBE: Final = on_groups(Operation.DESCRIBE)
 
 
 @handles(ApiKey.DESCRIBE_GROUPS, range(7), requires=_DESCRIBE)
-def describe_groups(request: DescribeGroupsRequest, context: Context) -> Steps[DescribeGroupsResponse]:
+def describe_groups(
+    request: schema.DescribeGroupsRequest, context: Context
+) -> Steps[schema.DescribeGroupsResponse]:
     describe = partial(_describe, requested=request.include_authorized_operations, context=context)
     group_ids = yield from bounded_repeats(request.groups)
     groups = yield from each(describe, group_ids, step=1)  # the hash of a long group id takes 3 ms
-    return DescribeGroupsResponse(groups=groups)
+    return schema.DescribeGroupsResponse(groups=groups)
 
 
-def _describe(group_id: str, requested: bool, context: Context) -> DescribedGroup:
+def _describe(group_id: str, requested: bool, context: Context) -> schema.DescribedGroup:
     operations = context.authorized_operations(ResourceType.GROUP, group_id, requested=requested)
     try:
         context.require(_DESCRIBE, group_id)
@@ -49,7 +46,7 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
         dead = code == ErrorCode.GROUP_ID_NOT_FOUND
         if dead and context.version < _GROUP_ID_NOT_FOUND_SINCE:
             code = ErrorCode.NONE
-        return DescribedGroup(
+        return schema.DescribedGroup(
             error_code=code,
             error_message=error_message(error),
             group_id=group_id,
@@ -60,13 +57,13 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
             authorized_operations=NOT_REQUESTED if code else operations,
         )
     stable = group.state is State.STABLE
-    return DescribedGroup(
+    return schema.DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
         members=[
-            DescribedGroupMember(
+            schema.DescribedGroupMember(
                 member_id=member.member_id,
                 group_instance_id=member.instance_id,
                 client_id=member.client_id,

@@ -13,33 +13,29 @@ from headrace.broker.requests.repeats import partitions_once
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.schema.describe_log_dirs import (
-    DescribeLogDirsPartition,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResult,
-    DescribeLogDirsTopic,
-)
+from headrace.protocol.schema import describe_log_dirs as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
 
 @handles(ApiKey.DESCRIBE_LOG_DIRS, range(1, 6), requires=on_cluster(Operation.DESCRIBE))
-def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Steps[DescribeLogDirsResponse]:
+def describe_log_dirs(
+    request: schema.DescribeLogDirsRequest, context: Context
+) -> Steps[schema.DescribeLogDirsResponse]:
     broker = context.broker
     ids: Iterable[TopicPartition] = tuple(broker.partitions)
     if request.topics is not None:
         ids = yield from partitions_once(
             ((topic.topic, topic.partitions) for topic in request.topics), broker.partitions.__contains__
         )
-    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
+    by_topic: dict[str, list[schema.DescribeLogDirsPartition]] = {}
     for number, id_ in enumerate(ids):
         if not number % STEP:
             yield
         partition = broker.partitions.get(id_)
         if partition is not None:  # it may have been deleted meanwhile
             by_topic.setdefault(id_.topic, []).append(
-                DescribeLogDirsPartition(
+                schema.DescribeLogDirsPartition(
                     partition_index=id_.partition,
                     partition_size=partition.log.size,
                     offset_lag=0,
@@ -47,12 +43,13 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Step
                 )
             )
     disk = shutil.disk_usage(broker.logs.path)
-    result = DescribeLogDirsResult(
+    result = schema.DescribeLogDirsResult(
         log_dir=str(broker.logs.path.resolve()),
         topics=[
-            DescribeLogDirsTopic(name=name, partitions=described) for name, described in by_topic.items()
+            schema.DescribeLogDirsTopic(name=name, partitions=described)
+            for name, described in by_topic.items()
         ],
         total_bytes=disk.total,
         usable_bytes=disk.free,
     )
-    return DescribeLogDirsResponse(results=[result])
+    return schema.DescribeLogDirsResponse(results=[result])

@@ -10,13 +10,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_fields
-from headrace.protocol.schema.describe_producers import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    PartitionResponse,
-    ProducerState,
-    TopicResponse,
-)
+from headrace.protocol.schema import describe_producers as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -25,8 +19,8 @@ _READ: Final = on_topics(Operation.READ)
 
 @handles(ApiKey.DESCRIBE_PRODUCERS, range(1), requires=_READ)
 def describe_producers(
-    request: DescribeProducersRequest, context: Context
-) -> Steps[DescribeProducersResponse]:
+    request: schema.DescribeProducersRequest, context: Context
+) -> Steps[schema.DescribeProducersResponse]:
     requested: dict[str, dict[int, None]] = {}  # each partition once, even if it is repeated
     for topic in request.topics:
         yield
@@ -34,18 +28,18 @@ def describe_producers(
     topics = []
     for name, indexes in requested.items():
         partitions = yield from each(partial(_describe, name, context=context), indexes)
-        topics.append(TopicResponse(name=name, partitions=partitions))
-    return DescribeProducersResponse(topics=topics)
+        topics.append(schema.TopicResponse(name=name, partitions=partitions))
+    return schema.DescribeProducersResponse(topics=topics)
 
 
-def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
+def _describe(topic: str, index: int, context: Context) -> schema.PartitionResponse:
     try:
         context.require(_READ, topic)
         partition = context.broker.partition(topic, index)
     except FAILURES as error:
-        return PartitionResponse(partition_index=index, active_producers=(), **error_fields(error))
+        return schema.PartitionResponse(partition_index=index, active_producers=(), **error_fields(error))
     producers = [
-        ProducerState(
+        schema.ProducerState(
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             last_sequence=producer.recent[-1].last_sequence if producer.recent else -1,
@@ -55,4 +49,4 @@ def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
         )
         for producer in partition.log.producers
     ]
-    return PartitionResponse(partition_index=index, active_producers=producers)
+    return schema.PartitionResponse(partition_index=index, active_producers=producers)

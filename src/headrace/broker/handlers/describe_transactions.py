@@ -13,12 +13,7 @@ from headrace.broker.requests.repeats import bounded_repeats
 from headrace.broker.requests.requirements import on_topics, on_transactional_ids
 from headrace.broker.slices import in_slices, one_by_one
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.schema.describe_transactions import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    TopicData,
-    TransactionState,
-)
+from headrace.protocol.schema import describe_transactions as schema
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -28,14 +23,14 @@ _DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
 
 @handles(ApiKey.DESCRIBE_TRANSACTIONS, range(1), requires=(_DESCRIBE, _DESCRIBE_TOPIC))
 async def describe_transactions(
-    request: DescribeTransactionsRequest, context: Context
-) -> DescribeTransactionsResponse:
+    request: schema.DescribeTransactionsRequest, context: Context
+) -> schema.DescribeTransactionsResponse:
     ids = await in_slices(bounded_repeats(request.transactional_ids))
     states = await one_by_one(partial(_describe, context=context), ids)
-    return DescribeTransactionsResponse(transaction_states=states)
+    return schema.DescribeTransactionsResponse(transaction_states=states)
 
 
-async def _describe(transactional_id: str, context: Context) -> TransactionState:
+async def _describe(transactional_id: str, context: Context) -> schema.TransactionState:
     try:
         context.require(_DESCRIBE, transactional_id)
         shard = context.broker.transactions.shard(transactional_id)
@@ -44,7 +39,7 @@ async def _describe(transactional_id: str, context: Context) -> TransactionState
         if committed is not None:
             await committed
     except FAILURES as error:
-        return TransactionState(
+        return schema.TransactionState(
             error_code=error_code(error),
             transactional_id=transactional_id,
             transaction_state="",
@@ -57,7 +52,7 @@ async def _describe(transactional_id: str, context: Context) -> TransactionState
     by_topic: dict[str, list[int]] = defaultdict(list)
     for topic, partition in sorted(transaction.partitions):
         by_topic[topic].append(partition)
-    return TransactionState(
+    return schema.TransactionState(
         transactional_id=transactional_id,
         transaction_state=transaction.state.kafka_name,
         transaction_timeout_ms=transaction.timeout_ms,
@@ -65,7 +60,7 @@ async def _describe(transactional_id: str, context: Context) -> TransactionState
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
         topics=[
-            TopicData(topic=topic, partitions=partitions)
+            schema.TopicData(topic=topic, partitions=partitions)
             for topic, partitions in by_topic.items()
             if context.may(_DESCRIBE_TOPIC, topic)
         ],

@@ -12,12 +12,8 @@ from headrace.broker.image import ClusterImage
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema import list_config_resources as schema
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.list_config_resources import (
-    ConfigResource,
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-)
 from headrace.replication.controller.config_admin import ResourceType
 from headrace.security.authorization import Operation
 
@@ -27,18 +23,20 @@ _BROKER_LOGGER = 8  # a type that Kafka has and we do not
 
 @handles(ApiKey.LIST_CONFIG_RESOURCES, range(2), requires=on_cluster(Operation.DESCRIBE_CONFIGS))
 def list_config_resources(
-    request: ListConfigResourcesRequest, context: Context
-) -> ListConfigResourcesResponse:
+    request: schema.ListConfigResourcesRequest, context: Context
+) -> schema.ListConfigResourcesResponse:
     wanted = set(request.resource_types) - {_BROKER_LOGGER}
     if context.version < _FIRST_WITH_TYPES:
         wanted = {ResourceType.CLIENT_METRICS}
     elif not request.resource_types:
         wanted = set(ResourceType)
     if not wanted <= set(ResourceType):
-        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=())
-    return ListConfigResourcesResponse(
+        return schema.ListConfigResourcesResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=()
+        )
+    return schema.ListConfigResourcesResponse(
         config_resources=[
-            ConfigResource(resource_name=name, resource_type=type_)
+            schema.ConfigResource(resource_name=name, resource_type=type_)
             for type_ in sorted(wanted)
             for name in _names(ResourceType(type_), context.broker.image)
         ]

@@ -8,13 +8,8 @@ from headrace.broker.requests.repeats import partitions_once
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import Steps
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema import list_partition_reassignments as schema
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    OngoingPartitionReassignment,
-    OngoingTopicReassignment,
-)
 from headrace.security.authorization import Operation
 
 
@@ -22,31 +17,31 @@ from headrace.security.authorization import Operation
     ApiKey.LIST_PARTITION_REASSIGNMENTS, range(1), requires=on_cluster(Operation.DESCRIBE), on_controller=True
 )
 def list_partition_reassignments(
-    request: ListPartitionReassignmentsRequest, context: Context
-) -> Steps[ListPartitionReassignmentsResponse]:
+    request: schema.ListPartitionReassignmentsRequest, context: Context
+) -> Steps[schema.ListPartitionReassignmentsResponse]:
     controller = context.broker.controller
     if controller is None:
-        return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+        return schema.ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
     moves = controller.model.reassignments()
     if request.topics is not None:
         asked = yield from partitions_once(
             ((topic.name, topic.partition_indexes) for topic in request.topics), set(moves).__contains__
         )
         moves = [key for key in moves if key in asked]
-    by_topic: dict[str, list[OngoingPartitionReassignment]] = {}
+    by_topic: dict[str, list[schema.OngoingPartitionReassignment]] = {}
     for key in moves:
         partition = controller.model.find(key)
         by_topic.setdefault(key.topic, []).append(
-            OngoingPartitionReassignment(
+            schema.OngoingPartitionReassignment(
                 partition_index=key.partition,
                 replicas=partition.replicas,
                 adding_replicas=partition.adding,
                 removing_replicas=partition.removing,
             )
         )
-    return ListPartitionReassignmentsResponse(
+    return schema.ListPartitionReassignmentsResponse(
         topics=[
-            OngoingTopicReassignment(name=name, partitions=partitions)
+            schema.OngoingTopicReassignment(name=name, partitions=partitions)
             for name, partitions in by_topic.items()
         ]
     )

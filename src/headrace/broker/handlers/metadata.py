@@ -33,16 +33,9 @@ from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.peers import UnsupportedByPeer
+from headrace.protocol.schema import metadata as schema
 from headrace.protocol.schema.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
 from headrace.security.authorization import AuthorizationFailed, Operation, ResourceType
 from headrace.storage.topics import check_topic_name
 
@@ -55,7 +48,7 @@ _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 
 
 @handles(ApiKey.METADATA, range(14), requires=(_DESCRIBE, *CREATE))
-def metadata(request: MetadataRequest, context: Context) -> Steps[Result]:
+def metadata(request: schema.MetadataRequest, context: Context) -> Steps[Result]:
     if request.topics is None or (context.version < _ALL_BY_NULL and not request.topics):
         return Result((yield from _all_topics(request, context)))
     topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
@@ -66,7 +59,7 @@ def metadata(request: MetadataRequest, context: Context) -> Steps[Result]:
     return Result(_reply(request, context, answers))
 
 
-def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
+def _all_topics(request: schema.MetadataRequest, context: Context) -> Steps[Encoded]:
     """Return the metadata of all topics that the principal may describe.
 
     It comes from a cache of encoded responses, because it is large.
@@ -101,7 +94,7 @@ def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
 
 
 def _missing(
-    topics: Sequence[MetadataRequestTopic], request: MetadataRequest, context: Context
+    topics: Sequence[schema.MetadataRequestTopic], request: schema.MetadataRequest, context: Context
 ) -> Steps[tuple[list[str], dict[str, ErrorCode]]]:
     """Return the names of the topics to create, and the error codes of those that must not be created."""
     missing: list[str] = []
@@ -125,12 +118,12 @@ def _missing(
 
 
 async def _create_and_reply(
-    topics: Sequence[MetadataRequestTopic],
+    topics: Sequence[schema.MetadataRequestTopic],
     missing: Sequence[str],
     refused: dict[str, ErrorCode],
-    request: MetadataRequest,
+    request: schema.MetadataRequest,
     context: Context,
-) -> MetadataResponse:
+) -> schema.MetadataResponse:
     """Create up to CREATED_TOGETHER topics; clients retry the others, which are LEADER_NOT_AVAILABLE."""
     refused |= dict.fromkeys(missing[CREATED_TOGETHER:], ErrorCode.LEADER_NOT_AVAILABLE)
     try:
@@ -178,12 +171,12 @@ async def _create_for_client(names: Sequence[str], context: Context) -> dict[str
 
 
 def _answers(
-    topics: Sequence[MetadataRequestTopic],
-    request: MetadataRequest,
+    topics: Sequence[schema.MetadataRequestTopic],
+    request: schema.MetadataRequest,
     context: Context,
     refused: Mapping[str, ErrorCode] = MappingProxyType({}),
-) -> Steps[list[MetadataResponseTopic]]:
-    def answer(topic: MetadataRequestTopic) -> MetadataResponseTopic:
+) -> Steps[list[schema.MetadataResponseTopic]]:
+    def answer(topic: schema.MetadataRequestTopic) -> schema.MetadataResponseTopic:
         if topic.name is not None and topic.name in refused:
             return _unknown(topic, refused[topic.name])
         return _answer(topic, request, context)
@@ -191,9 +184,11 @@ def _answers(
     return (yield from each(answer, topics))
 
 
-def _answer(topic: MetadataRequestTopic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
+def _answer(
+    topic: schema.MetadataRequestTopic, request: schema.MetadataRequest, context: Context
+) -> schema.MetadataResponseTopic:
     if context.version < _BY_ID and (topic.name is None or topic.topic_id != ZERO_UUID):
-        return MetadataResponseTopic(
+        return schema.MetadataResponseTopic(
             error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", partitions=()
         )
     name = topic.name or ""
@@ -216,13 +211,15 @@ def unknown_code(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _unknown(topic: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
+def _unknown(topic: schema.MetadataRequestTopic, code: ErrorCode) -> schema.MetadataResponseTopic:
     name = topic.name if topic.topic_id == ZERO_UUID else None
-    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic.topic_id, partitions=())
+    return schema.MetadataResponseTopic(error_code=code, name=name, topic_id=topic.topic_id, partitions=())
 
 
-def _known(topic: TopicImage, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
+def _known(
+    topic: TopicImage, request: schema.MetadataRequest, context: Context
+) -> schema.MetadataResponseTopic:
+    return schema.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
@@ -233,10 +230,10 @@ def _known(topic: TopicImage, request: MetadataRequest, context: Context) -> Met
     )
 
 
-def _partition(topic: TopicImage, index: int, context: Context) -> MetadataResponsePartition:
+def _partition(topic: TopicImage, index: int, context: Context) -> schema.MetadataResponsePartition:
     state = topic.states.get(index)
     leader = -1 if state is None or state.leader in context.broker.image.suspects else state.leader
-    return MetadataResponsePartition(
+    return schema.MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.NONE,
         partition_index=index,
         leader_id=leader,
@@ -248,12 +245,12 @@ def _partition(topic: TopicImage, index: int, context: Context) -> MetadataRespo
 
 
 def _reply(
-    request: MetadataRequest, context: Context, topics: list[MetadataResponseTopic]
-) -> MetadataResponse:
+    request: schema.MetadataRequest, context: Context, topics: list[schema.MetadataResponseTopic]
+) -> schema.MetadataResponse:
     image = context.broker.image
-    return MetadataResponse(
+    return schema.MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            schema.MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
             for node in image.nodes(context.listener.name)
         ],
         cluster_id=image.cluster_id,

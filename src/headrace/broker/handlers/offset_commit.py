@@ -20,15 +20,8 @@ from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinators.group.offsets import Commit, Committed
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema import offset_commit as schema
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
 from headrace.security.authorization import Operation
 
 _BY_ID = 10
@@ -41,7 +34,7 @@ WRITTEN_TOGETHER = 500  # offsets in one batch; more would hold the event loop f
 class _CheckedTopic(NamedTuple):
     """A topic of a request, with an error code for each partition (NONE if its offset can be committed)."""
 
-    topic: OffsetCommitRequestTopic
+    topic: schema.OffsetCommitRequestTopic
     name: str
     codes: list[ErrorCode]
 
@@ -50,7 +43,7 @@ _Offsets = dict[tuple[str, int], Committed]
 
 
 @handles(ApiKey.OFFSET_COMMIT, range(2, 11), requires=(_READ, _READ_TOPIC))
-def offset_commit(request: OffsetCommitRequest, context: Context) -> Steps[Result]:
+def offset_commit(request: schema.OffsetCommitRequest, context: Context) -> Steps[Result]:
     topics = []
     for topic in request.topics:
         checked = yield from _check(topic, context)
@@ -71,7 +64,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> Steps[Resul
     except FAILURES as error:
         group_error = error_code(error)
 
-    def build() -> Steps[OffsetCommitResponse]:
+    def build() -> Steps[schema.OffsetCommitResponse]:
         for part, reply in appended:
             error = outcome(reply)
             if error is not None:
@@ -81,7 +74,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> Steps[Resul
             yield
             if topic.partitions:
                 answers.append((yield from _answer(topic, name, codes, group_error, failed)))
-        return OffsetCommitResponse(topics=answers)
+        return schema.OffsetCommitResponse(topics=answers)
 
     return (yield from respond_after([reply for _, reply in appended], build))
 
@@ -93,7 +86,7 @@ def _parts(offsets: _Offsets) -> Iterator[_Offsets]:
         yield dict(items[start : start + WRITTEN_TOGETHER])
 
 
-def _commit(part: _Offsets, request: OffsetCommitRequest, context: Context) -> "asyncio.Future[Any]":
+def _commit(part: _Offsets, request: schema.OffsetCommitRequest, context: Context) -> "asyncio.Future[Any]":
     """Append a part. The group may have changed, or moved to another broker, since the last one."""
     commit = Commit(
         group_id=request.group_id,
@@ -108,22 +101,24 @@ def _commit(part: _Offsets, request: OffsetCommitRequest, context: Context) -> "
 
 
 def _answer(
-    topic: OffsetCommitRequestTopic,
+    topic: schema.OffsetCommitRequestTopic,
     name: str,
     codes: list[ErrorCode],
     group_error: ErrorCode,
     failed: Mapping[tuple[str, int], ErrorCode],
-) -> Steps[OffsetCommitResponseTopic]:
-    def answer(checked: tuple[OffsetCommitRequestPartition, ErrorCode]) -> OffsetCommitResponsePartition:
+) -> Steps[schema.OffsetCommitResponseTopic]:
+    def answer(
+        checked: tuple[schema.OffsetCommitRequestPartition, ErrorCode],
+    ) -> schema.OffsetCommitResponsePartition:
         index = checked[0].partition_index
         code = group_error or checked[1] or failed.get((name, index), ErrorCode.NONE)
-        return OffsetCommitResponsePartition(partition_index=index, error_code=code)
+        return schema.OffsetCommitResponsePartition(partition_index=index, error_code=code)
 
     partitions = yield from each(answer, zip(topic.partitions, codes, strict=True))
-    return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+    return schema.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def _check(topic: OffsetCommitRequestTopic, context: Context) -> Steps[_CheckedTopic]:
+def _check(topic: schema.OffsetCommitRequestTopic, context: Context) -> Steps[_CheckedTopic]:
     yield
     name: str | None = topic.name
     if context.version >= _BY_ID:
@@ -140,7 +135,9 @@ def _check(topic: OffsetCommitRequestTopic, context: Context) -> Steps[_CheckedT
     return _CheckedTopic(topic, name, codes)
 
 
-def _error_code(partition: OffsetCommitRequestPartition, known: Container[int], limit: int) -> ErrorCode:
+def _error_code(
+    partition: schema.OffsetCommitRequestPartition, known: Container[int], limit: int
+) -> ErrorCode:
     if partition.partition_index not in known:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if partition.committed_metadata and len(partition.committed_metadata) > limit:

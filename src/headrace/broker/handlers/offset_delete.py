@@ -15,25 +15,18 @@ from headrace.broker.results import Result
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema import offset_delete as schema
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
 from headrace.security.authorization import Operation
 
 _READ_TOPIC: Final = on_topics(Operation.READ)
 
 
 @handles(ApiKey.OFFSET_DELETE, range(1), requires=(on_group(Operation.DELETE), _READ_TOPIC))
-def offset_delete(request: OffsetDeleteRequest, context: Context) -> Steps[Result]:
+def offset_delete(request: schema.OffsetDeleteRequest, context: Context) -> Steps[Result]:
     image = context.broker.image
 
-    def readable(topic: OffsetDeleteRequestTopic) -> Iterator[int]:
+    def readable(topic: schema.OffsetDeleteRequestTopic) -> Iterator[int]:
         if context.may(_READ_TOPIC, topic.name):
             yield from (partition.partition_index for partition in topic.partitions)
 
@@ -45,34 +38,36 @@ def offset_delete(request: OffsetDeleteRequest, context: Context) -> Steps[Resul
             lambda machine, now_ms: machine.delete_offsets(request.group_id, list(partitions), now_ms)
         )
     except FAILURES as error:
-        return Result(OffsetDeleteResponse(error_code=error_code(error), topics=[]))
+        return Result(schema.OffsetDeleteResponse(error_code=error_code(error), topics=[]))
 
-    def build() -> Steps[OffsetDeleteResponse]:
+    def build() -> Steps[schema.OffsetDeleteResponse]:
         try:
             kept: set[str] = reply.result()
         except FAILURES as error:
-            return OffsetDeleteResponse(error_code=error_code(error), topics=[])
+            return schema.OffsetDeleteResponse(error_code=error_code(error), topics=[])
         topics = []
         for topic in request.topics:
             yield
             if topic.partitions:
                 answer = yield from _topic(topic, kept, context)
                 topics.append(answer)
-        return OffsetDeleteResponse(topics=topics)
+        return schema.OffsetDeleteResponse(topics=topics)
 
     return (yield from respond_after([reply], build))
 
 
 def _topic(
-    topic: OffsetDeleteRequestTopic, kept: set[str], context: Context
-) -> Steps[OffsetDeleteResponseTopic]:
+    topic: schema.OffsetDeleteRequestTopic, kept: set[str], context: Context
+) -> Steps[schema.OffsetDeleteResponseTopic]:
     code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in kept else ErrorCode.NONE
     denied = None if context.may(_READ_TOPIC, topic.name) else context.denied(_READ_TOPIC, topic.name).code
 
-    def answer(partition: OffsetDeleteRequestPartition) -> OffsetDeleteResponsePartition:
+    def answer(partition: schema.OffsetDeleteRequestPartition) -> schema.OffsetDeleteResponsePartition:
         index = partition.partition_index
         exists = context.broker.image.has_partition(topic.name, index)
         known = code if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return OffsetDeleteResponsePartition(partition_index=index, error_code=denied or known)
+        return schema.OffsetDeleteResponsePartition(partition_index=index, error_code=denied or known)
 
-    return OffsetDeleteResponseTopic(name=topic.name, partitions=(yield from each(answer, topic.partitions)))
+    return schema.OffsetDeleteResponseTopic(
+        name=topic.name, partitions=(yield from each(answer, topic.partitions))
+    )

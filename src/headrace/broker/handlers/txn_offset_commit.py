@@ -28,15 +28,8 @@ from headrace.coordinators.group.coordinator import GroupCoordinator
 from headrace.coordinators.group.decision import Decision
 from headrace.coordinators.group.offsets import Commit, Committed
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema import txn_offset_commit as schema
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-    TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
-)
 from headrace.security.authorization import Operation
 
 _ABORTABLE, _IMPLICIT_PARTITIONS, _BY_ID = 4, 5, 6
@@ -49,7 +42,9 @@ _Codes = dict[tuple[str | bytes, int], ErrorCode]
 
 
 @handles(ApiKey.TXN_OFFSET_COMMIT, range(7), requires=(_WRITE, _READ, _READ_TOPIC))
-async def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> TxnOffsetCommitResponse:
+async def txn_offset_commit(
+    request: schema.TxnOffsetCommitRequest, context: Context
+) -> schema.TxnOffsetCommitResponse:
     group_error, refused = ErrorCode.NONE, _Codes()
     try:
         context.require(_WRITE, request.transactional_id)
@@ -58,36 +53,38 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -
         await _commit(offsets, request, context)
     except FAILURES as error:
         group_error = error_code(error)
-    return TxnOffsetCommitResponse(topics=await in_slices(_results(request, refused, group_error)))
+    return schema.TxnOffsetCommitResponse(topics=await in_slices(_results(request, refused, group_error)))
 
 
 def _results(
-    request: TxnOffsetCommitRequest, refused: _Codes, group_error: ErrorCode
-) -> Steps[list[TxnOffsetCommitResponseTopic]]:
+    request: schema.TxnOffsetCommitRequest, refused: _Codes, group_error: ErrorCode
+) -> Steps[list[schema.TxnOffsetCommitResponseTopic]]:
     topics = []
     for topic in request.topics:
 
         def result(
-            partition: TxnOffsetCommitRequestPartition, sent_as: str | bytes = _sent_as(topic)
-        ) -> TxnOffsetCommitResponsePartition:
+            partition: schema.TxnOffsetCommitRequestPartition, sent_as: str | bytes = _sent_as(topic)
+        ) -> schema.TxnOffsetCommitResponsePartition:
             index = partition.partition_index
-            return TxnOffsetCommitResponsePartition(
+            return schema.TxnOffsetCommitResponsePartition(
                 partition_index=index, error_code=refused.get((sent_as, index), group_error)
             )
 
         partitions = yield from each(result, topic.partitions)
         topics.append(
-            TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+            schema.TxnOffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=partitions
+            )
         )
     return topics
 
 
-def _sent_as(topic: TxnOffsetCommitRequestTopic) -> str | bytes:
+def _sent_as(topic: schema.TxnOffsetCommitRequestTopic) -> str | bytes:
     """Return the name of a topic, or the id if the request has only that."""
     return topic.name or topic.topic_id
 
 
-async def _checked(request: TxnOffsetCommitRequest, context: Context) -> tuple[_Offsets, _Codes]:
+async def _checked(request: schema.TxnOffsetCommitRequest, context: Context) -> tuple[_Offsets, _Codes]:
     """Return the offsets that can be committed, and the error codes of the others."""
     image = context.broker.image
     limit = context.broker.groups.limits.offset_metadata_max_bytes
@@ -124,7 +121,7 @@ async def _checked(request: TxnOffsetCommitRequest, context: Context) -> tuple[_
     return offsets, refused
 
 
-async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: Context) -> None:
+async def _commit(offsets: _Offsets, request: schema.TxnOffsetCommitRequest, context: Context) -> None:
     """Append the offsets once the transaction coordinator has confirmed the group's partition."""
     broker = context.broker
     producer = Producer(request.producer_id, request.producer_epoch)
@@ -154,7 +151,7 @@ async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: C
 async def _append(
     shard: GroupShard,
     offsets: _Offsets,
-    request: TxnOffsetCommitRequest,
+    request: schema.TxnOffsetCommitRequest,
     context: Context,
     verification: Verification | None,
 ) -> None:

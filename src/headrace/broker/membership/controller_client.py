@@ -14,13 +14,8 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import Message
 from headrace.protocol.peers import PeerGone
+from headrace.protocol.schema import create_topics as schema
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
-from headrace.protocol.schema.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-)
 from headrace.replication.controller.topic_admin import BROKER_DEFAULT
 
 _NO_CONTROLLER_TIMEOUT_S = 10.0  # how long a request waits for a controller to be elected
@@ -134,13 +129,14 @@ class ControllerClient:
         configs: Mapping[str, str] | None = None,
     ) -> None:
         """Create a topic; on return this broker knows it. KafkaError with the controller's code if not."""
-        topic = CreatableTopic(
+        topic = schema.CreatableTopic(
             name=name,
             num_partitions=partitions,
             replication_factor=replicas,
             assignments=(),
             configs=[
-                CreatableTopicConfig(name=setting, value=value) for setting, value in (configs or {}).items()
+                schema.CreatableTopicConfig(name=setting, value=value)
+                for setting, value in (configs or {}).items()
             ],
         )
         (result,) = await self._create([topic])
@@ -151,13 +147,15 @@ class ControllerClient:
         """Create topics with the broker's defaults, in one request; return the errors of those refused."""
         return refused_topics(await self._create(topics_with_defaults(names)))
 
-    async def _create(self, topics: Sequence[CreatableTopic]) -> Sequence[CreatableTopicResult]:
-        request = CreateTopicsRequest(topics=topics, timeout_ms=0)  # the client that needs them retries
+    async def _create(self, topics: Sequence[schema.CreatableTopic]) -> Sequence[schema.CreatableTopicResult]:
+        request = schema.CreateTopicsRequest(
+            topics=topics, timeout_ms=0
+        )  # the client that needs them retries
         try:
             response = await self.ask(request, CREATE_TOPICS_VERSIONS, timeout_s=_CREATE_TIMEOUT_S)
         except PeerGone as error:
             raise NotController(f"the controller has not answered: {error} (NOT_CONTROLLER)") from error
-        results: Sequence[CreatableTopicResult] = response.topics
+        results: Sequence[schema.CreatableTopicResult] = response.topics
         return results
 
     # -- shutdown ------------------------------------------------------------------------------
@@ -185,10 +183,10 @@ class ControllerClient:
         logger.warning("shutting down although this broker still leads some partitions")
 
 
-def topics_with_defaults(names: Iterable[str]) -> list[CreatableTopic]:
+def topics_with_defaults(names: Iterable[str]) -> list[schema.CreatableTopic]:
     """Return topics with the broker's numbers of partitions and replicas, for a CreateTopics request."""
     return [
-        CreatableTopic(
+        schema.CreatableTopic(
             name=name,
             num_partitions=BROKER_DEFAULT,
             replication_factor=BROKER_DEFAULT,
@@ -199,6 +197,6 @@ def topics_with_defaults(names: Iterable[str]) -> list[CreatableTopic]:
     ]
 
 
-def refused_topics(results: Iterable[CreatableTopicResult]) -> dict[str, ErrorCode]:
+def refused_topics(results: Iterable[schema.CreatableTopicResult]) -> dict[str, ErrorCode]:
     """Return the error codes of the topics that were not created."""
     return {each.name: ErrorCode(each.error_code) for each in results if each.error_code}
