@@ -56,7 +56,6 @@ class ClusterImage:
     topic_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
     group_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
     users: dict[str, Mapping[str, str]] = field(default_factory=dict)  # SCRAM credentials, by mechanism
-    client_metrics: dict[str, Mapping[str, str]] = field(default_factory=dict)  # subscriptions, by name
     controller_id: int = -1
     suspects: set[int] = field(default_factory=set)
     version: int = 0

@@ -473,8 +473,6 @@ class Broker(BrokerServices):
         elif kind == "users":
             self.authentication.user_changed(self.image.users.get(name, {}), values)
             put_config(self.image.users, name, values)
-        elif kind == "client-metrics":
-            put_config(self.image.client_metrics, name, values)
         for coordinator in self.coordinators:
             coordinator.resource_config_changed(kind, name, values)
 

@@ -1,8 +1,7 @@
 """AlterConfigs (key 33), v0-v2.
 
-Behaviour: replaces all configs of a topic, a broker, a group or a client metrics subscription: those not in
-           the request get their default again. A broker also keeps configs that it does not know, as in
-           Kafka.
+Behaviour: replaces all configs of a topic, a broker or a group: those not in the request get their default
+           again. A broker also keeps configs that it does not know, as in Kafka.
 Versions:  v2 flexible.
 """
 

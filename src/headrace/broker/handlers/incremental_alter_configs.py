@@ -1,9 +1,8 @@
 """IncrementalAlterConfigs (key 44), v0-v1.
 
-Behaviour: set, delete, append and subtract, for topics, groups, client metrics subscriptions, for this broker
-           and for all brokers (an empty name). All changes to one resource are made, or none. A config that
-           is deleted need not be set, nor known. A broker also keeps configs that it does not know, as in
-           Kafka.
+Behaviour: set, delete, append and subtract, for topics, groups, for this broker and for all brokers (an
+           empty name). All changes to one resource are made, or none. A config that is deleted need not be
+           set, nor known. A broker also keeps configs that it does not know, as in Kafka.
 Versions:  v1 flexible.
 """
 

@@ -1,9 +1,9 @@
 """ListConfigResources (key 74), v0-v1.
 
-Behaviour: the names of topics, of brokers, and of the groups and client metrics subscriptions that have
-           configs. An unknown type is answered with UNSUPPORTED_VERSION.
-Versions:  v0 client metrics subscriptions only; v1 any types, none meaning all.
-Not yet:   broker loggers, which are left out.
+Behaviour: the names of topics, of brokers, and of the groups that have configs. An unknown type is answered
+           with UNSUPPORTED_VERSION.
+Versions:  v0 client metrics subscriptions only, so that there are none; v1 any types, none meaning all.
+Not yet:   broker loggers and client metrics subscriptions, which are left out.
 """
 
 from collections.abc import Iterable
@@ -18,17 +18,15 @@ from headrace.replication.controller.config_admin import ResourceType
 from headrace.security.authorization import Operation
 
 _FIRST_WITH_TYPES = 1
-_BROKER_LOGGER = 8  # a type that Kafka has and we do not
+_BROKER_LOGGER, _CLIENT_METRICS = 8, 16  # types that Kafka has and we do not
 
 
 @handles(ApiKey.LIST_CONFIG_RESOURCES, range(2), requires=on_cluster(Operation.DESCRIBE_CONFIGS))
 def list_config_resources(
     request: schema.ListConfigResourcesRequest, context: Context
 ) -> schema.ListConfigResourcesResponse:
-    wanted = set(request.resource_types) - {_BROKER_LOGGER}
-    if context.version < _FIRST_WITH_TYPES:
-        wanted = {ResourceType.CLIENT_METRICS}
-    elif not request.resource_types:
+    wanted = set(request.resource_types) - {_BROKER_LOGGER, _CLIENT_METRICS}
+    if context.version >= _FIRST_WITH_TYPES and not request.resource_types:
         wanted = set(ResourceType)
     if not wanted <= set(ResourceType):
         return schema.ListConfigResourcesResponse(
@@ -49,7 +47,5 @@ def _names(type_: ResourceType, image: ClusterImage) -> Iterable[str]:
             return image.topics
         case ResourceType.BROKER:
             return [str(broker_id) for broker_id in image.brokers]
-        case ResourceType.CLIENT_METRICS:
-            return image.client_metrics
         case ResourceType.GROUP:
             return image.group_configs

@@ -28,7 +28,7 @@ from headrace.coordination.znodes import (
 from headrace.storage.errors import StorageError
 
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 1.0
-_KINDS = ("brokers", "groups", "users", "clients", "ips", "client-metrics")  # configs that every broker reads
+_KINDS = ("brokers", "groups", "users", "clients", "ips")  # configs that every broker reads
 _READ_TOGETHER = 64  # configs: a cluster may have many users
 
 logger = logging.getLogger(__name__)
