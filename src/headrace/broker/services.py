@@ -95,6 +95,10 @@ class BrokerServices:
 
     _loop: asyncio.AbstractEventLoop
 
+    def current_config(self) -> BrokerConfig:
+        """Return the settings that are in force now, for components that outlive a change of them."""
+        return self.config
+
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop

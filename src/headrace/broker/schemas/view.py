@@ -5,30 +5,17 @@ schemas to ZooKeeper. The broker fetches committed records like a consumer, from
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from headrace.broker.errors import TimedOut
 from headrace.broker.image import ClusterImage
-from headrace.broker.peers.peer import Peer
+from headrace.broker.peers.peer import PeerPool
 from headrace.broker.schemas.names import SchemaNames
 from headrace.protocol.batch import read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
-from headrace.protocol.message import Message
 from headrace.protocol.peers import PeerGone
-from headrace.protocol.schema.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-)
-from headrace.protocol.schema.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from headrace.protocol.schema import fetch, list_offsets
 from headrace.registry.schema_ids import SchemaRef
 from headrace.registry.validation import RegisteredSchema
 from headrace.storage.append.inspection import MAX_INSPECTED_BYTES, is_quick
@@ -60,20 +47,10 @@ class RunInThread(Protocol):
 class SchemaView:
     """The registry's state; `catch_up` reads all records that were committed when it was called."""
 
-    def __init__(
-        self,
-        broker_id: int,
-        image: ClusterImage,
-        run: RunInThread,
-        *,
-        handle_locally: Callable[[Message, int], Awaitable[Any]],
-        connect_to: Callable[[int], Awaitable[Peer]],
-    ) -> None:
-        self._broker_id = broker_id
+    def __init__(self, image: ClusterImage, run: RunInThread, peers: PeerPool) -> None:
         self._image = image
         self._run = run
-        self._handle_locally = handle_locally
-        self._connect_to = connect_to
+        self._peers = peers
         self._reader: SchemasReader | None = None
         self._lock = asyncio.Lock()
         self._refs: dict[str, frozenset[SchemaRef]] = {}  # a cache by subject, cleared by every change
@@ -81,8 +58,6 @@ class SchemaView:
         self._begun = self._done = 0  # the number of reads, and the number of the last successful one
         self._failure: KafkaError | None = None
         self._failed_until = 0.0
-        self._peer: Peer | None = None
-        self._peer_id = -1
 
     @property
     def state(self) -> "State":
@@ -183,46 +158,40 @@ class SchemaView:
         self._refs.clear()
         self.names.forget()
 
-    async def _fetch(self, leader: int) -> PartitionData:
-        partition = FetchPartition(
+    async def _fetch(self, leader: int) -> fetch.PartitionData:
+        partition = fetch.FetchPartition(
             partition=0, fetch_offset=self.position, partition_max_bytes=_SLICE_BYTES, log_start_offset=-1
         )
-        request = FetchRequest(
+        request = fetch.FetchRequest(
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=_SLICE_BYTES,
             session_id=0,
             session_epoch=-1,
-            topics=[FetchTopic(topic=SCHEMAS_TOPIC, partitions=[partition])],
+            topics=[fetch.FetchTopic(topic=SCHEMAS_TOPIC, partitions=[partition])],
             forgotten_topics_data=(),
             rack_id="",
         )
-        response: FetchResponse = await self._send(leader, request, _FETCH_VERSIONS)
+        response: fetch.FetchResponse = await self._peers.ask(
+            leader, request, _FETCH_VERSIONS, timeout_s=_TIMEOUT_S
+        )
         return response.responses[0].partitions[0]
 
     async def _earliest(self, leader: int) -> int:
-        partition = ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
-        request = ListOffsetsRequest(
-            replica_id=-1, topics=[ListOffsetsTopic(name=SCHEMAS_TOPIC, partitions=[partition])]
+        partition = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
+        request = list_offsets.ListOffsetsRequest(
+            replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=SCHEMAS_TOPIC, partitions=[partition])]
         )
-        response: ListOffsetsResponse = await self._send(leader, request, _LIST_VERSIONS)
+        response: list_offsets.ListOffsetsResponse = await self._peers.ask(
+            leader, request, _LIST_VERSIONS, timeout_s=_TIMEOUT_S
+        )
         answer = response.topics[0].partitions[0]
         if answer.error_code:
             raise PeerGone(ErrorCode(answer.error_code).name)
         return answer.offset
 
-    async def _send(self, leader: int, request: Message, versions: range) -> Any:
-        if leader == self._broker_id:
-            return await self._handle_locally(request, versions[-1])
-        if self._peer is None or not self._peer.is_open or self._peer_id != leader:
-            self.close()
-            self._peer, self._peer_id = await self._connect_to(leader), leader
-        return await self._peer.ask(request, versions, timeout_s=_TIMEOUT_S)
-
     def close(self) -> None:
-        if self._peer is not None:
-            self._peer.close()
-            self._peer = None
+        self._peers.close()
 
 
 def _new_reader() -> "SchemasReader":
