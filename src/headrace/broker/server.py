@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from headrace.broker.coordinators.producer_ids import ProducerIds
 from headrace.broker.coordinators.runtime import CoordinatorHost
-from headrace.broker.coordinators.table import Coordinators
 from headrace.broker.errors import StartRefused
 from headrace.broker.image import ClusterImage, TopicImage, put_config
 from headrace.broker.membership.cluster import ClusterView, cluster_secret, prepare
@@ -43,7 +42,7 @@ from headrace.broker.security.authentication import Authentication
 from headrace.broker.security.tls import BrokerTls
 from headrace.broker.security.token_store import TokenStore
 from headrace.broker.security.zookeeper_security import zookeeper_security
-from headrace.broker.services import BrokerServices
+from headrace.broker.services import BrokerServices, Coordinators
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.config_rules import SettingRules
 from headrace.broker.settings.setting import InvalidSetting
