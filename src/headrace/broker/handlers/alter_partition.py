@@ -52,7 +52,10 @@ async def alter_partition(
                     broker_id=request.broker_id,
                     leader_epoch=entry.leader_epoch,
                     version=entry.partition_epoch,
-                    isr=_isr(entry, context.version),
+                    # With the broker epochs that the leader knows; -1: not known.
+                    isr={member.broker_id: member.broker_epoch for member in entry.new_isr_with_epochs}
+                    if context.version >= _WITH_EPOCHS
+                    else dict.fromkeys(entry.new_isr, -1),
                 )
             except KafkaError as error:
                 refused[key] = error
@@ -71,13 +74,6 @@ async def alter_partition(
             for topic_id, entries in requested.items()
         ]
     )
-
-
-def _isr(entry: schema.AlterPartitionRequestPartitionData, version: int) -> dict[int, int]:
-    """Return the proposed ISR with the broker epochs that the leader knows; -1: not known."""
-    if version < _WITH_EPOCHS:
-        return dict.fromkeys(entry.new_isr, -1)
-    return {each.broker_id: each.broker_epoch for each in entry.new_isr_with_epochs}
 
 
 def _answer(

@@ -8,7 +8,6 @@ Not yet:   broker loggers and client metrics subscriptions, which are left out.
 
 from collections.abc import Iterable
 
-from headrace.broker.image import ClusterImage
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.protocol.errors import ErrorCode
@@ -25,6 +24,12 @@ _BROKER_LOGGER, _CLIENT_METRICS = 8, 16  # types that Kafka has and we do not
 def list_config_resources(
     request: schema.ListConfigResourcesRequest, context: Context
 ) -> schema.ListConfigResourcesResponse:
+    image = context.broker.image
+    names: dict[ResourceType, Iterable[str]] = {
+        ResourceType.TOPIC: image.topics,
+        ResourceType.BROKER: map(str, image.brokers),
+        ResourceType.GROUP: image.group_configs,
+    }
     wanted = set(request.resource_types) - {_BROKER_LOGGER, _CLIENT_METRICS}
     if context.version >= _FIRST_WITH_TYPES and not request.resource_types:
         wanted = set(ResourceType)
@@ -36,16 +41,6 @@ def list_config_resources(
         config_resources=[
             schema.ConfigResource(resource_name=name, resource_type=type_)
             for type_ in sorted(wanted)
-            for name in _names(ResourceType(type_), context.broker.image)
+            for name in names[ResourceType(type_)]
         ]
     )
-
-
-def _names(type_: ResourceType, image: ClusterImage) -> Iterable[str]:
-    match type_:
-        case ResourceType.TOPIC:
-            return image.topics
-        case ResourceType.BROKER:
-            return [str(broker_id) for broker_id in image.brokers]
-        case ResourceType.GROUP:
-            return image.group_configs

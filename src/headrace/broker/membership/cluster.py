@@ -84,7 +84,9 @@ class ClusterView:
         self._session = session
         self._on_config = on_config
         self._loaded_configs: defaultdict[str, set[str]] = defaultdict(set)  # the names of each kind
-        self._notifications = ChangeNotifications(session, ConfigChange.prefix, self._config_changed)
+        self._notifications = ChangeNotifications(
+            session, ConfigChange.prefix, lambda: self.changed(CONFIG_CHANGES)
+        )
         self._dirty: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._loaded = False
@@ -170,9 +172,6 @@ class ClusterView:
             children = await asyncio.gather(*(self._load_config(kind, name) for name in some))
             parents += [name for name, count in zip(some, children, strict=True) if count]
         return parents
-
-    def _config_changed(self) -> None:
-        self.changed(CONFIG_CHANGES)
 
     async def load_brokers(self, *, again: bool = False) -> None:
         """Read which brokers are registered, and the registrations that are new or have changed.

@@ -5,7 +5,6 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
-from functools import partial
 from itertools import count
 from typing import Any, Protocol, cast
 
@@ -61,7 +60,9 @@ class Peer(asyncio.BufferedProtocol):
         self._reauthenticating: asyncio.Task[None] | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self.versions = PeerVersions({})  # until they are negotiated
-        self.on_unsupported: Callable[[UnsupportedByPeer], None] = _log_unsupported
+        self.on_unsupported: Callable[[UnsupportedByPeer], None] = lambda error: logger.warning(
+            "another broker cannot be sent a request: %s", error
+        )
 
     @classmethod
     async def connect(
@@ -217,10 +218,6 @@ class Peer(asyncio.BufferedProtocol):
             pending.future.set_result(response)
 
 
-def _log_unsupported(error: UnsupportedByPeer) -> None:
-    logger.warning("another broker cannot be sent a request: %s", error)
-
-
 class Peers:
     """Connects this broker to the inter-broker listeners of others."""
 
@@ -236,8 +233,8 @@ class Peers:
         self._listener = listener
         self._pool = pool
         self._tls = tls
-        self._untrusted: dict[int, str] = {}  # why TLS with a broker has failed, until it succeeds
-        self._unsupported: dict[tuple[int, int], str] = {}  # by broker and API: what was logged last
+        # What was logged last: by broker, why TLS has failed; by broker and API, why it is not supported.
+        self._logged: dict[tuple[int, int | None], str] = {}
         self.credentials = credentials
 
     async def connect(self, registration: BrokerRegistration) -> Peer:
@@ -252,24 +249,19 @@ class Peers:
             peer = await Peer.connect(endpoint, self._client_id, self._pool, self.credentials, self._tls())
         except PeerGone as error:
             if isinstance(error.__cause__, ssl.SSLError):
-                self._warn(registration.broker_id, str(error))
+                self._warn(
+                    registration.broker_id, None, "TLS with broker %d has failed, and is retried: %s", error
+                )
             raise
-        self._untrusted.pop(registration.broker_id, None)
-        peer.on_unsupported = partial(self._warn_unsupported, registration.broker_id)
+        self._logged.pop((registration.broker_id, None), None)
+        too_far = "the versions of this broker and of broker %d are too far apart: %s"
+        peer.on_unsupported = lambda error: self._warn(registration.broker_id, error.key, too_far, error)
         return peer
 
-    def _warn_unsupported(self, broker_id: int, error: UnsupportedByPeer) -> None:
-        place, why = (broker_id, error.key), str(error)
-        if self._unsupported.get(place) != why:
-            self._unsupported[place] = why
-            logger.warning(
-                "the versions of this broker and of broker %d are too far apart: %s", broker_id, why
-            )
-
-    def _warn(self, broker_id: int, why: str) -> None:
-        if self._untrusted.get(broker_id) != why:
-            self._untrusted[broker_id] = why
-            logger.warning("TLS with broker %d has failed, and is retried: %s", broker_id, why)
+    def _warn(self, broker_id: int, key: int | None, message: str, error: Exception) -> None:
+        if self._logged.get((broker_id, key)) != str(error):
+            self._logged[broker_id, key] = str(error)
+            logger.warning(message, broker_id, error)
 
 
 class PeerPool:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -130,16 +129,13 @@ class Connection(asyncio.BufferedProtocol):
         if not self._connections.admit(self):
             self._transport.abort()
         elif self.listener.security_protocol is SecurityProtocol.SSL:
-            self._name_principal(transport.get_extra_info("ssl_object"))
-
-    def _name_principal(self, tls: ssl.SSLObject) -> None:
-        """Name the client after its certificate; without one it is ANONYMOUS."""
-        certificate = tls.getpeercert(binary_form=True)
-        try:
-            self.principal = self._broker.tls.principals(self.listener).principal(certificate)
-        except NoMatchingRule as error:
-            logger.warning("closing the connection of %s: %s", self.address, error)
-            self.abort()
+            # The client is named after its certificate; without one it is ANONYMOUS.
+            certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+            try:
+                self.principal = self._broker.tls.principals(self.listener).principal(certificate)
+            except NoMatchingRule as error:
+                logger.warning("closing the connection of %s: %s", self.address, error)
+                self.abort()
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._transport = None
@@ -254,7 +250,10 @@ class Connection(asyncio.BufferedProtocol):
         self.client_id = header.client_id
         handler = self._handler(key, version)
         if self._sasl is not None and key not in _BEFORE_AUTHENTICATION:
-            self._ensure_authenticated(handler)
+            principal = self._sasl.principal  # None: not authenticated, or not again in time
+            if principal is None:
+                raise HangUp(f"{handler.key.name} is not accepted before authentication")
+            self.principal = principal
         usage = self._usage(header, handler, frame) if self._broker.quotas.is_active else None
         if usage is not None and (muted_ms := usage.muted_ms(version, self._used_quotas)):
             self._backlog.appendleft(frame)
@@ -386,14 +385,6 @@ class Connection(asyncio.BufferedProtocol):
         if sasl.principal is not None:
             self.authenticating_since = None
             self._frames.max_frame_bytes = self._broker.config.integer("socket.request.max.bytes")
-
-    def _ensure_authenticated(self, handler: Handler) -> None:
-        """Raise HangUp if the client has not authenticated, or not again in time."""
-        assert self._sasl is not None
-        principal = self._sasl.principal
-        if principal is None:
-            raise HangUp(f"{handler.key.name} is not accepted before authentication")
-        self.principal = principal
 
     def _call(self, request: Any, handler: Handler, context: Context) -> Result:
         """Return what the handler returns, once it can answer, or what the controller answers."""

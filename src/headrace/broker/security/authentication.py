@@ -25,13 +25,7 @@ from headrace.security.sasl.exchange import (
 from headrace.security.sasl.jaas import jaas_options
 from headrace.security.sasl.oauthbearer import OAuthBearerExchange
 from headrace.security.sasl.plain import PlainExchange, passwords
-from headrace.security.sasl.scram import (
-    ALGORITHMS,
-    FakeChallenge,
-    ScramCredential,
-    ScramExchange,
-    TokenAccount,
-)
+from headrace.security.sasl.scram import ALGORITHMS, FakeChallenge, ScramCredential, ScramExchange
 from headrace.security.sasl.scram_shapes import ScramShapes
 from headrace.security.sasl.session import Mechanism, SaslSession
 from headrace.security.sasl.tokens import TokenRules, TokenValidator
@@ -104,9 +98,9 @@ class Authentication:
         begin = partial(
             ScramExchange,
             name,
-            partial(self._credential, name),
+            lambda user: _decoded(self._image.users.get(user, {}).get(name)),
             fake_challenge=partial(self._fake_challenge, name),
-            token_of=partial(self._token, name),
+            token_of=lambda token_id: None if self.tokens is None else self.tokens.account(name, token_id),
         )
         return Mechanism(begin, limit_ms)
 
@@ -137,12 +131,6 @@ class Authentication:
         """Load keys of tokens that are due."""
         for keys in list(self._token_keys.values()):
             await keys.refresh()
-
-    def _token(self, mechanism: str, token_id: str) -> TokenAccount | None:
-        return None if self.tokens is None else self.tokens.account(mechanism, token_id)
-
-    def _credential(self, mechanism: str, user: str) -> ScramCredential | None:
-        return _decoded(self._image.users.get(user, {}).get(mechanism))
 
     def user_changed(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Note that the configs of a user have changed: challenges of unknown users resemble the others'."""

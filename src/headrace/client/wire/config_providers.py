@@ -50,16 +50,12 @@ def resolve(settings: Mapping[str, Any], literal: Collection[str] = ()) -> dict[
     Values of the settings in `literal` are used as they are: they were resolved before, or come from users
     who must not read files and variables of this process.
     """
-    others = {name: value for name, value in settings.items() if not _is_of_providers(name)}
+    others = {name: value for name, value in settings.items() if not f"{name}.".startswith(f"{PROVIDERS}.")}
     referring = [name for name, value in others.items() if name not in literal and has_reference(value)]
     if not referring:
         return others
     providers = _providers(settings)
     return others | {name: _resolved(name, others[name], providers) for name in referring}
-
-
-def _is_of_providers(name: str) -> bool:
-    return name == PROVIDERS or name.startswith(f"{PROVIDERS}.")
 
 
 def _resolved(setting: str, value: str, providers: Mapping[str, Provider]) -> str:

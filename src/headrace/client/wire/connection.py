@@ -94,7 +94,10 @@ class Connection:
             raise self._failed("cannot be reached", error, connected=False) from error
         try:
             asked = self.send(ApiVersionsRequest(), 0)
-            self._check_protocol()
+            # A web server that reads lines would not answer a request of ours before its timeout.
+            is_late = security.tls is None and not _readable(self._socket, FIRST_ANSWER_S)
+            if is_late and speaks_http(*address):
+                raise http_instead(str(address))
             self._versions = {
                 each.api_key: range(each.min_version, each.max_version + 1)
                 for each in self.receive(asked).api_keys
@@ -107,16 +110,6 @@ class Connection:
         except ClientError:
             self.close()
             raise
-
-    def _check_protocol(self) -> None:
-        """Raise Refused if the first response is late because the server waits for the end of a line of HTTP.
-
-        A web server that reads lines would not answer a request of ours before its timeout.
-        """
-        if self._security.tls is not None or _readable(self._socket, FIRST_ANSWER_S):
-            return
-        if speaks_http(*self.address):
-            raise http_instead(str(self.address))
 
     def close(self) -> None:
         self._socket.close()

@@ -63,7 +63,11 @@ class TokenEndpoint:
             said = "is missing, and oauth_cb too" if not url else f"is {url!r}"
             raise WrongSetting(URL, f"{said}: expected https://HOST/PATH, or file:///PATH of a token")
         jaas = jaas_options(settings.get("sasl.jaas.config", ""))
-        found = {what: _first(jaas | dict(settings), names) for what, names in _NAMES.items()}
+        given = jaas | dict(settings)
+        found = {
+            what: next((given[name] for name in names if given.get(name)), "")
+            for what, names in _NAMES.items()
+        }
         if parts.scheme != "file":
             for what in ("id", "secret"):
                 if not found[what]:
@@ -149,10 +153,6 @@ def _cached(endpoint: TokenEndpoint) -> tuple[str, float]:
 
 
 # -- settings and responses --------------------------------------------------------------------
-
-
-def _first(given: Mapping[str, str], names: tuple[str, ...]) -> str:
-    return next((given[name] for name in names if given.get(name)), "")
 
 
 def _seconds(settings: Mapping[str, str], name: str) -> float:
