@@ -38,17 +38,13 @@ def describe_delegation_token(
         if not number % STEP:
             yield
         is_wanted = wanted is None or not wanted.isdisjoint({token.owner, *token.renewers})
-        if is_wanted and _is_visible(token, context):
+        if is_wanted and (
+            token.is_managed_by(context.principal)
+            or context.may(_DESCRIBE, token.token_id)
+            or context.may(_DESCRIBE_TOKENS, str(token.owner))
+        ):
             tokens.append(_described(token, store.hmac(token)))
     return schema.DescribeDelegationTokenResponse(tokens=tokens)
-
-
-def _is_visible(token: DelegationToken, context: Context) -> bool:
-    return (
-        token.is_managed_by(context.principal)
-        or context.may(_DESCRIBE, token.token_id)
-        or context.may(_DESCRIBE_TOKENS, str(token.owner))
-    )
 
 
 def _described(token: DelegationToken, hmac: bytes) -> schema.DescribedDelegationToken:

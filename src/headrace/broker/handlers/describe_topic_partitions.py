@@ -54,7 +54,7 @@ def describe_topic_partitions(
         indexes = [index for index in sorted(topic.replicas) if index >= first]
         if remaining == 0:
             return schema.DescribeTopicPartitionsResponse(
-                topics=described, next_cursor=_cursor(name, indexes[0])
+                topics=described, next_cursor=schema.Cursor(topic_name=name, partition_index=indexes[0])
             )
         described.append(
             schema.DescribeTopicPartitionsResponseTopic(
@@ -66,14 +66,10 @@ def describe_topic_partitions(
             )
         )
         if len(indexes) > remaining:
-            next_cursor = _cursor(name, indexes[remaining])
+            next_cursor = schema.Cursor(topic_name=name, partition_index=indexes[remaining])
             return schema.DescribeTopicPartitionsResponse(topics=described, next_cursor=next_cursor)
         remaining -= len(indexes)
     return schema.DescribeTopicPartitionsResponse(topics=described)
-
-
-def _cursor(name: str, index: int) -> schema.Cursor:
-    return schema.Cursor(topic_name=name, partition_index=index)
 
 
 def _refused(name: str, code: ErrorCode) -> schema.DescribeTopicPartitionsResponseTopic:

@@ -18,11 +18,7 @@ from typing import Any, Final
 from headrace.broker.handlers.create_topics import CREATE, require_create
 from headrace.broker.handlers.describe_cluster import authorized_cluster_operations
 from headrace.broker.image import TopicImage
-from headrace.broker.membership.controller_client import (
-    CREATE_TOPICS_VERSIONS,
-    refused_topics,
-    topics_with_defaults,
-)
+from headrace.broker.membership.controller_client import CREATE_TOPICS_VERSIONS, new_topic, refused_topics
 from headrace.broker.requests.dispatch import Context, HangUp, handles
 from headrace.broker.requests.envelopes import forward
 from headrace.broker.requests.requirements import on_topics
@@ -156,7 +152,7 @@ async def _create_for_client(names: Sequence[str], context: Context) -> dict[str
 
     As in Kafka, a topic beyond the quota does not exist yet: the client asks for it again.
     """
-    request = CreateTopicsRequest(topics=topics_with_defaults(names), timeout_ms=0)
+    request = CreateTopicsRequest(topics=[new_topic(name) for name in names], timeout_ms=0)
     try:
         version = context.broker.controller_client.choose(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSIONS)
         response = await forward(request, context._replace(version=version))

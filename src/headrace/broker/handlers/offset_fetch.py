@@ -88,7 +88,7 @@ def _group(
     if group.topics is None:
         requested = _all(offsets, context)
     else:
-        requested = yield from each(lambda topic: _by_id(topic, context), group.topics)
+        requested = yield from each(lambda topic: _requested(topic, context), group.topics)
     topics = []
     for topic in (yield from _bounded(requested)):
 
@@ -126,7 +126,7 @@ def _one_group(
     if request.topics is None:
         requested = _all(offsets, context)
     else:
-        requested = yield from each(lambda topic: _by_name(topic, context), request.topics)
+        requested = yield from each(lambda topic: _requested(topic, context), request.topics)
     topics = []
     for topic in (yield from _bounded(requested)):
 
@@ -218,22 +218,15 @@ def _all(offsets: _Offsets, context: Context) -> list[_RequestedTopic]:
     return [topic for topic in committed if topic.topic_id]
 
 
-def _by_name(
+def _requested(
     topic: schema.OffsetFetchRequestTopic | schema.OffsetFetchRequestTopics, context: Context
 ) -> _RequestedTopic:
-    return _RequestedTopic(topic.name, b"", topic.partition_indexes, _denied(topic.name, context))
-
-
-def _denied(topic: str, context: Context) -> ErrorCode:
-    if context.may(_DESCRIBE_TOPIC, topic):
-        return ErrorCode.NONE
-    return context.denied(_DESCRIBE_TOPIC, topic).code
-
-
-def _by_id(topic: schema.OffsetFetchRequestTopics, context: Context) -> _RequestedTopic:
-    if context.version < _BY_ID:
-        return _by_name(topic, context)
-    name = context.broker.image.topic_names.get(topic.topic_id)
-    if name is None:
-        return _RequestedTopic("", topic.topic_id, topic.partition_indexes, ErrorCode.UNKNOWN_TOPIC_ID)
-    return _RequestedTopic(name, topic.topic_id, topic.partition_indexes, _denied(name, context))
+    name, topic_id, indexes = topic.name, b"", topic.partition_indexes
+    if context.version >= _BY_ID and isinstance(topic, schema.OffsetFetchRequestTopics):
+        topic_id = topic.topic_id
+        if topic_id not in context.broker.image.topic_names:
+            return _RequestedTopic("", topic_id, indexes, ErrorCode.UNKNOWN_TOPIC_ID)
+        name = context.broker.image.topic_names[topic_id]
+    if not context.may(_DESCRIBE_TOPIC, name):
+        return _RequestedTopic(name, topic_id, indexes, context.denied(_DESCRIBE_TOPIC, name).code)
+    return _RequestedTopic(name, topic_id, indexes)

@@ -76,7 +76,14 @@ def _results(
 
 def _result(outcome: tuple[int, _Pending]) -> schema.WritableTxnMarkerPartitionResult:
     index, pending = outcome
-    return schema.WritableTxnMarkerPartitionResult(partition_index=index, error_code=_code(pending))
+    code: ErrorCode = ErrorCode.NONE
+    if isinstance(pending, ErrorCode):
+        code = pending
+    elif not pending.done():
+        code = ErrorCode.REQUEST_TIMED_OUT
+    elif isinstance(error := pending.exception() or pending.result(), KafkaError):
+        code = _translated(error_code(error))
+    return schema.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
 
 
 def _append(marker: schema.WritableTxnMarker, topic: str, index: int, context: Context) -> _Pending:
@@ -102,15 +109,6 @@ def _append(marker: schema.WritableTxnMarker, topic: str, index: int, context: C
     except FAILURES as error:
         return _translated(error_code(error))
     return ErrorCode.NONE if commit is None else commit
-
-
-def _code(pending: _Pending) -> ErrorCode:
-    if isinstance(pending, ErrorCode):
-        return pending
-    if not pending.done():
-        return ErrorCode.REQUEST_TIMED_OUT
-    error = pending.exception() or pending.result()
-    return _translated(error_code(error)) if isinstance(error, KafkaError) else ErrorCode.NONE
 
 
 def _translated(code: ErrorCode) -> ErrorCode:

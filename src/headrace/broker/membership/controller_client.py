@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from headrace.broker.errors import RefusedByController
@@ -129,23 +130,13 @@ class ControllerClient:
         configs: Mapping[str, str] | None = None,
     ) -> None:
         """Create a topic; on return this broker knows it. KafkaError with the controller's code if not."""
-        topic = schema.CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=replicas,
-            assignments=(),
-            configs=[
-                schema.CreatableTopicConfig(name=setting, value=value)
-                for setting, value in (configs or {}).items()
-            ],
-        )
-        (result,) = await self._create([topic])
+        (result,) = await self._create([new_topic(name, partitions, replicas, configs or {})])
         if result.error_code:
             raise RefusedByController(ErrorCode(result.error_code), result.error_message or "")
 
     async def create_topics(self, names: Iterable[str]) -> dict[str, ErrorCode]:
         """Create topics with the broker's defaults, in one request; return the errors of those refused."""
-        return refused_topics(await self._create(topics_with_defaults(names)))
+        return refused_topics(await self._create([new_topic(name) for name in names]))
 
     async def _create(self, topics: Sequence[schema.CreatableTopic]) -> Sequence[schema.CreatableTopicResult]:
         request = schema.CreateTopicsRequest(
@@ -183,18 +174,20 @@ class ControllerClient:
         logger.warning("shutting down although this broker still leads some partitions")
 
 
-def topics_with_defaults(names: Iterable[str]) -> list[schema.CreatableTopic]:
-    """Return topics with the broker's numbers of partitions and replicas, for a CreateTopics request."""
-    return [
-        schema.CreatableTopic(
-            name=name,
-            num_partitions=BROKER_DEFAULT,
-            replication_factor=BROKER_DEFAULT,
-            assignments=(),
-            configs=(),
-        )
-        for name in names
-    ]
+def new_topic(
+    name: str,
+    partitions: int = BROKER_DEFAULT,
+    replicas: int = BROKER_DEFAULT,
+    configs: Mapping[str, str] = MappingProxyType({}),
+) -> schema.CreatableTopic:
+    """Return a topic of a CreateTopics request."""
+    return schema.CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
+        assignments=(),
+        configs=[schema.CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )
 
 
 def refused_topics(results: Iterable[schema.CreatableTopicResult]) -> dict[str, ErrorCode]:

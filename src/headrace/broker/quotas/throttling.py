@@ -99,11 +99,9 @@ class RequestUsage:
         now_ms = _now_ms()
         by_time = self._charge_time(now_ms)
         by_bytes = self._record(QuotaKey.CONSUMER_BYTE_RATE, size, now_ms)
-        throttle_ms = max(by_time, by_bytes)
+        throttle_ms = self._larger(QuotaKey.CONSUMER_BYTE_RATE, by_bytes, by_time)
         if throttle_ms:
             self._record(QuotaKey.CONSUMER_BYTE_RATE, -size, now_ms)
-            is_bytes = by_bytes > by_time
-            self._count(QuotaKey.CONSUMER_BYTE_RATE if is_bytes else QuotaKey.REQUEST_PERCENTAGE, throttle_ms)
         return throttle_ms
 
     def charge(self, *, answered: bool) -> int:
@@ -119,10 +117,13 @@ class RequestUsage:
         if self._key == ApiKey.PRODUCE:
             by_bytes = self._record(QuotaKey.PRODUCER_BYTE_RATE, self._size, now_ms)
         by_time = self._charge_time(now_ms) if answered else 0
+        return self._larger(QuotaKey.PRODUCER_BYTE_RATE, by_bytes, by_time)
+
+    def _larger(self, of_bytes: QuotaKey, by_bytes: int, by_time: int) -> int:
+        """Return the larger throttle time, and count it for its quota."""
         throttle_ms = max(by_bytes, by_time)
         if throttle_ms:
-            is_bytes = by_bytes > by_time
-            self._count(QuotaKey.PRODUCER_BYTE_RATE if is_bytes else QuotaKey.REQUEST_PERCENTAGE, throttle_ms)
+            self._count(of_bytes if by_bytes > by_time else QuotaKey.REQUEST_PERCENTAGE, throttle_ms)
         return throttle_ms
 
     def mutate(self, partitions: int, *, strict: bool) -> int:

@@ -110,15 +110,15 @@ class Setting:
         return value
 
     def _check(self, value: Value, text: str) -> None:
+        is_valid = True
         if isinstance(value, int | float) and not isinstance(value, bool):
             low = float("-inf") if self.low is None else self.low
             high = float("inf") if self.high is None else self.high
-            if not low <= value <= high:
-                raise InvalidSetting(f"{self.name}={text}: expected {self._expected()}")
-        members = value if isinstance(value, tuple) else (value,)
-        if self.choices and not all(member in self.choices for member in members):
-            raise InvalidSetting(f"{self.name}={text}: expected {self._expected()}")
-        if self.form is not None and not all(re.fullmatch(self.form, str(member)) for member in members):
+            is_valid = low <= value <= high
+        for member in value if isinstance(value, tuple) else (value,):
+            is_valid &= not self.choices or member in self.choices
+            is_valid &= self.form is None or re.fullmatch(self.form, str(member)) is not None
+        if not is_valid:
             raise InvalidSetting(f"{self.name}={text}: expected {self._expected()}")
         if self.only_default and value != self.default:
             raise InvalidSetting(f"{self.name}={text}: {self.doc[0].lower()}{self.doc[1:]}")
@@ -129,17 +129,12 @@ class Setting:
         if self.choices:
             return f"{'some' if self.kind is Kind.LIST else 'one'} of {', '.join(self.choices)}"
         what = {
+            **dict.fromkeys(_BITS, "a whole number"),
             Kind.BOOLEAN: "true or false",
-            Kind.SHORT: "a whole number",
-            Kind.INT: "a whole number",
-            Kind.LONG: "a whole number",
             Kind.DOUBLE: "a number",
             Kind.LIST: "a list separated by commas",
-            Kind.STRING: "text",
             Kind.CLASS: "a class",
-            Kind.PASSWORD: "text",
-            Kind.UNKNOWN: "text",
-        }[self.kind]
+        }.get(self.kind, "text")
         if self.low is not None and self.high is not None:
             return f"{what} from {self.low:g} to {self.high:g}"
         if self.low is not None:

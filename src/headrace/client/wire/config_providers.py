@@ -7,7 +7,7 @@ The syntax is that of Kafka's ConfigProviders: `${provider:path:key}` or `${prov
     config.providers.vault.class=company.secrets:read     read(path, key, **parameters) -> str
     config.providers.vault.param.address=https://...      a parameter
 
-or entry points of the group `headrace.config_providers`. What a reference refers to is in no error message.
+What a reference refers to is in no error message.
 """
 
 import os
@@ -22,7 +22,6 @@ from headrace.client.errors import WrongSetting
 from headrace.client.properties import InvalidProperties, parse_properties
 
 PROVIDERS: Final = "config.providers"
-GROUP: Final = "headrace.config_providers"
 MAX_BYTES: Final = 1024 * 1024  # of a file with a secret
 _REFERENCE: Final = re.compile(r"\$\{(?P<provider>[^}:]*):(?:(?P<path>[^}]*):)?(?P<key>[^}:]*)\}")
 _OF_KAFKA: Final = "org.apache.kafka.common.config.provider."
@@ -61,7 +60,7 @@ def resolve(settings: Mapping[str, Any], literal: Collection[str] = ()) -> dict[
 def _resolved(setting: str, value: str, providers: Mapping[str, Provider]) -> str:
     def replaced(found: re.Match[str]) -> str:
         reference, name = found[0], found["provider"]
-        provider = providers.get(name) or _installed(name)
+        provider = providers.get(name)
         if provider is None:
             known = ", ".join(sorted(providers))
             why = (
@@ -170,13 +169,3 @@ def _loaded(setting: str, named: str) -> Provider:
         raise WrongSetting(setting, f"is {named}, which cannot be imported: {error}") from error
     assert callable(loaded), named
     return loaded  # type: ignore[no-any-return]
-
-
-def _installed(name: str) -> Provider | None:
-    """Return the provider that an installed package offers."""
-    from importlib.metadata import entry_points  # noqa: PLC0415  slow to import, and few files have references
-
-    for each in entry_points(group=GROUP, name=name):
-        loaded: Provider = each.load()
-        return loaded
-    return None

@@ -104,7 +104,13 @@ class Tls:
     def refusal(self, error: OSError, address: str) -> Refused | None:
         """Return the error as Refused if a retry would fail in the same way, else None."""
         if isinstance(error, ssl.SSLCertVerificationError):
-            return Refused(_untrusted(error, address))
+            advice = ""
+            if error.verify_code in _NAMES_DIFFER:
+                advice = "; connect by a name that it is for"
+            elif error.verify_code in _NO_ISSUER:
+                advice = "; name who signed it with ssl.ca.location or ssl.truststore.location"
+            said = error.verify_message.rstrip(".")
+            return Refused(f"the certificate of {address} cannot be trusted: {said}{advice}")
         reason = getattr(error, "reason", None) if isinstance(error, ssl.SSLError) else None
         if not reason:
             return None
@@ -158,13 +164,3 @@ def _one_of(settings: Mapping[str, str], name: str, meaning: Mapping[str, bool])
     if value not in meaning:
         raise WrongSetting(name, f"is {value!r}: choose {' or '.join(filter(None, meaning))}")
     return meaning[value]
-
-
-def _untrusted(error: ssl.SSLCertVerificationError, address: str) -> str:
-    said = error.verify_message.rstrip(".")
-    what = f"the certificate of {address} cannot be trusted: {said}"
-    if error.verify_code in _NAMES_DIFFER:
-        return f"{what}; connect by a name that it is for"
-    if error.verify_code in _NO_ISSUER:
-        return f"{what}; name who signed it with ssl.ca.location or ssl.truststore.location"
-    return what
