@@ -275,10 +275,13 @@ class Broker(BrokerServices):
         self._registration = Registration(
             self.session,
             self.lease,
-            broker_id=self.broker_id,
-            endpoints=self.endpoints,
-            rack=self.config.rack,
-            node=self.config.node,
+            BrokerRegistration(
+                broker_id=self.broker_id,
+                endpoints=tuple(self.endpoints),
+                timestamp_ms=0,
+                rack=self.config.rack,
+                node=self.config.node,
+            ),
             losses=self.logs.losses,
             now_ms=self.now_ms,
             on_registered=view.load,

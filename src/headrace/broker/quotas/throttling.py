@@ -1,15 +1,21 @@
-"""What one request uses of its client's quotas, from its arrival to its response."""
+"""What one request uses of its client's quotas, from its arrival to its response with the throttle time."""
 
+import copy
 from collections.abc import Awaitable, Generator, Mapping
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from headrace.broker.quotas.client_quotas import ClientQuotas
+from headrace.broker.results import Encoded, Reply
+from headrace.protocol.api import response_class
+from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.quota.entities import QuotaKey
 
 T = TypeVar("T")
+_FIELD: Final = "throttle_time_ms"
+_BYTES: Final = 4
 EXEMPT: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.WRITE_TXN_MARKERS})
 """Requests that are never throttled, like all that only brokers send."""
 STRICT_SINCE: Final[Mapping[int, int]] = {
@@ -176,3 +182,31 @@ class Timed(Awaitable[T]):
                 yield waits_for
             except BaseException as error:  # noqa: BLE001  the awaitable decides what it means
                 step = partial(steps.throw, error)
+
+
+def with_throttle_time(reply: Reply, throttle_ms: int, key: int, version: int) -> tuple[Reply, int]:
+    """Return a response with the larger of `throttle_ms` and its own throttle time, and that time.
+
+    The controller, and the handler of Fetch, have set one already. A response is sent at once, and then the
+    channel is muted (KIP-219).
+    """
+    if isinstance(reply, Message):
+        own = int(getattr(reply, _FIELD, 0))
+        if throttle_ms > own and hasattr(reply, _FIELD):
+            reply = copy.copy(reply)  # others may share it
+            setattr(reply, _FIELD, throttle_ms)
+    elif isinstance(reply, Encoded) and reply.body and _is_first(key, version):
+        first, *rest = reply.body
+        own = int.from_bytes(first[:_BYTES], "big")
+        if throttle_ms > own:
+            reply = Encoded([throttle_ms.to_bytes(_BYTES, "big"), memoryview(first)[_BYTES:], *rest])
+    else:
+        own = 0
+    return reply, max(own, throttle_ms)
+
+
+@cache  # bounded: only for responses that were encoded
+def _is_first(key: int, version: int) -> bool:
+    """Return whether the throttle time is the first field of a response."""
+    fields = (each for each in response_class(key).__fields__ if each.tag is None and each.exists_in(version))
+    return next((each.name for each in fields), None) == _FIELD

@@ -9,10 +9,9 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple, cast
 
 from headrace.broker.network.fair_queue import QUANTUM_S
-from headrace.broker.quotas.throttling import EXEMPT, RequestUsage, Timed
+from headrace.broker.quotas.throttling import EXEMPT, RequestUsage, Timed, with_throttle_time
 from headrace.broker.requests.dispatch import Context, Handler, HangUp, accepts_brokers, call, can_answer
 from headrace.broker.requests.envelopes import forward
-from headrace.broker.requests.throttled_replies import with_throttle_time
 from headrace.broker.results import Encoded, Reply, Result
 from headrace.broker.security.authentication import refuse
 from headrace.broker.services import BrokerServices

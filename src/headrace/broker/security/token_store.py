@@ -80,7 +80,13 @@ class TokenStore:
         token = self._tokens.get(token_id)
         if token is None or token.is_expired(self._now_ms()):
             return None
-        credential = self._credential(mechanism, token_id)
+        credential = self._credentials.get((mechanism, token_id))
+        if credential is None:
+            password = token_password(self._secret_key, token_id)
+            credential = ScramCredential.of_password(mechanism, password)
+            if len(self._credentials) >= MAX_CACHED_CREDENTIALS:
+                del self._credentials[next(iter(self._credentials))]
+            self._credentials[mechanism, token_id] = credential
         return TokenAccount(credential, token.owner, min(token.expiry_ms, token.max_ms))
 
     async def put(self, token: DelegationToken) -> None:
@@ -109,16 +115,6 @@ class TokenStore:
             if token.is_expired(now_ms):
                 logger.info("deleting expired delegation token %s of %s", token.token_id, token.owner)
                 await self.delete(token.token_id)
-
-    def _credential(self, mechanism: str, token_id: str) -> ScramCredential:
-        known = self._credentials.get((mechanism, token_id))
-        if known is None:
-            password = token_password(self._secret_key, token_id)
-            known = ScramCredential.of_password(mechanism, password)
-            if len(self._credentials) >= MAX_CACHED_CREDENTIALS:
-                del self._credentials[next(iter(self._credentials))]
-            self._credentials[mechanism, token_id] = known
-        return known
 
     async def _load_changes(self) -> None:
         async for notification in self._notifications.new():
