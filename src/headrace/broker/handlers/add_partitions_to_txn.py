@@ -20,7 +20,7 @@ from headrace.coordinators.decision import Producer
 from headrace.coordinators.transaction.state import EPOCH_BUMP_VERSION
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.schema import add_partitions_to_txn as schema
+from headrace.protocol.schema import add_partitions_to_txn as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import AuthorizationFailed, Operation
 from headrace.storage.topics import INTERNAL_TOPICS
@@ -47,10 +47,10 @@ class _Outcome(NamedTuple):
     ),
 )
 async def add_partitions_to_txn(
-    request: schema.AddPartitionsToTxnRequest, context: Context
-) -> schema.AddPartitionsToTxnResponse:
+    request: api.AddPartitionsToTxnRequest, context: Context
+) -> api.AddPartitionsToTxnResponse:
     if context.version < _BATCHED:
-        one = schema.AddPartitionsToTxnTransaction(
+        one = api.AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
             producer_id=request.v3_and_below_producer_id,
             producer_epoch=request.v3_and_below_producer_epoch,
@@ -58,23 +58,23 @@ async def add_partitions_to_txn(
         )
         outcome = await _authorized(one, context)
         results = await in_slices(_results(one.topics, outcome))
-        return schema.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
+        return api.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
     if not context.accepts_brokers:
-        return schema.AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return api.AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
-    async def answer(transaction: schema.AddPartitionsToTxnTransaction) -> schema.AddPartitionsToTxnResult:
+    async def answer(transaction: api.AddPartitionsToTxnTransaction) -> api.AddPartitionsToTxnResult:
         outcome = await (_verified if transaction.verify_only else _added)(transaction, context)
         results = await in_slices(_results(transaction.topics, outcome))
-        return schema.AddPartitionsToTxnResult(
+        return api.AddPartitionsToTxnResult(
             transactional_id=transaction.transactional_id, topic_results=results
         )
 
-    return schema.AddPartitionsToTxnResponse(
+    return api.AddPartitionsToTxnResponse(
         results_by_transaction=await one_by_one(answer, request.transactions)
     )
 
 
-async def _authorized(transaction: schema.AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
+async def _authorized(transaction: api.AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
     """Add the partitions for a client, if it may write to all of them."""
     try:
         context.require(_WRITE, transaction.transactional_id)
@@ -93,7 +93,7 @@ async def _authorized(transaction: schema.AddPartitionsToTxnTransaction, context
 
 
 async def _added(
-    transaction: schema.AddPartitionsToTxnTransaction,
+    transaction: api.AddPartitionsToTxnTransaction,
     context: Context,
     denied: Mapping[TopicPartition, ErrorCode] = MappingProxyType({}),
 ) -> _Outcome:
@@ -118,7 +118,7 @@ async def _added(
     return _Outcome(ErrorCode.NONE)
 
 
-async def _verified(transaction: schema.AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
+async def _verified(transaction: api.AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
     """Return the errors of a verification; it waits until the partitions are committed to the log.
 
     If a partition is not part of the transaction, the client can only abort.
@@ -138,11 +138,11 @@ async def _verified(transaction: schema.AddPartitionsToTxnTransaction, context: 
     return _Outcome(ErrorCode.NONE, await in_slices(missing))
 
 
-def _producer(transaction: schema.AddPartitionsToTxnTransaction) -> Producer:
+def _producer(transaction: api.AddPartitionsToTxnTransaction) -> Producer:
     return Producer(transaction.producer_id, transaction.producer_epoch)
 
 
-def _partitions(transaction: schema.AddPartitionsToTxnTransaction) -> Steps[dict[TopicPartition, None]]:
+def _partitions(transaction: api.AddPartitionsToTxnTransaction) -> Steps[dict[TopicPartition, None]]:
     return partitions_once((topic.name, topic.partitions) for topic in transaction.topics)
 
 
@@ -160,16 +160,16 @@ def _refused(
 
 
 def _results(
-    topics: Sequence[schema.AddPartitionsToTxnTopic], outcome: _Outcome
-) -> Steps[list[schema.AddPartitionsToTxnTopicResult]]:
+    topics: Sequence[api.AddPartitionsToTxnTopic], outcome: _Outcome
+) -> Steps[list[api.AddPartitionsToTxnTopicResult]]:
     results = []
     for topic in topics:
 
-        def result(index: int, name: str = topic.name) -> schema.AddPartitionsToTxnPartitionResult:
+        def result(index: int, name: str = topic.name) -> api.AddPartitionsToTxnPartitionResult:
             code = outcome.codes.get(TopicPartition(name, index), outcome.others)
-            return schema.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+            return api.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
 
         yield
         partitions = yield from each_of(result, topic.partitions)
-        results.append(schema.AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
+        results.append(api.AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
     return results

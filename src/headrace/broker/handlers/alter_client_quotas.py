@@ -13,7 +13,7 @@ from headrace.broker.quotas.client_quotas import config_of
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import one_by_one
 from headrace.broker.translate import FAILURES, error_fields
-from headrace.protocol.schema import alter_client_quotas as schema
+from headrace.protocol.schema import alter_client_quotas as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.security.quota.entities import QuotaEntity, check_value, encode_value
@@ -24,20 +24,20 @@ _ALTER_CONFIGS: Final = Permission(Operation.ALTER_CONFIGS, ResourceType.CLUSTER
 
 @handles(ApiKey.ALTER_CLIENT_QUOTAS, range(2), requires=_ALTER_CONFIGS)
 async def alter_client_quotas(
-    request: schema.AlterClientQuotasRequest, context: Context
-) -> schema.AlterClientQuotasResponse:
+    request: api.AlterClientQuotasRequest, context: Context
+) -> api.AlterClientQuotasResponse:
     await context.broker.session.reconnected()
     alter = partial(_alter, seen=set(), context=context, validate_only=request.validate_only)
-    return schema.AlterClientQuotasResponse(entries=await one_by_one(alter, request.entries))
+    return api.AlterClientQuotasResponse(entries=await one_by_one(alter, request.entries))
 
 
 async def _alter(
-    entry: schema.AlterClientQuotasRequestEntryData,
+    entry: api.AlterClientQuotasRequestEntryData,
     seen: set[QuotaEntity],
     context: Context,
     *,
     validate_only: bool,
-) -> schema.AlterClientQuotasResponseEntryData:
+) -> api.AlterClientQuotasResponseEntryData:
     def changed(values: dict[str, str]) -> dict[str, str]:
         for op in entry.ops:
             if not op.remove:
@@ -63,5 +63,5 @@ async def _alter(
             *config_of(entity), changed, validate_only=validate_only
         )
     except FAILURES as error:
-        return schema.AlterClientQuotasResponseEntryData(entity=entry.entity, **error_fields(error))
-    return schema.AlterClientQuotasResponseEntryData(entity=entry.entity)
+        return api.AlterClientQuotasResponseEntryData(entity=entry.entity, **error_fields(error))
+    return api.AlterClientQuotasResponseEntryData(entity=entry.entity)

@@ -15,7 +15,7 @@ from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_fields
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.kafka_errors import InvalidRequest
-from headrace.protocol.schema import alter_configs as schema
+from headrace.protocol.schema import alter_configs as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -62,8 +62,8 @@ async def alter_each(
 
 
 @handles(ApiKey.ALTER_CONFIGS, range(3), requires=on_configs(Operation.ALTER_CONFIGS))
-async def alter_configs(request: schema.AlterConfigsRequest, context: Context) -> schema.AlterConfigsResponse:
-    async def alter(resource: schema.AlterConfigsResource) -> None:
+async def alter_configs(request: api.AlterConfigsRequest, context: Context) -> api.AlterConfigsResponse:
+    async def alter(resource: api.AlterConfigsResource) -> None:
         values = {}
         for config in resource.configs:
             if config.value is None:
@@ -76,6 +76,6 @@ async def alter_configs(request: schema.AlterConfigsRequest, context: Context) -
         )
 
     await context.broker.session.reconnected()
-    return schema.AlterConfigsResponse(
-        responses=await alter_each(request.resources, alter, context, schema.AlterConfigsResourceResponse)
+    return api.AlterConfigsResponse(
+        responses=await alter_each(request.resources, alter, context, api.AlterConfigsResourceResponse)
     )

@@ -12,7 +12,7 @@ from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.schema import alter_partition as schema
+from headrace.protocol.schema import alter_partition as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.model import Changes, ClusterModel
 from headrace.security.authorization import Operation
@@ -25,15 +25,13 @@ _WITH_EPOCHS = 3
 @handles(
     ApiKey.ALTER_PARTITION, range(2, 4), requires=on_cluster(Operation.CLUSTER_ACTION), inter_broker=True
 )
-async def alter_partition(
-    request: schema.AlterPartitionRequest, context: Context
-) -> schema.AlterPartitionResponse:
+async def alter_partition(request: api.AlterPartitionRequest, context: Context) -> api.AlterPartitionResponse:
     controller = context.broker.controller
     if controller is None:
-        return schema.AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+        return api.AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
     member = controller.model.members.get(request.broker_id)
     if member is None or member.epoch != request.broker_epoch:
-        return schema.AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
+        return api.AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
     names, refused = context.broker.image.topic_names, dict[TopicPartition, KafkaError]()
     requested = {
         topic.topic_id: [
@@ -65,10 +63,10 @@ async def alter_partition(
         await controller.change(decide)
     except FAILURES as error:  # LeaderNotSteppedDown included: a leader may ask to be replaced
         logger.info("AlterPartition of broker %d was not carried out: %s", request.broker_id, error)
-        return schema.AlterPartitionResponse(error_code=error_code(error), topics=[])
-    return schema.AlterPartitionResponse(
+        return api.AlterPartitionResponse(error_code=error_code(error), topics=[])
+    return api.AlterPartitionResponse(
         topics=[
-            schema.AlterPartitionResponseTopicData(
+            api.AlterPartitionResponseTopicData(
                 topic_id=topic_id, partitions=[_answer(controller.model, key, refused) for key, _ in entries]
             )
             for topic_id, entries in requested.items()
@@ -78,9 +76,9 @@ async def alter_partition(
 
 def _answer(
     cluster: ClusterModel, key: TopicPartition, refused: dict[TopicPartition, KafkaError]
-) -> schema.AlterPartitionResponsePartitionData:
+) -> api.AlterPartitionResponsePartitionData:
     if key in refused:
-        return schema.AlterPartitionResponsePartitionData(
+        return api.AlterPartitionResponsePartitionData(
             partition_index=key.partition,
             error_code=refused[key].code,
             leader_id=-1,
@@ -89,7 +87,7 @@ def _answer(
             partition_epoch=-1,
         )
     now = cluster.find(key)
-    return schema.AlterPartitionResponsePartitionData(
+    return api.AlterPartitionResponsePartitionData(
         partition_index=key.partition,
         leader_id=now.leader,
         leader_epoch=now.leader_epoch,

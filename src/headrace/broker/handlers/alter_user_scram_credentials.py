@@ -17,7 +17,7 @@ from headrace.protocol.kafka_errors import (
     UnacceptableCredential,
     UnsupportedSaslMechanism,
 )
-from headrace.protocol.schema import alter_user_scram_credentials as schema
+from headrace.protocol.schema import alter_user_scram_credentials as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512
@@ -28,27 +28,25 @@ MECHANISMS: Final = {1: SCRAM_SHA_256, 2: SCRAM_SHA_512}
 
 _ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
 
-Change = schema.ScramCredentialUpsertion | schema.ScramCredentialDeletion
+Change = api.ScramCredentialUpsertion | api.ScramCredentialDeletion
 
 
 @handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, range(1), requires=_ALTER)
 async def alter_user_scram_credentials(
-    request: schema.AlterUserScramCredentialsRequest, context: Context
-) -> schema.AlterUserScramCredentialsResponse:
+    request: api.AlterUserScramCredentialsRequest, context: Context
+) -> api.AlterUserScramCredentialsResponse:
     changes: list[Change] = [*request.deletions, *request.upsertions]
     by_user = await in_slices(grouped(lambda change: change.name, changes))
     await context.broker.session.reconnected()
     results = await one_by_one(lambda of_user: _alter(*of_user, context), by_user.items())
-    return schema.AlterUserScramCredentialsResponse(results=results)
+    return api.AlterUserScramCredentialsResponse(results=results)
 
 
-async def _alter(
-    user: str, changes: list[Change], context: Context
-) -> schema.AlterUserScramCredentialsResult:
+async def _alter(user: str, changes: list[Change], context: Context) -> api.AlterUserScramCredentialsResult:
     def changed(values: dict[str, str]) -> dict[str, str]:
         for change in changes:
             mechanism = MECHANISMS[change.mechanism]
-            if isinstance(change, schema.ScramCredentialUpsertion):
+            if isinstance(change, api.ScramCredentialUpsertion):
                 values[mechanism] = ScramCredential.of_salted(
                     mechanism, bytes(change.salted_password), bytes(change.salt), change.iterations
                 ).encode()
@@ -61,8 +59,8 @@ async def _alter(
         _check(user, changes)
         await context.broker.config_admin.change_user(user, changed)
     except FAILURES as error:
-        return schema.AlterUserScramCredentialsResult(user=user, **error_fields(error))
-    return schema.AlterUserScramCredentialsResult(user=user, error_code=ErrorCode.NONE)
+        return api.AlterUserScramCredentialsResult(user=user, **error_fields(error))
+    return api.AlterUserScramCredentialsResult(user=user, error_code=ErrorCode.NONE)
 
 
 def _check(user: str, changes: list[Change]) -> None:
@@ -71,7 +69,7 @@ def _check(user: str, changes: list[Change]) -> None:
     for change in changes:
         if change.mechanism not in MECHANISMS:
             raise UnsupportedSaslMechanism(f"Unknown SCRAM mechanism {change.mechanism}")
-        if isinstance(change, schema.ScramCredentialUpsertion):
+        if isinstance(change, api.ScramCredentialUpsertion):
             if not MIN_ITERATIONS <= change.iterations <= MAX_ITERATIONS:
                 raise UnacceptableCredential(
                     f"{change.iterations} iterations, expected {MIN_ITERATIONS} to {MAX_ITERATIONS}"

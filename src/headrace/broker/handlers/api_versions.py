@@ -22,7 +22,7 @@ from headrace.broker.requests.dispatch import Context, Handler, handles
 from headrace.coordinators.transaction.state import EPOCH_BUMP_VERSION
 from headrace.protocol.api_versions import BROKER_SOFTWARE, VERSIONS
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema import api_versions as schema
+from headrace.protocol.schema import api_versions as api
 from headrace.protocol.schema.index import ApiKey
 
 FEATURES: Final = {"group.version": 1, "transaction.version": EPOCH_BUMP_VERSION}
@@ -33,38 +33,38 @@ _SOFTWARE = re.compile("[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")  # KIP-511
 
 
 @handles(ApiKey.API_VERSIONS, VERSIONS, requires=(), when_ready=False)
-def api_versions(request: schema.ApiVersionsRequest, context: Context) -> schema.ApiVersionsResponse:
+def api_versions(request: api.ApiVersionsRequest, context: Context) -> api.ApiVersionsResponse:
     broker, known = context.broker, context.version in VERSIONS
     software = (request.client_software_name, request.client_software_version)
     if known and context.version >= _FIRST_WITH_SOFTWARE and not all(map(_SOFTWARE.fullmatch, software)):
-        return schema.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
+        return api.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
     if (request.cluster_id is None) != (request.node_id == _NO_NODE):
-        return schema.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
+        return api.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
     expected = (request.cluster_id, request.node_id)
     if request.cluster_id is not None and expected != (broker.image.cluster_id, broker.broker_id):
-        return schema.ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=())
+        return api.ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=())
     is_broker = request.client_software_name == BROKER_SOFTWARE and context.accepts_brokers
     if is_broker and context.usage is not None:
         context.usage.exempt()
     handlers = sorted(broker.handlers.values(), key=lambda handler: handler.key)
-    return schema.ApiVersionsResponse(
+    return api.ApiVersionsResponse(
         error_code=ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_VERSION,
         api_keys=[_listed(handler, handler.versions) for handler in handlers]
         if is_broker
         else _of_clients(handlers, broker.controller_client.versions),
         supported_features=[
-            schema.SupportedFeatureKey(name=name, min_version=level, max_version=level)
+            api.SupportedFeatureKey(name=name, min_version=level, max_version=level)
             for name, level in FEATURES.items()
         ],
         finalized_features_epoch=0,
         finalized_features=[
-            schema.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            api.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in FEATURES.items()
         ],
     )
 
 
-def _of_clients(handlers: list[Handler], controller: PeerVersions | None) -> list[schema.ApiVersion]:
+def _of_clients(handlers: list[Handler], controller: PeerVersions | None) -> list[api.ApiVersion]:
     """Return what clients may send; `controller` is what the controller supports, if that is another broker.
 
     An API that this broker forwards is left out if the controller supports no common version.
@@ -79,8 +79,8 @@ def _of_clients(handlers: list[Handler], controller: PeerVersions | None) -> lis
     return listed
 
 
-def _listed(handler: Handler, versions: range) -> schema.ApiVersion:
-    return schema.ApiVersion(
+def _listed(handler: Handler, versions: range) -> api.ApiVersion:
+    return api.ApiVersion(
         api_key=handler.key,
         min_version=0 if handler.key == ApiKey.PRODUCE else versions.start,
         max_version=versions.stop - 1,

@@ -19,7 +19,7 @@ from headrace.coordinators.errors import InvalidRegularExpression
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.consumer_protocol import Heartbeat, HeartbeatResult
 from headrace.coordinators.group.errors import InvalidGroupRequest
-from headrace.protocol.schema import consumer_group_heartbeat as schema
+from headrace.protocol.schema import consumer_group_heartbeat as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -28,9 +28,7 @@ _DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
 
 
 @handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2), requires=(on_group(Operation.READ), _DESCRIBE_TOPIC))
-def consumer_group_heartbeat(
-    request: schema.ConsumerGroupHeartbeatRequest, context: Context
-) -> Steps[Result]:
+def consumer_group_heartbeat(request: api.ConsumerGroupHeartbeatRequest, context: Context) -> Steps[Result]:
     topics = request.subscribed_topic_names
     owned = {}
     for number, owned_topic in enumerate(request.topic_partitions or ()):
@@ -66,22 +64,20 @@ def consumer_group_heartbeat(
     return respond(reply, _response, _refused)
 
 
-def _refused(error: Failure) -> schema.ConsumerGroupHeartbeatResponse:
-    return schema.ConsumerGroupHeartbeatResponse(
-        **error_fields(error), member_epoch=0, heartbeat_interval_ms=0
-    )
+def _refused(error: Failure) -> api.ConsumerGroupHeartbeatResponse:
+    return api.ConsumerGroupHeartbeatResponse(**error_fields(error), member_epoch=0, heartbeat_interval_ms=0)
 
 
-def _response(answer: HeartbeatResult) -> schema.ConsumerGroupHeartbeatResponse:
-    return schema.ConsumerGroupHeartbeatResponse(
+def _response(answer: HeartbeatResult) -> api.ConsumerGroupHeartbeatResponse:
+    return api.ConsumerGroupHeartbeatResponse(
         member_id=answer.member_id,
         member_epoch=answer.epoch,
         heartbeat_interval_ms=answer.heartbeat_interval_ms,
         assignment=None
         if answer.assignment is None
-        else schema.Assignment(
+        else api.Assignment(
             topic_partitions=[
-                schema.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+                api.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
                 for topic_id, partitions in answer.assignment.items()
             ]
         ),

@@ -14,7 +14,7 @@ from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import grouped, in_slices, one_by_one
 from headrace.broker.translate import FAILURES, error_fields
 from headrace.protocol.kafka_errors import InvalidRequest
-from headrace.protocol.schema import create_partitions as schema
+from headrace.protocol.schema import create_partitions as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -23,13 +23,13 @@ _ALTER: Final = on_topics(Operation.ALTER)
 
 @handles(ApiKey.CREATE_PARTITIONS, range(4), requires=_ALTER, on_controller=True)
 async def create_partitions(
-    request: schema.CreatePartitionsRequest, context: Context
-) -> schema.CreatePartitionsResponse:
+    request: api.CreatePartitionsRequest, context: Context
+) -> api.CreatePartitionsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     by_name = await in_slices(grouped(lambda topic: topic.name, request.topics))
     quota = MutationQuota.of(context, ApiKey.CREATE_PARTITIONS)
 
-    async def grow(topics: list[schema.CreatePartitionsTopic]) -> schema.CreatePartitionsTopicResult:
+    async def grow(topics: list[api.CreatePartitionsTopic]) -> api.CreatePartitionsTopicResult:
         topic = topics[-1]
         assignment = None if topic.assignments is None else [entry.broker_ids for entry in topic.assignments]
         try:
@@ -40,8 +40,8 @@ async def create_partitions(
                 topic.name, topic.count, assignment, validate_only=request.validate_only, charge=quota.charge
             )
         except FAILURES as error:
-            return schema.CreatePartitionsTopicResult(name=topic.name, **error_fields(error))
-        return schema.CreatePartitionsTopicResult(name=topic.name)
+            return api.CreatePartitionsTopicResult(name=topic.name, **error_fields(error))
+        return api.CreatePartitionsTopicResult(name=topic.name)
 
     results = await one_by_one(grow, by_name.values())
-    return schema.CreatePartitionsResponse(throttle_time_ms=quota.throttle_ms, results=results)
+    return api.CreatePartitionsResponse(throttle_time_ms=quota.throttle_ms, results=results)

@@ -19,7 +19,7 @@ from headrace.broker.translate import FAILURES, error_fields
 from headrace.coordination.znodes import TopicAssignment
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.kafka_errors import InvalidReplicaAssignment, InvalidRequest
-from headrace.protocol.schema import create_topics as schema
+from headrace.protocol.schema import create_topics as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.placement import check_partitions
 from headrace.security.authorization import Operation, Permission, ResourceType
@@ -34,7 +34,7 @@ _DESCRIBE_CONFIGS: Final = on_topics(Operation.DESCRIBE_CONFIGS)
 
 
 @handles(ApiKey.CREATE_TOPICS, range(2, 8), requires=(*CREATE, _DESCRIBE_CONFIGS), on_controller=True)
-async def create_topics(request: schema.CreateTopicsRequest, context: Context) -> schema.CreateTopicsResponse:
+async def create_topics(request: api.CreateTopicsRequest, context: Context) -> api.CreateTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     by_name = await in_slices(grouped(lambda topic: topic.name, request.topics))
     results, turns = [], Turns()
@@ -47,7 +47,7 @@ async def create_topics(request: schema.CreateTopicsRequest, context: Context) -
             require_create(topic.name, context)
             created = await _create(topic, request, context, quota)
         except FAILURES as error:
-            results.append(schema.CreatableTopicResult(name=topic.name, configs=None, **error_fields(error)))
+            results.append(api.CreatableTopicResult(name=topic.name, configs=None, **error_fields(error)))
         else:
             results.append(_made(created, topic, context))
         await turns.next()
@@ -56,7 +56,7 @@ async def create_topics(request: schema.CreateTopicsRequest, context: Context) -
         await context.broker.topic_admin.propagated()
     except FAILURES as error:
         logger.info("topics are created, and not known to all brokers yet: %s", error)
-    return schema.CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=results)
+    return api.CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=results)
 
 
 def require_create(topic: str, context: Context) -> None:
@@ -66,7 +66,7 @@ def require_create(topic: str, context: Context) -> None:
 
 
 async def _create(
-    topic: schema.CreatableTopic, request: schema.CreateTopicsRequest, context: Context, quota: MutationQuota
+    topic: api.CreatableTopic, request: api.CreateTopicsRequest, context: Context, quota: MutationQuota
 ) -> TopicAssignment:
     if topic.assignments:
         check_partitions(len(topic.assignments))
@@ -84,24 +84,22 @@ async def _create(
     )
 
 
-def _made(
-    created: TopicAssignment, topic: schema.CreatableTopic, context: Context
-) -> schema.CreatableTopicResult:
+def _made(created: TopicAssignment, topic: api.CreatableTopic, context: Context) -> api.CreatableTopicResult:
     if not context.may(_DESCRIBE_CONFIGS, created.topic):
-        return schema.CreatableTopicResult(
+        return api.CreatableTopicResult(
             name=created.topic,
             topic_id=created.topic_id,
             topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             configs=None,
         )
     own = {config.name: config.value for config in topic.configs if config.value is not None}
-    return schema.CreatableTopicResult(
+    return api.CreatableTopicResult(
         name=created.topic,
         topic_id=created.topic_id,
         num_partitions=len(created.replicas),
         replication_factor=len(created.replicas[0]),
         configs=[
-            schema.CreatableTopicConfigs(
+            api.CreatableTopicConfigs(
                 name=entry.name,
                 value=entry.value,
                 read_only=False,

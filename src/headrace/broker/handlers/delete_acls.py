@@ -14,7 +14,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.security.acl_store import AclStore
 from headrace.broker.slices import STEP, Turns, one_by_one
 from headrace.broker.translate import FAILURES, Failure, error_fields
-from headrace.protocol.schema import delete_acls as schema
+from headrace.protocol.schema import delete_acls as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.acls import AclEntry, AclFilter, ResourcePattern
 from headrace.security.authorization import Operation, Permission, ResourceType
@@ -23,34 +23,34 @@ _ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
 
 
 @handles(ApiKey.DELETE_ACLS, range(1, 4), requires=_ALTER)
-async def delete_acls(request: schema.DeleteAclsRequest, context: Context) -> schema.DeleteAclsResponse:
+async def delete_acls(request: api.DeleteAclsRequest, context: Context) -> api.DeleteAclsResponse:
     results = await one_by_one(partial(_delete, context=context), request.filters)
-    return schema.DeleteAclsResponse(filter_results=results)
+    return api.DeleteAclsResponse(filter_results=results)
 
 
-async def _delete(requested: schema.DeleteAclsFilter, context: Context) -> schema.DeleteAclsFilterResult:
+async def _delete(requested: api.DeleteAclsFilter, context: Context) -> api.DeleteAclsFilterResult:
     try:
         context.require(_ALTER)
         store = context.broker.ensure_authorizer()
         wanted = filter_of(requested)
         await context.broker.session.reconnected()
     except FAILURES as error:
-        return schema.DeleteAclsFilterResult(matching_acls=(), **error_fields(error))
+        return api.DeleteAclsFilterResult(matching_acls=(), **error_fields(error))
     patterns: dict[ResourcePattern, list[AclEntry]] = {}
     turns = Turns()
     for number, (pattern, entry) in enumerate(store.index.find(wanted)):
         patterns.setdefault(pattern, []).append(entry)
         if not number % STEP:
             await turns.next()
-    deleted: list[schema.DeleteAclsMatchingAcl] = []
+    deleted: list[api.DeleteAclsMatchingAcl] = []
     for pattern, matching in patterns.items():
         deleted += await _delete_from(pattern, matching, wanted, store)
-    return schema.DeleteAclsFilterResult(matching_acls=deleted)
+    return api.DeleteAclsFilterResult(matching_acls=deleted)
 
 
 async def _delete_from(
     pattern: ResourcePattern, matching: list[AclEntry], wanted: AclFilter, store: AclStore
-) -> list[schema.DeleteAclsMatchingAcl]:
+) -> list[api.DeleteAclsMatchingAcl]:
     """Delete the entries of a pattern that the filter selects; return them, with the error if it failed."""
     try:
         old = await store.change(
@@ -63,8 +63,8 @@ async def _delete_from(
 
 def _result(
     pattern: ResourcePattern, entry: AclEntry, error: Failure | None = None
-) -> schema.DeleteAclsMatchingAcl:
-    return schema.DeleteAclsMatchingAcl(
+) -> api.DeleteAclsMatchingAcl:
+    return api.DeleteAclsMatchingAcl(
         **({} if error is None else error_fields(error)),
         resource_type=pattern.resource_type,
         resource_name=pattern.name,

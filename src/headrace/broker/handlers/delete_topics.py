@@ -15,7 +15,7 @@ from headrace.broker.slices import one_by_one
 from headrace.broker.translate import FAILURES, error_fields
 from headrace.protocol.kafka_errors import InvalidRequest
 from headrace.protocol.message import ZERO_UUID
-from headrace.protocol.schema import delete_topics as schema
+from headrace.protocol.schema import delete_topics as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
 
@@ -29,9 +29,9 @@ _DELETE_ON_CLUSTER: Final = Permission(Operation.DELETE, ResourceType.CLUSTER)
 @handles(
     ApiKey.DELETE_TOPICS, range(1, 7), requires=(_DELETE, _DESCRIBE, _DELETE_ON_CLUSTER), on_controller=True
 )
-async def delete_topics(request: schema.DeleteTopicsRequest, context: Context) -> schema.DeleteTopicsResponse:
+async def delete_topics(request: api.DeleteTopicsRequest, context: Context) -> api.DeleteTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
-    named = [schema.DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names]
+    named = [api.DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names]
     once = {(topic.name, topic.topic_id): topic for topic in [*named, *request.topics]}
     quota = MutationQuota.of(context, ApiKey.DELETE_TOPICS)
     responses = await one_by_one(partial(_delete, context=context, quota=quota), once.values())
@@ -39,12 +39,12 @@ async def delete_topics(request: schema.DeleteTopicsRequest, context: Context) -
         await context.broker.topic_admin.propagated()  # once for all of them
     except FAILURES as error:
         logger.info("topics are deleted, and not all brokers know that yet: %s", error)
-    return schema.DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=responses)
+    return api.DeleteTopicsResponse(throttle_time_ms=quota.throttle_ms, responses=responses)
 
 
 async def _delete(
-    topic: schema.DeleteTopicState, context: Context, quota: MutationQuota
-) -> schema.DeletableTopicResult:
+    topic: api.DeleteTopicState, context: Context, quota: MutationQuota
+) -> api.DeletableTopicResult:
     name, topic_id = topic.name, topic.topic_id
     try:
         if name is not None and topic_id != ZERO_UUID:
@@ -60,5 +60,5 @@ async def _delete(
         topic_id = topic_id if known is None else known.topic_id
         await context.broker.topic_admin.delete(name, quota.charge)
     except FAILURES as error:
-        return schema.DeletableTopicResult(name=name, topic_id=topic_id, **error_fields(error))
-    return schema.DeletableTopicResult(name=name, topic_id=topic_id)
+        return api.DeletableTopicResult(name=name, topic_id=topic_id, **error_fields(error))
+    return api.DeletableTopicResult(name=name, topic_id=topic_id)

@@ -9,7 +9,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, error_fields
-from headrace.protocol.schema import describe_acls as schema
+from headrace.protocol.schema import describe_acls as api
 from headrace.protocol.schema.delete_acls import DeleteAclsFilter
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.acls import AclFilter, ResourcePattern, new_filter
@@ -17,15 +17,13 @@ from headrace.security.authorization import Operation
 
 
 @handles(ApiKey.DESCRIBE_ACLS, range(1, 4), requires=on_cluster(Operation.DESCRIBE))
-def describe_acls(
-    request: schema.DescribeAclsRequest, context: Context
-) -> Steps[schema.DescribeAclsResponse]:
+def describe_acls(request: api.DescribeAclsRequest, context: Context) -> Steps[api.DescribeAclsResponse]:
     try:
         index = context.broker.ensure_authorizer().index
         wanted = filter_of(request)
     except FAILURES as error:
-        return schema.DescribeAclsResponse(resources=(), **error_fields(error))
-    by_pattern: dict[ResourcePattern, list[schema.AclDescription]] = {}
+        return api.DescribeAclsResponse(resources=(), **error_fields(error))
+    by_pattern: dict[ResourcePattern, list[api.AclDescription]] = {}
     resources = []
     for number, (pattern, entry) in enumerate(index.find(wanted)):
         if not number % STEP:
@@ -33,7 +31,7 @@ def describe_acls(
         if pattern not in by_pattern:
             by_pattern[pattern] = []
             resources.append(
-                schema.DescribeAclsResource(
+                api.DescribeAclsResource(
                     resource_type=pattern.resource_type,
                     resource_name=pattern.name,
                     pattern_type=pattern.pattern_type,
@@ -41,17 +39,17 @@ def describe_acls(
                 )
             )
         by_pattern[pattern].append(
-            schema.AclDescription(
+            api.AclDescription(
                 principal=entry.principal,
                 host=entry.host,
                 operation=entry.operation,
                 permission_type=entry.permission_type,
             )
         )
-    return schema.DescribeAclsResponse(resources=resources)
+    return api.DescribeAclsResponse(resources=resources)
 
 
-def filter_of(request: schema.DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+def filter_of(request: api.DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     """Return the filter in a request, or raise InvalidAcl."""
     return new_filter(
         resource_type=request.resource_type_filter,

@@ -9,7 +9,7 @@ from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema import describe_cluster as schema
+from headrace.protocol.schema import describe_cluster as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import CLUSTER_NAME, Operation, Permission, ResourceType
 
@@ -20,23 +20,21 @@ _DESCRIBE: Final = Permission(Operation.DESCRIBE, ResourceType.CLUSTER)
 
 
 @handles(ApiKey.DESCRIBE_CLUSTER, range(3), requires=())
-def describe_cluster(
-    request: schema.DescribeClusterRequest, context: Context
-) -> schema.DescribeClusterResponse:
+def describe_cluster(request: api.DescribeClusterRequest, context: Context) -> api.DescribeClusterResponse:
     image = context.broker.image
     if request.endpoint_type != _BROKERS:
-        return schema.DescribeClusterResponse(
+        return api.DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
             error_message="this endpoint is a broker's, not a controller's (MISMATCHED_ENDPOINT_TYPE)",
             cluster_id=image.cluster_id,
             brokers=(),
         )
 
-    return schema.DescribeClusterResponse(
+    return api.DescribeClusterResponse(
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         brokers=[
-            schema.DescribeClusterBroker(broker_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            api.DescribeClusterBroker(broker_id=node.id, host=node.host, port=node.port, rack=node.rack)
             for node in image.nodes(context.listener.name)
         ],
         cluster_authorized_operations=authorized_cluster_operations(

@@ -23,7 +23,7 @@ from headrace.broker.slices import STEP, Steps, keyed
 from headrace.broker.translate import error_fields
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.kafka_errors import InvalidRequest, UnknownTopicOrPartition
-from headrace.protocol.schema import describe_configs as schema
+from headrace.protocol.schema import describe_configs as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.config_admin import ResourceType
 from headrace.security.authorization import Operation
@@ -34,8 +34,8 @@ MAX_GROUPS = 500  # of one request, which need not exist: each costs some kiloby
 
 @handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5), requires=on_configs(Operation.DESCRIBE_CONFIGS))
 def describe_configs(
-    request: schema.DescribeConfigsRequest, context: Context
-) -> Steps[schema.DescribeConfigsResponse]:
+    request: api.DescribeConfigsRequest, context: Context
+) -> Steps[api.DescribeConfigsResponse]:
     resources = yield from keyed(
         lambda resource: (resource.resource_type, resource.resource_name), request.resources
     )
@@ -45,16 +45,16 @@ def describe_configs(
             yield
         groups += type_ == ResourceType.GROUP
         results.append(_describe(resource, request, context, refused=groups > MAX_GROUPS))
-    return schema.DescribeConfigsResponse(results=results)
+    return api.DescribeConfigsResponse(results=results)
 
 
 def _describe(
-    resource: schema.DescribeConfigsResource,
-    request: schema.DescribeConfigsRequest,
+    resource: api.DescribeConfigsResource,
+    request: api.DescribeConfigsRequest,
     context: Context,
     *,
     refused: bool,
-) -> schema.DescribeConfigsResult:
+) -> api.DescribeConfigsResult:
     try:
         context.require(
             *config_action(Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
@@ -63,21 +63,21 @@ def _describe(
             raise InvalidRequest(f"one request describes at most {MAX_GROUPS} groups")
         found = _settings(resource, context)
     except KafkaError as error:
-        return schema.DescribeConfigsResult(
+        return api.DescribeConfigsResult(
             **error_fields(error),
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=(),
         )
     wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
-    return schema.DescribeConfigsResult(
+    return api.DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=[_entry(entry, request) for entry in found if not wanted or entry.name in wanted],
     )
 
 
-def _settings(resource: schema.DescribeConfigsResource, context: Context) -> Iterable[DescribedSetting]:
+def _settings(resource: api.DescribeConfigsResource, context: Context) -> Iterable[DescribedSetting]:
     broker, name = context.broker, resource.resource_name
     config, image = broker.config, broker.image
     match resource.resource_type:
@@ -99,13 +99,13 @@ def _settings(resource: schema.DescribeConfigsResource, context: Context) -> Ite
 
 
 def _entry(
-    described: DescribedSetting, request: schema.DescribeConfigsRequest
-) -> schema.DescribeConfigsResourceResult:
+    described: DescribedSetting, request: api.DescribeConfigsRequest
+) -> api.DescribeConfigsResourceResult:
     synonyms = [
-        schema.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+        api.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
         for synonym in described.synonyms
     ]
-    return schema.DescribeConfigsResourceResult(
+    return api.DescribeConfigsResourceResult(
         name=described.name,
         value=described.value,
         read_only=described.read_only,

@@ -11,7 +11,7 @@ from headrace.broker.handlers.create_delegation_token import ensure_allowed
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.schema import describe_delegation_token as schema
+from headrace.protocol.schema import describe_delegation_token as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.security.delegation_tokens import DelegationToken
@@ -23,13 +23,13 @@ _DESCRIBE_TOKENS: Final = Permission(Operation.DESCRIBE_TOKENS, ResourceType.USE
 
 @handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, range(1, 4), requires=(_DESCRIBE, _DESCRIBE_TOKENS))
 def describe_delegation_token(
-    request: schema.DescribeDelegationTokenRequest, context: Context
-) -> Steps[schema.DescribeDelegationTokenResponse]:
+    request: api.DescribeDelegationTokenRequest, context: Context
+) -> Steps[api.DescribeDelegationTokenResponse]:
     try:
         ensure_allowed(context)
         store = context.broker.ensure_tokens()
     except FAILURES as error:
-        return schema.DescribeDelegationTokenResponse(error_code=error_code(error), tokens=())
+        return api.DescribeDelegationTokenResponse(error_code=error_code(error), tokens=())
     wanted = None
     if request.owners is not None:
         wanted = {Principal(each.principal_name, each.principal_type) for each in request.owners}
@@ -44,11 +44,11 @@ def describe_delegation_token(
             or context.may(_DESCRIBE_TOKENS, str(token.owner))
         ):
             tokens.append(_described(token, store.hmac(token)))
-    return schema.DescribeDelegationTokenResponse(tokens=tokens)
+    return api.DescribeDelegationTokenResponse(tokens=tokens)
 
 
-def _described(token: DelegationToken, hmac: bytes) -> schema.DescribedDelegationToken:
-    return schema.DescribedDelegationToken(
+def _described(token: DelegationToken, hmac: bytes) -> api.DescribedDelegationToken:
+    return api.DescribedDelegationToken(
         principal_type=token.owner.type,
         principal_name=token.owner.name,
         token_requester_principal_type=token.requester.type,
@@ -59,7 +59,7 @@ def _described(token: DelegationToken, hmac: bytes) -> schema.DescribedDelegatio
         token_id=token.token_id,
         hmac=hmac,
         renewers=[
-            schema.DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name)
+            api.DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name)
             for each in token.renewers
         ],
     )

@@ -16,7 +16,7 @@ from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.coordinators.group.classic import ClassicGroup, State
 from headrace.coordinators.group.errors import GroupIdNotFound
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema import describe_groups as schema
+from headrace.protocol.schema import describe_groups as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import NOT_REQUESTED, Operation, ResourceType
 
@@ -26,15 +26,15 @@ _DESCRIBE: Final = on_groups(Operation.DESCRIBE)
 
 @handles(ApiKey.DESCRIBE_GROUPS, range(7), requires=_DESCRIBE)
 def describe_groups(
-    request: schema.DescribeGroupsRequest, context: Context
-) -> Steps[schema.DescribeGroupsResponse]:
+    request: api.DescribeGroupsRequest, context: Context
+) -> Steps[api.DescribeGroupsResponse]:
     describe = partial(_describe, requested=request.include_authorized_operations, context=context)
     group_ids = yield from bounded_repeats(request.groups)
     groups = yield from each(describe, group_ids, step=1)  # the hash of a long group id takes 3 ms
-    return schema.DescribeGroupsResponse(groups=groups)
+    return api.DescribeGroupsResponse(groups=groups)
 
 
-def _describe(group_id: str, requested: bool, context: Context) -> schema.DescribedGroup:
+def _describe(group_id: str, requested: bool, context: Context) -> api.DescribedGroup:
     operations = context.authorized_operations(ResourceType.GROUP, group_id, requested=requested)
     try:
         context.require(_DESCRIBE, group_id)
@@ -46,7 +46,7 @@ def _describe(group_id: str, requested: bool, context: Context) -> schema.Descri
         dead = code == ErrorCode.GROUP_ID_NOT_FOUND
         if dead and context.version < _GROUP_ID_NOT_FOUND_SINCE:
             code = ErrorCode.NONE
-        return schema.DescribedGroup(
+        return api.DescribedGroup(
             error_code=code,
             error_message=error_message(error),
             group_id=group_id,
@@ -57,13 +57,13 @@ def _describe(group_id: str, requested: bool, context: Context) -> schema.Descri
             authorized_operations=NOT_REQUESTED if code else operations,
         )
     stable = group.state is State.STABLE
-    return schema.DescribedGroup(
+    return api.DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
         members=[
-            schema.DescribedGroupMember(
+            api.DescribedGroupMember(
                 member_id=member.member_id,
                 group_instance_id=member.instance_id,
                 client_id=member.client_id,

@@ -13,29 +13,29 @@ from headrace.broker.requests.repeats import partitions_once
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.schema import describe_log_dirs as schema
+from headrace.protocol.schema import describe_log_dirs as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
 
 @handles(ApiKey.DESCRIBE_LOG_DIRS, range(1, 6), requires=on_cluster(Operation.DESCRIBE))
 def describe_log_dirs(
-    request: schema.DescribeLogDirsRequest, context: Context
-) -> Steps[schema.DescribeLogDirsResponse]:
+    request: api.DescribeLogDirsRequest, context: Context
+) -> Steps[api.DescribeLogDirsResponse]:
     broker = context.broker
     ids: Iterable[TopicPartition] = tuple(broker.partitions)
     if request.topics is not None:
         ids = yield from partitions_once(
             ((topic.topic, topic.partitions) for topic in request.topics), broker.partitions.__contains__
         )
-    by_topic: dict[str, list[schema.DescribeLogDirsPartition]] = {}
+    by_topic: dict[str, list[api.DescribeLogDirsPartition]] = {}
     for number, id_ in enumerate(ids):
         if not number % STEP:
             yield
         partition = broker.partitions.get(id_)
         if partition is not None:  # it may have been deleted meanwhile
             by_topic.setdefault(id_.topic, []).append(
-                schema.DescribeLogDirsPartition(
+                api.DescribeLogDirsPartition(
                     partition_index=id_.partition,
                     partition_size=partition.log.size,
                     offset_lag=0,
@@ -43,13 +43,12 @@ def describe_log_dirs(
                 )
             )
     disk = shutil.disk_usage(broker.logs.path)
-    result = schema.DescribeLogDirsResult(
+    result = api.DescribeLogDirsResult(
         log_dir=str(broker.logs.path.resolve()),
         topics=[
-            schema.DescribeLogDirsTopic(name=name, partitions=described)
-            for name, described in by_topic.items()
+            api.DescribeLogDirsTopic(name=name, partitions=described) for name, described in by_topic.items()
         ],
         total_bytes=disk.total,
         usable_bytes=disk.free,
     )
-    return schema.DescribeLogDirsResponse(results=[result])
+    return api.DescribeLogDirsResponse(results=[result])

@@ -10,7 +10,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_fields
-from headrace.protocol.schema import describe_producers as schema
+from headrace.protocol.schema import describe_producers as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -19,8 +19,8 @@ _READ: Final = on_topics(Operation.READ)
 
 @handles(ApiKey.DESCRIBE_PRODUCERS, range(1), requires=_READ)
 def describe_producers(
-    request: schema.DescribeProducersRequest, context: Context
-) -> Steps[schema.DescribeProducersResponse]:
+    request: api.DescribeProducersRequest, context: Context
+) -> Steps[api.DescribeProducersResponse]:
     requested: dict[str, dict[int, None]] = {}  # each partition once, even if it is repeated
     for topic in request.topics:
         yield
@@ -28,18 +28,18 @@ def describe_producers(
     topics = []
     for name, indexes in requested.items():
         partitions = yield from each(partial(_describe, name, context=context), indexes)
-        topics.append(schema.TopicResponse(name=name, partitions=partitions))
-    return schema.DescribeProducersResponse(topics=topics)
+        topics.append(api.TopicResponse(name=name, partitions=partitions))
+    return api.DescribeProducersResponse(topics=topics)
 
 
-def _describe(topic: str, index: int, context: Context) -> schema.PartitionResponse:
+def _describe(topic: str, index: int, context: Context) -> api.PartitionResponse:
     try:
         context.require(_READ, topic)
         partition = context.broker.partition(topic, index)
     except FAILURES as error:
-        return schema.PartitionResponse(partition_index=index, active_producers=(), **error_fields(error))
+        return api.PartitionResponse(partition_index=index, active_producers=(), **error_fields(error))
     producers = [
-        schema.ProducerState(
+        api.ProducerState(
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             last_sequence=producer.recent[-1].last_sequence if producer.recent else -1,
@@ -49,4 +49,4 @@ def _describe(topic: str, index: int, context: Context) -> schema.PartitionRespo
         )
         for producer in partition.log.producers
     ]
-    return schema.PartitionResponse(partition_index=index, active_producers=producers)
+    return api.PartitionResponse(partition_index=index, active_producers=producers)

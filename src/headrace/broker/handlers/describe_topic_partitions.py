@@ -14,7 +14,7 @@ from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import STEP, Steps, keyed
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
-from headrace.protocol.schema import describe_topic_partitions as schema
+from headrace.protocol.schema import describe_topic_partitions as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, ResourceType
 
@@ -24,8 +24,8 @@ _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 
 @handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, range(1), requires=_DESCRIBE)
 def describe_topic_partitions(
-    request: schema.DescribeTopicPartitionsRequest, context: Context
-) -> Steps[schema.DescribeTopicPartitionsResponse]:
+    request: api.DescribeTopicPartitionsRequest, context: Context
+) -> Steps[api.DescribeTopicPartitionsResponse]:
     topics = context.broker.image.topics
     cursor = request.cursor
     requested = yield from keyed(lambda topic: topic.name, request.topics)
@@ -53,11 +53,11 @@ def describe_topic_partitions(
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         indexes = [index for index in sorted(topic.replicas) if index >= first]
         if remaining == 0:
-            return schema.DescribeTopicPartitionsResponse(
-                topics=described, next_cursor=schema.Cursor(topic_name=name, partition_index=indexes[0])
+            return api.DescribeTopicPartitionsResponse(
+                topics=described, next_cursor=api.Cursor(topic_name=name, partition_index=indexes[0])
             )
         described.append(
-            schema.DescribeTopicPartitionsResponseTopic(
+            api.DescribeTopicPartitionsResponseTopic(
                 name=name,
                 topic_id=topic.topic_id,
                 is_internal=topic.is_internal,
@@ -66,24 +66,24 @@ def describe_topic_partitions(
             )
         )
         if len(indexes) > remaining:
-            next_cursor = schema.Cursor(topic_name=name, partition_index=indexes[remaining])
-            return schema.DescribeTopicPartitionsResponse(topics=described, next_cursor=next_cursor)
+            next_cursor = api.Cursor(topic_name=name, partition_index=indexes[remaining])
+            return api.DescribeTopicPartitionsResponse(topics=described, next_cursor=next_cursor)
         remaining -= len(indexes)
-    return schema.DescribeTopicPartitionsResponse(topics=described)
+    return api.DescribeTopicPartitionsResponse(topics=described)
 
 
-def _refused(name: str, code: ErrorCode) -> schema.DescribeTopicPartitionsResponseTopic:
-    return schema.DescribeTopicPartitionsResponseTopic(
+def _refused(name: str, code: ErrorCode) -> api.DescribeTopicPartitionsResponseTopic:
+    return api.DescribeTopicPartitionsResponseTopic(
         error_code=code, name=name, topic_id=ZERO_UUID, partitions=()
     )
 
 
 def _partition(
     topic: TopicImage, index: int, context: Context
-) -> schema.DescribeTopicPartitionsResponsePartition:
+) -> api.DescribeTopicPartitionsResponsePartition:
     state = topic.states.get(index)
     leader = -1 if state is None else state.leader
-    return schema.DescribeTopicPartitionsResponsePartition(
+    return api.DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.NONE,
         partition_index=index,
         leader_id=leader,

@@ -13,7 +13,7 @@ from headrace.broker.requests.repeats import bounded_repeats
 from headrace.broker.requests.requirements import on_topics, on_transactional_ids
 from headrace.broker.slices import in_slices, one_by_one
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.schema import describe_transactions as schema
+from headrace.protocol.schema import describe_transactions as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -23,14 +23,14 @@ _DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
 
 @handles(ApiKey.DESCRIBE_TRANSACTIONS, range(1), requires=(_DESCRIBE, _DESCRIBE_TOPIC))
 async def describe_transactions(
-    request: schema.DescribeTransactionsRequest, context: Context
-) -> schema.DescribeTransactionsResponse:
+    request: api.DescribeTransactionsRequest, context: Context
+) -> api.DescribeTransactionsResponse:
     ids = await in_slices(bounded_repeats(request.transactional_ids))
     states = await one_by_one(partial(_describe, context=context), ids)
-    return schema.DescribeTransactionsResponse(transaction_states=states)
+    return api.DescribeTransactionsResponse(transaction_states=states)
 
 
-async def _describe(transactional_id: str, context: Context) -> schema.TransactionState:
+async def _describe(transactional_id: str, context: Context) -> api.TransactionState:
     try:
         context.require(_DESCRIBE, transactional_id)
         shard = context.broker.transactions.shard(transactional_id)
@@ -39,7 +39,7 @@ async def _describe(transactional_id: str, context: Context) -> schema.Transacti
         if committed is not None:
             await committed
     except FAILURES as error:
-        return schema.TransactionState(
+        return api.TransactionState(
             error_code=error_code(error),
             transactional_id=transactional_id,
             transaction_state="",
@@ -52,7 +52,7 @@ async def _describe(transactional_id: str, context: Context) -> schema.Transacti
     by_topic: dict[str, list[int]] = defaultdict(list)
     for topic, partition in sorted(transaction.partitions):
         by_topic[topic].append(partition)
-    return schema.TransactionState(
+    return api.TransactionState(
         transactional_id=transactional_id,
         transaction_state=transaction.state.kafka_name,
         transaction_timeout_ms=transaction.timeout_ms,
@@ -60,7 +60,7 @@ async def _describe(transactional_id: str, context: Context) -> schema.Transacti
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
         topics=[
-            schema.TopicData(topic=topic, partitions=partitions)
+            api.TopicData(topic=topic, partitions=partitions)
             for topic, partitions in by_topic.items()
             if context.may(_DESCRIBE_TOPIC, topic)
         ],

@@ -16,7 +16,7 @@ from headrace.broker.slices import in_slices, one_by_one
 from headrace.broker.translate import FAILURES, error_fields
 from headrace.coordinators.errors import CoordinatorNotAvailable
 from headrace.protocol.kafka_errors import InvalidRequest
-from headrace.protocol.schema import find_coordinator as schema
+from headrace.protocol.schema import find_coordinator as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -31,14 +31,14 @@ _DESCRIBE: Final = {
 
 @handles(ApiKey.FIND_COORDINATOR, range(7), requires=tuple(_DESCRIBE.values()))
 async def find_coordinator(
-    request: schema.FindCoordinatorRequest, context: Context
-) -> schema.FindCoordinatorResponse:
+    request: api.FindCoordinatorRequest, context: Context
+) -> api.FindCoordinatorResponse:
     if context.version >= _SEVERAL_KEYS:
         keys = await in_slices(bounded_repeats(request.coordinator_keys))
         find = partial(_find, key_type=request.key_type, context=context)
-        return schema.FindCoordinatorResponse(coordinators=await one_by_one(find, keys))
+        return api.FindCoordinatorResponse(coordinators=await one_by_one(find, keys))
     one = await _find(request.key, request.key_type, context)
-    return schema.FindCoordinatorResponse(
+    return api.FindCoordinatorResponse(
         error_code=one.error_code,
         error_message=one.error_message,
         node_id=one.node_id,
@@ -47,16 +47,16 @@ async def find_coordinator(
     )
 
 
-async def _find(key: str, key_type: int, context: Context) -> schema.Coordinator:
+async def _find(key: str, key_type: int, context: Context) -> api.Coordinator:
     try:
         for coordinator in context.broker.coordinators:
             if coordinator.key_type == key_type:
                 context.require(_DESCRIBE[key_type], key)
                 await coordinator.topic.ensure()
                 node = coordinator.find(key, context.listener.name)
-                return schema.Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
+                return api.Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
         if key_type == _SHARE and context.version >= _SHARE_GROUPS:
             raise CoordinatorNotAvailable("share groups are not supported yet (COORDINATOR_NOT_AVAILABLE)")
         raise InvalidRequest(f"coordinator type {key_type} is unknown (INVALID_REQUEST)")
     except FAILURES as error:
-        return schema.Coordinator(key=key, node_id=-1, host="", port=-1, **error_fields(error))
+        return api.Coordinator(key=key, node_id=-1, host="", port=-1, **error_fields(error))

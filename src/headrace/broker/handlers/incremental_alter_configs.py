@@ -10,7 +10,7 @@ from headrace.broker.handlers.alter_configs import alter_each
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_configs
 from headrace.protocol.kafka_errors import InvalidRequest
-from headrace.protocol.schema import incremental_alter_configs as schema
+from headrace.protocol.schema import incremental_alter_configs as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.config_admin import Change, ConfigOperation
 from headrace.security.authorization import Operation
@@ -18,9 +18,9 @@ from headrace.security.authorization import Operation
 
 @handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, range(2), requires=on_configs(Operation.ALTER_CONFIGS))
 async def incremental_alter_configs(
-    request: schema.IncrementalAlterConfigsRequest, context: Context
-) -> schema.IncrementalAlterConfigsResponse:
-    async def alter(resource: schema.AlterConfigsResource) -> None:
+    request: api.IncrementalAlterConfigsRequest, context: Context
+) -> api.IncrementalAlterConfigsResponse:
+    async def alter(resource: api.AlterConfigsResource) -> None:
         if len({config.name for config in resource.configs}) != len(resource.configs):
             raise InvalidRequest("a config is named twice")
         try:
@@ -35,6 +35,6 @@ async def incremental_alter_configs(
         )
 
     await context.broker.session.reconnected()
-    return schema.IncrementalAlterConfigsResponse(
-        responses=await alter_each(request.resources, alter, context, schema.AlterConfigsResourceResponse)
+    return api.IncrementalAlterConfigsResponse(
+        responses=await alter_each(request.resources, alter, context, api.AlterConfigsResourceResponse)
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema import list_config_resources as schema
+from headrace.protocol.schema import list_config_resources as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.config_admin import ResourceType
 from headrace.security.authorization import Operation
@@ -22,8 +22,8 @@ _BROKER_LOGGER, _CLIENT_METRICS = 8, 16  # types that Kafka has and we do not
 
 @handles(ApiKey.LIST_CONFIG_RESOURCES, range(2), requires=on_cluster(Operation.DESCRIBE_CONFIGS))
 def list_config_resources(
-    request: schema.ListConfigResourcesRequest, context: Context
-) -> schema.ListConfigResourcesResponse:
+    request: api.ListConfigResourcesRequest, context: Context
+) -> api.ListConfigResourcesResponse:
     image = context.broker.image
     names: dict[ResourceType, Iterable[str]] = {
         ResourceType.TOPIC: image.topics,
@@ -34,12 +34,10 @@ def list_config_resources(
     if context.version >= _FIRST_WITH_TYPES and not request.resource_types:
         wanted = set(ResourceType)
     if not wanted <= set(ResourceType):
-        return schema.ListConfigResourcesResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=()
-        )
-    return schema.ListConfigResourcesResponse(
+        return api.ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=())
+    return api.ListConfigResourcesResponse(
         config_resources=[
-            schema.ConfigResource(resource_name=name, resource_type=type_)
+            api.ConfigResource(resource_name=name, resource_type=type_)
             for type_ in sorted(wanted)
             for name in names[ResourceType(type_)]
         ]

@@ -8,7 +8,7 @@ from headrace.broker.requests.repeats import partitions_once
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import Steps
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema import list_partition_reassignments as schema
+from headrace.protocol.schema import list_partition_reassignments as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -17,31 +17,31 @@ from headrace.security.authorization import Operation
     ApiKey.LIST_PARTITION_REASSIGNMENTS, range(1), requires=on_cluster(Operation.DESCRIBE), on_controller=True
 )
 def list_partition_reassignments(
-    request: schema.ListPartitionReassignmentsRequest, context: Context
-) -> Steps[schema.ListPartitionReassignmentsResponse]:
+    request: api.ListPartitionReassignmentsRequest, context: Context
+) -> Steps[api.ListPartitionReassignmentsResponse]:
     controller = context.broker.controller
     if controller is None:
-        return schema.ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+        return api.ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
     moves = controller.model.reassignments()
     if request.topics is not None:
         asked = yield from partitions_once(
             ((topic.name, topic.partition_indexes) for topic in request.topics), set(moves).__contains__
         )
         moves = [key for key in moves if key in asked]
-    by_topic: dict[str, list[schema.OngoingPartitionReassignment]] = {}
+    by_topic: dict[str, list[api.OngoingPartitionReassignment]] = {}
     for key in moves:
         partition = controller.model.find(key)
         by_topic.setdefault(key.topic, []).append(
-            schema.OngoingPartitionReassignment(
+            api.OngoingPartitionReassignment(
                 partition_index=key.partition,
                 replicas=partition.replicas,
                 adding_replicas=partition.adding,
                 removing_replicas=partition.removing,
             )
         )
-    return schema.ListPartitionReassignmentsResponse(
+    return api.ListPartitionReassignmentsResponse(
         topics=[
-            schema.OngoingTopicReassignment(name=name, partitions=partitions)
+            api.OngoingTopicReassignment(name=name, partitions=partitions)
             for name, partitions in by_topic.items()
         ]
     )

@@ -29,7 +29,7 @@ from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.peers import UnsupportedByPeer
-from headrace.protocol.schema import metadata as schema
+from headrace.protocol.schema import metadata as api
 from headrace.protocol.schema.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import AuthorizationFailed, Operation, ResourceType
@@ -44,7 +44,7 @@ _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 
 
 @handles(ApiKey.METADATA, range(14), requires=(_DESCRIBE, *CREATE))
-def metadata(request: schema.MetadataRequest, context: Context) -> Steps[Result]:
+def metadata(request: api.MetadataRequest, context: Context) -> Steps[Result]:
     if request.topics is None or (context.version < _ALL_BY_NULL and not request.topics):
         return Result((yield from _all_topics(request, context)))
     topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
@@ -55,7 +55,7 @@ def metadata(request: schema.MetadataRequest, context: Context) -> Steps[Result]
     return Result(_reply(request, context, answers))
 
 
-def _all_topics(request: schema.MetadataRequest, context: Context) -> Steps[Encoded]:
+def _all_topics(request: api.MetadataRequest, context: Context) -> Steps[Encoded]:
     """Return the metadata of all topics that the principal may describe.
 
     It comes from a cache of encoded responses, because it is large.
@@ -90,7 +90,7 @@ def _all_topics(request: schema.MetadataRequest, context: Context) -> Steps[Enco
 
 
 def _missing(
-    topics: Sequence[schema.MetadataRequestTopic], request: schema.MetadataRequest, context: Context
+    topics: Sequence[api.MetadataRequestTopic], request: api.MetadataRequest, context: Context
 ) -> Steps[tuple[list[str], dict[str, ErrorCode]]]:
     """Return the names of the topics to create, and the error codes of those that must not be created."""
     missing: list[str] = []
@@ -114,12 +114,12 @@ def _missing(
 
 
 async def _create_and_reply(
-    topics: Sequence[schema.MetadataRequestTopic],
+    topics: Sequence[api.MetadataRequestTopic],
     missing: Sequence[str],
     refused: dict[str, ErrorCode],
-    request: schema.MetadataRequest,
+    request: api.MetadataRequest,
     context: Context,
-) -> schema.MetadataResponse:
+) -> api.MetadataResponse:
     """Create up to CREATED_TOGETHER topics; clients retry the others, which are LEADER_NOT_AVAILABLE."""
     refused |= dict.fromkeys(missing[CREATED_TOGETHER:], ErrorCode.LEADER_NOT_AVAILABLE)
     try:
@@ -167,12 +167,12 @@ async def _create_for_client(names: Sequence[str], context: Context) -> dict[str
 
 
 def _answers(
-    topics: Sequence[schema.MetadataRequestTopic],
-    request: schema.MetadataRequest,
+    topics: Sequence[api.MetadataRequestTopic],
+    request: api.MetadataRequest,
     context: Context,
     refused: Mapping[str, ErrorCode] = MappingProxyType({}),
-) -> Steps[list[schema.MetadataResponseTopic]]:
-    def answer(topic: schema.MetadataRequestTopic) -> schema.MetadataResponseTopic:
+) -> Steps[list[api.MetadataResponseTopic]]:
+    def answer(topic: api.MetadataRequestTopic) -> api.MetadataResponseTopic:
         if topic.name is not None and topic.name in refused:
             return _unknown(topic, refused[topic.name])
         return _answer(topic, request, context)
@@ -181,10 +181,10 @@ def _answers(
 
 
 def _answer(
-    topic: schema.MetadataRequestTopic, request: schema.MetadataRequest, context: Context
-) -> schema.MetadataResponseTopic:
+    topic: api.MetadataRequestTopic, request: api.MetadataRequest, context: Context
+) -> api.MetadataResponseTopic:
     if context.version < _BY_ID and (topic.name is None or topic.topic_id != ZERO_UUID):
-        return schema.MetadataResponseTopic(
+        return api.MetadataResponseTopic(
             error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", partitions=()
         )
     name = topic.name or ""
@@ -207,15 +207,13 @@ def unknown_code(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _unknown(topic: schema.MetadataRequestTopic, code: ErrorCode) -> schema.MetadataResponseTopic:
+def _unknown(topic: api.MetadataRequestTopic, code: ErrorCode) -> api.MetadataResponseTopic:
     name = topic.name if topic.topic_id == ZERO_UUID else None
-    return schema.MetadataResponseTopic(error_code=code, name=name, topic_id=topic.topic_id, partitions=())
+    return api.MetadataResponseTopic(error_code=code, name=name, topic_id=topic.topic_id, partitions=())
 
 
-def _known(
-    topic: TopicImage, request: schema.MetadataRequest, context: Context
-) -> schema.MetadataResponseTopic:
-    return schema.MetadataResponseTopic(
+def _known(topic: TopicImage, request: api.MetadataRequest, context: Context) -> api.MetadataResponseTopic:
+    return api.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
@@ -226,10 +224,10 @@ def _known(
     )
 
 
-def _partition(topic: TopicImage, index: int, context: Context) -> schema.MetadataResponsePartition:
+def _partition(topic: TopicImage, index: int, context: Context) -> api.MetadataResponsePartition:
     state = topic.states.get(index)
     leader = -1 if state is None or state.leader in context.broker.image.suspects else state.leader
-    return schema.MetadataResponsePartition(
+    return api.MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.NONE,
         partition_index=index,
         leader_id=leader,
@@ -241,12 +239,12 @@ def _partition(topic: TopicImage, index: int, context: Context) -> schema.Metada
 
 
 def _reply(
-    request: schema.MetadataRequest, context: Context, topics: list[schema.MetadataResponseTopic]
-) -> schema.MetadataResponse:
+    request: api.MetadataRequest, context: Context, topics: list[api.MetadataResponseTopic]
+) -> api.MetadataResponse:
     image = context.broker.image
-    return schema.MetadataResponse(
+    return api.MetadataResponse(
         brokers=[
-            schema.MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            api.MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
             for node in image.nodes(context.listener.name)
         ],
         cluster_id=image.cluster_id,

@@ -20,7 +20,7 @@ from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinators.group.offsets import Commit, Committed
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema import offset_commit as schema
+from headrace.protocol.schema import offset_commit as api
 from headrace.protocol.schema import txn_offset_commit as in_transaction
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
@@ -31,8 +31,8 @@ _READ: Final = on_groups(Operation.READ)
 _READ_TOPIC: Final = on_topics(Operation.READ)
 _WRITTEN_TOGETHER = 500  # offsets in one batch; more would hold the event loop for too long
 
-AnyRequest = schema.OffsetCommitRequest | in_transaction.TxnOffsetCommitRequest
-AnyTopic = schema.OffsetCommitRequestTopic | in_transaction.TxnOffsetCommitRequestTopic
+AnyRequest = api.OffsetCommitRequest | in_transaction.TxnOffsetCommitRequest
+AnyTopic = api.OffsetCommitRequestTopic | in_transaction.TxnOffsetCommitRequestTopic
 Offsets = dict[tuple[str, int], Committed]
 
 
@@ -45,7 +45,7 @@ class CheckedTopic(NamedTuple):
 
 
 @handles(ApiKey.OFFSET_COMMIT, range(2, 11), requires=(_READ, _READ_TOPIC))
-def offset_commit(request: schema.OffsetCommitRequest, context: Context) -> Steps[Result]:
+def offset_commit(request: api.OffsetCommitRequest, context: Context) -> Steps[Result]:
     topics = yield from check(request, context, by_id=context.version >= _BY_ID)
     failed: dict[tuple[str, int], ErrorCode] = {}
     appended: list[tuple[Offsets, asyncio.Future[Any]]] = []
@@ -63,7 +63,7 @@ def offset_commit(request: schema.OffsetCommitRequest, context: Context) -> Step
     except FAILURES as error:
         group_error = error_code(error)
 
-    def build() -> Steps[schema.OffsetCommitResponse]:
+    def build() -> Steps[api.OffsetCommitResponse]:
         for part, reply in appended:
             error = outcome(reply)
             if error is not None:
@@ -73,7 +73,7 @@ def offset_commit(request: schema.OffsetCommitRequest, context: Context) -> Step
             yield
             if topic.partitions:
                 answers.append((yield from _answer(topic, name, codes, group_error, failed)))
-        return schema.OffsetCommitResponse(topics=answers)
+        return api.OffsetCommitResponse(topics=answers)
 
     return (yield from respond_after([reply for _, reply in appended], build))
 
@@ -90,14 +90,14 @@ def _answer(
     codes: list[ErrorCode],
     group_error: ErrorCode,
     failed: Mapping[tuple[str, int], ErrorCode],
-) -> Steps[schema.OffsetCommitResponseTopic]:
-    def answer(checked: tuple[Any, ErrorCode]) -> schema.OffsetCommitResponsePartition:
+) -> Steps[api.OffsetCommitResponseTopic]:
+    def answer(checked: tuple[Any, ErrorCode]) -> api.OffsetCommitResponsePartition:
         index = checked[0].partition_index
         code = group_error or checked[1] or failed.get((name, index), ErrorCode.NONE)
-        return schema.OffsetCommitResponsePartition(partition_index=index, error_code=code)
+        return api.OffsetCommitResponsePartition(partition_index=index, error_code=code)
 
     partitions = yield from each(answer, zip(topic.partitions, codes, strict=True))
-    return schema.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+    return api.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
 # -- in a transaction or not ---------------------------------------------------------------------

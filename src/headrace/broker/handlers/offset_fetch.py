@@ -24,7 +24,7 @@ from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.coordinators.errors import NotCoordinator
 from headrace.coordinators.group.offsets import Committed
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema import offset_fetch as schema
+from headrace.protocol.schema import offset_fetch as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -45,7 +45,7 @@ class _RequestedTopic(NamedTuple):
 
 
 @handles(ApiKey.OFFSET_FETCH, range(1, 11), requires=(_DESCRIBE, _DESCRIBE_TOPIC))
-def offset_fetch(request: schema.OffsetFetchRequest, context: Context) -> Steps[Result]:
+def offset_fetch(request: api.OffsetFetchRequest, context: Context) -> Steps[Result]:
     shards: set[GroupShard] = set()  # that the response is read from
     if context.version < _SEVERAL_GROUPS:
         response = yield from _one_group(request, context, shards)
@@ -54,18 +54,18 @@ def offset_fetch(request: schema.OffsetFetchRequest, context: Context) -> Steps[
         for requested in (yield from bounded_repeats(request.groups, lambda group: group.group_id)):
             group = yield from _group(requested, context, shards, require_stable=request.require_stable)
             groups.append(group)
-        response = schema.OffsetFetchResponse(groups=groups)
+        response = api.OffsetFetchResponse(groups=groups)
     return (yield from _when_committed(response, shards))
 
 
-def _when_committed(response: schema.OffsetFetchResponse, shards: set[GroupShard]) -> Steps[Result]:
+def _when_committed(response: api.OffsetFetchResponse, shards: set[GroupShard]) -> Steps[Result]:
     """Return the response when every offset in it is committed to the log of its coordinator."""
     try:
         barriers = [barrier for shard in shards if (barrier := shard.barrier()) is not None]
     except FAILURES as error:
         raise HangUp(f"the group coordinator has moved while offsets were read: {error}") from error
 
-    def build() -> Steps[schema.OffsetFetchResponse]:
+    def build() -> Steps[api.OffsetFetchResponse]:
         yield
         for barrier in barriers:
             if (error := outcome(barrier)) is not None:
@@ -76,15 +76,15 @@ def _when_committed(response: schema.OffsetFetchResponse, shards: set[GroupShard
 
 
 def _group(
-    group: schema.OffsetFetchRequestGroup, context: Context, shards: set[GroupShard], *, require_stable: bool
-) -> Steps[schema.OffsetFetchResponseGroup]:
+    group: api.OffsetFetchRequestGroup, context: Context, shards: set[GroupShard], *, require_stable: bool
+) -> Steps[api.OffsetFetchResponseGroup]:
     yield
     try:
         offsets = _offsets(group.group_id, group.member_id, group.member_epoch, context, shards)
         unstable = _stability(group.group_id, context, required=require_stable)
     except FAILURES as error:
         code = _refusal(error, group.group_id, context)
-        return schema.OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=code)
+        return api.OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=code)
     if group.topics is None:
         requested = _all(offsets, context)
     else:
@@ -92,10 +92,10 @@ def _group(
     topics = []
     for topic in (yield from _bounded(requested)):
 
-        def partition(index: int, topic: _RequestedTopic = topic) -> schema.OffsetFetchResponsePartitions:
+        def partition(index: int, topic: _RequestedTopic = topic) -> api.OffsetFetchResponsePartitions:
             problem = topic.problem or unstable(group.group_id, topic.name, index)
             found = _NONE if problem else offsets.get((topic.name, index), _NONE)
-            return schema.OffsetFetchResponsePartitions(
+            return api.OffsetFetchResponsePartitions(
                 partition_index=index,
                 committed_offset=found.offset,
                 committed_leader_epoch=found.leader_epoch,
@@ -105,14 +105,14 @@ def _group(
 
         partitions = yield from each(partition, topic.partitions)
         topics.append(
-            schema.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+            api.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
         )
-    return schema.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+    return api.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
 def _one_group(
-    request: schema.OffsetFetchRequest, context: Context, shards: set[GroupShard]
-) -> Steps[schema.OffsetFetchResponse]:
+    request: api.OffsetFetchRequest, context: Context, shards: set[GroupShard]
+) -> Steps[api.OffsetFetchResponse]:
     offsets: _Offsets = {}
     code = ErrorCode.NONE
     unstable = _stability(request.group_id, context, required=False)
@@ -122,7 +122,7 @@ def _one_group(
     except FAILURES as error:
         code = _refusal(error, request.group_id, context)
     if code and context.version >= _TOP_LEVEL_ERROR:
-        return schema.OffsetFetchResponse(error_code=code)
+        return api.OffsetFetchResponse(error_code=code)
     if request.topics is None:
         requested = _all(offsets, context)
     else:
@@ -130,10 +130,10 @@ def _one_group(
     topics = []
     for topic in (yield from _bounded(requested)):
 
-        def partition(index: int, topic: _RequestedTopic = topic) -> schema.OffsetFetchResponsePartition:
+        def partition(index: int, topic: _RequestedTopic = topic) -> api.OffsetFetchResponsePartition:
             problem = code or topic.problem or unstable(request.group_id, topic.name, index)
             found = _NONE if problem else offsets.get((topic.name, index), _NONE)
-            return schema.OffsetFetchResponsePartition(
+            return api.OffsetFetchResponsePartition(
                 partition_index=index,
                 committed_offset=found.offset,
                 committed_leader_epoch=found.leader_epoch,
@@ -142,8 +142,8 @@ def _one_group(
             )
 
         partitions = yield from each(partition, topic.partitions)
-        topics.append(schema.OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
-    return schema.OffsetFetchResponse(topics=topics)
+        topics.append(api.OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
+    return api.OffsetFetchResponse(topics=topics)
 
 
 def _refusal(error: Failure, group_id: str, context: Context) -> ErrorCode:
@@ -219,10 +219,10 @@ def _all(offsets: _Offsets, context: Context) -> list[_RequestedTopic]:
 
 
 def _requested(
-    topic: schema.OffsetFetchRequestTopic | schema.OffsetFetchRequestTopics, context: Context
+    topic: api.OffsetFetchRequestTopic | api.OffsetFetchRequestTopics, context: Context
 ) -> _RequestedTopic:
     name, topic_id, indexes = topic.name, b"", topic.partition_indexes
-    if context.version >= _BY_ID and isinstance(topic, schema.OffsetFetchRequestTopics):
+    if context.version >= _BY_ID and isinstance(topic, api.OffsetFetchRequestTopics):
         topic_id = topic.topic_id
         if topic_id not in context.broker.image.topic_names:
             return _RequestedTopic("", topic_id, indexes, ErrorCode.UNKNOWN_TOPIC_ID)

@@ -25,7 +25,7 @@ from headrace.coordinators.decision import Producer
 from headrace.coordinators.errors import CoordinatorLoading
 from headrace.coordinators.group.offsets import Commit
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema import txn_offset_commit as schema
+from headrace.protocol.schema import txn_offset_commit as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -37,8 +37,8 @@ _READ_TOPIC: Final = on_topics(Operation.READ)
 
 @handles(ApiKey.TXN_OFFSET_COMMIT, range(7), requires=(_WRITE, _READ, _READ_TOPIC))
 async def txn_offset_commit(
-    request: schema.TxnOffsetCommitRequest, context: Context
-) -> schema.TxnOffsetCommitResponse:
+    request: api.TxnOffsetCommitRequest, context: Context
+) -> api.TxnOffsetCommitResponse:
     group_error, checked = ErrorCode.NONE, list[CheckedTopic]()
     try:
         context.require(_WRITE, request.transactional_id)
@@ -48,16 +48,16 @@ async def txn_offset_commit(
         await _commit(offsets, request, context)
     except FAILURES as error:
         group_error = error_code(error)
-    return schema.TxnOffsetCommitResponse(topics=await in_slices(_results(request, checked, group_error)))
+    return api.TxnOffsetCommitResponse(topics=await in_slices(_results(request, checked, group_error)))
 
 
 def _results(
-    request: schema.TxnOffsetCommitRequest, checked: list[CheckedTopic], group_error: ErrorCode
-) -> Steps[list[schema.TxnOffsetCommitResponseTopic]]:
+    request: api.TxnOffsetCommitRequest, checked: list[CheckedTopic], group_error: ErrorCode
+) -> Steps[list[api.TxnOffsetCommitResponseTopic]]:
     def result(
-        partition: tuple[schema.TxnOffsetCommitRequestPartition, ErrorCode],
-    ) -> schema.TxnOffsetCommitResponsePartition:
-        return schema.TxnOffsetCommitResponsePartition(
+        partition: tuple[api.TxnOffsetCommitRequestPartition, ErrorCode],
+    ) -> api.TxnOffsetCommitResponsePartition:
+        return api.TxnOffsetCommitResponsePartition(
             partition_index=partition[0].partition_index, error_code=partition[1] or group_error
         )
 
@@ -66,14 +66,12 @@ def _results(
         codes = checked[number].codes if checked else repeat(ErrorCode.NONE)
         partitions = yield from each(result, zip(topic.partitions, codes, strict=False))
         topics.append(
-            schema.TxnOffsetCommitResponseTopic(
-                name=topic.name, topic_id=topic.topic_id, partitions=partitions
-            )
+            api.TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
         )
     return topics
 
 
-async def _commit(offsets: Offsets, request: schema.TxnOffsetCommitRequest, context: Context) -> None:
+async def _commit(offsets: Offsets, request: api.TxnOffsetCommitRequest, context: Context) -> None:
     """Append the offsets once the transaction coordinator has confirmed the group's partition."""
     broker = context.broker
     producer = Producer(request.producer_id, request.producer_epoch)
@@ -103,7 +101,7 @@ async def _commit(offsets: Offsets, request: schema.TxnOffsetCommitRequest, cont
 async def _append(
     shard: GroupShard,
     offsets: Offsets,
-    request: schema.TxnOffsetCommitRequest,
+    request: api.TxnOffsetCommitRequest,
     context: Context,
     verification: Verification | None,
 ) -> None:

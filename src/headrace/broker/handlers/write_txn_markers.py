@@ -15,7 +15,7 @@ from headrace.broker.slices import Steps, Turns, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinators.decision import Producer
 from headrace.protocol.errors import ErrorCode, KafkaError
-from headrace.protocol.schema import write_txn_markers as schema
+from headrace.protocol.schema import write_txn_markers as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.storage.topics import OFFSETS_TOPIC
@@ -33,8 +33,8 @@ _Pending = ErrorCode | Commit | asyncio.Future[Any]
 
 @handles(ApiKey.WRITE_TXN_MARKERS, range(1, 3), requires=(_ALTER, _CLUSTER_ACTION))
 async def write_txn_markers(
-    request: schema.WriteTxnMarkersRequest, context: Context
-) -> schema.WriteTxnMarkersResponse:
+    request: api.WriteTxnMarkersRequest, context: Context
+) -> api.WriteTxnMarkersResponse:
     turns = Turns()
     pending: list[list[list[_Pending]]] = []
     waiting: set[Commit] = set()
@@ -55,12 +55,12 @@ async def write_txn_markers(
     if waiting:
         await asyncio.wait(waiting, timeout=_TIMEOUT_S)
     markers = await in_slices(_results(request, pending))
-    return schema.WriteTxnMarkersResponse(markers=markers)
+    return api.WriteTxnMarkersResponse(markers=markers)
 
 
 def _results(
-    request: schema.WriteTxnMarkersRequest, pending: list[list[list[_Pending]]]
-) -> Steps[list[schema.WritableTxnMarkerResult]]:
+    request: api.WriteTxnMarkersRequest, pending: list[list[list[_Pending]]]
+) -> Steps[list[api.WritableTxnMarkerResult]]:
     markers = []
     for marker, of_topics in zip(request.markers, pending, strict=True):
         topics = []
@@ -69,12 +69,12 @@ def _results(
             yield
             outcomes = zip(topic.partition_indexes, of_partitions, strict=True)
             partitions = yield from each(_result, outcomes)
-            topics.append(schema.WritableTxnMarkerTopicResult(name=topic.name, partitions=partitions))
-        markers.append(schema.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+            topics.append(api.WritableTxnMarkerTopicResult(name=topic.name, partitions=partitions))
+        markers.append(api.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
     return markers
 
 
-def _result(outcome: tuple[int, _Pending]) -> schema.WritableTxnMarkerPartitionResult:
+def _result(outcome: tuple[int, _Pending]) -> api.WritableTxnMarkerPartitionResult:
     index, pending = outcome
     code: ErrorCode = ErrorCode.NONE
     if isinstance(pending, ErrorCode):
@@ -83,10 +83,10 @@ def _result(outcome: tuple[int, _Pending]) -> schema.WritableTxnMarkerPartitionR
         code = ErrorCode.REQUEST_TIMED_OUT
     elif isinstance(error := pending.exception() or pending.result(), KafkaError):
         code = _translated(error_code(error))
-    return schema.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+    return api.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
 
 
-def _append(marker: schema.WritableTxnMarker, topic: str, index: int, context: Context) -> _Pending:
+def _append(marker: api.WritableTxnMarker, topic: str, index: int, context: Context) -> _Pending:
     """Append a marker; return its commit, or the error code if it is refused or committed already."""
     broker = context.broker
     producer = Producer(marker.producer_id, marker.producer_epoch)

@@ -15,7 +15,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import Message
 from headrace.protocol.peers import PeerGone
-from headrace.protocol.schema import create_topics as schema
+from headrace.protocol.schema import create_topics as api
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
 from headrace.replication.controller.topic_admin import BROKER_DEFAULT
 
@@ -138,15 +138,13 @@ class ControllerClient:
         """Create topics with the broker's defaults, in one request; return the errors of those refused."""
         return refused_topics(await self._create([new_topic(name) for name in names]))
 
-    async def _create(self, topics: Sequence[schema.CreatableTopic]) -> Sequence[schema.CreatableTopicResult]:
-        request = schema.CreateTopicsRequest(
-            topics=topics, timeout_ms=0
-        )  # the client that needs them retries
+    async def _create(self, topics: Sequence[api.CreatableTopic]) -> Sequence[api.CreatableTopicResult]:
+        request = api.CreateTopicsRequest(topics=topics, timeout_ms=0)  # the client that needs them retries
         try:
             response = await self.ask(request, CREATE_TOPICS_VERSIONS, timeout_s=_CREATE_TIMEOUT_S)
         except PeerGone as error:
             raise NotController(f"the controller has not answered: {error} (NOT_CONTROLLER)") from error
-        results: Sequence[schema.CreatableTopicResult] = response.topics
+        results: Sequence[api.CreatableTopicResult] = response.topics
         return results
 
     # -- shutdown ------------------------------------------------------------------------------
@@ -179,17 +177,17 @@ def new_topic(
     partitions: int = BROKER_DEFAULT,
     replicas: int = BROKER_DEFAULT,
     configs: Mapping[str, str] = MappingProxyType({}),
-) -> schema.CreatableTopic:
+) -> api.CreatableTopic:
     """Return a topic of a CreateTopics request."""
-    return schema.CreatableTopic(
+    return api.CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=replicas,
         assignments=(),
-        configs=[schema.CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+        configs=[api.CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
     )
 
 
-def refused_topics(results: Iterable[schema.CreatableTopicResult]) -> dict[str, ErrorCode]:
+def refused_topics(results: Iterable[api.CreatableTopicResult]) -> dict[str, ErrorCode]:
     """Return the error codes of the topics that were not created."""
     return {each.name: ErrorCode(each.error_code) for each in results if each.error_code}
