@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace import __version__
-from headrace.broker.meters import RequestMeter, TopicMeter
+from headrace.broker.meters import TopicMeter
 from headrace.broker.services import BrokerServices
 from headrace.protocol.api import request_class
 from headrace.protocol.between_brokers import broker_metrics
@@ -39,7 +39,7 @@ _TOPICS: Final[dict[str, tuple[str, Callable[[TopicMeter], int]]]] = {
         lambda meter: meter.failed_fetches,
     ),
 }
-_SHORTEST, _LONGEST = 5, 26  # the first and last bound of the histogram: 2^5 us and 2^26 us (about a minute)
+_BOUNDS: Final = range(5, 27)  # of the histogram: 2^5 us to 2^26 us (about a minute)
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -164,7 +164,12 @@ def _of_requests(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
             ((name, le), value)
             for name, meter in meters.items()
             for le, value in (
-                *((f"{2**n / 1e6:.6f}", below) for n, below in _below(meter)),
+                # The number of requests that took less than 2^n microseconds.
+                *(
+                    (f"{2**n / 1e6:.6f}", below)
+                    for n, below in enumerate(accumulate(meter.buckets))
+                    if n in _BOUNDS
+                ),
                 ("+Inf", meter.count),
                 ("sum", meter.seconds),
             )
@@ -210,12 +215,6 @@ def _of_quotas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[F
     yield gauge(
         "headrace_quota_muted_connections", "Connections that are throttled now.", broker.quotas.muted
     )
-
-
-def _below(meter: RequestMeter) -> Iterator[tuple[int, int]]:
-    """Yield n and the number of requests that took less than 2^n microseconds, for each bound shown."""
-    counts = list(accumulate(meter.buckets))
-    return ((n, counts[n]) for n in range(_SHORTEST, _LONGEST + 1))
 
 
 def _of_controller(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:

@@ -156,22 +156,17 @@ class Registration:
         # At our own endpoints it is this process that would accept the connection.
         is_elsewhere = tuple(other.endpoints) != tuple(registration.endpoints)
         if self._loop.time() > deadline or (is_elsewhere and await _accepts_connections(other.endpoints[0])):
-            raise StartRefused(self._taken_by(other))
+            where, advice = "", "stop it first, or give this one another broker.id"
+            if self._own.node is not None and other.node is not None and other.node != self._own.node:
+                where = f" on node {other.node}"
+                advice = (
+                    "the ids of two nodes overlap, because a node uses one id for each broker, from "
+                    "broker.id on; choose another broker.id"
+                )
+            address = other.endpoints[0].address
+            raise StartRefused(f"broker {self._broker_id} is running already{where}, at {address}: {advice}")
         await asyncio.sleep(_CONFLICT_RETRY_S)
         return False
-
-    def _taken_by(self, other: BrokerRegistration) -> str:
-        address = other.endpoints[0].address
-        if self._own.node is not None and other.node is not None and other.node != self._own.node:
-            return (
-                f"broker {self._broker_id} is running already on node {other.node}, at {address}: the ids of "
-                "two nodes overlap, because a node uses one id for each broker, from broker.id on; choose "
-                "another broker.id"
-            )
-        return (
-            f"broker {self._broker_id} is running already, at {address}: "
-            "stop it first, or give this one another broker.id"
-        )
 
     # -- the session ---------------------------------------------------------------------------
 

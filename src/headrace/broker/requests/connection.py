@@ -374,7 +374,8 @@ class Connection(asyncio.BufferedProtocol):
             self._put_out(encode_frame(b"", [sasl.respond(bytes(frame))]))
             self._authentication_continued(sasl)
         except AuthenticationFailed as error:
-            self._broker.loop.call_later(refuse(error, self._broker, self.address), self.close)
+            delay_s = refuse(error, self.address, self._broker.meters, self._broker.config)
+            self._broker.loop.call_later(delay_s, self.close)
 
     def _authentication_continued(self, sasl: SaslSession) -> None:
         """Lift the limits for the size of requests and for the time once the client has authenticated.

@@ -5,23 +5,24 @@ schemas to ZooKeeper. The broker fetches committed records like a consumer, from
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from headrace.broker.errors import TimedOut
 from headrace.broker.image import ClusterImage
 from headrace.broker.peers.peer import PeerPool
-from headrace.broker.schemas.names import SchemaNames
 from headrace.protocol.batch import read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.peers import PeerGone
 from headrace.protocol.schema import fetch, list_offsets
 from headrace.registry.schema_ids import SchemaRef
-from headrace.registry.validation import RegisteredSchema
+from headrace.registry.validation import UNREGISTERED, RegisteredSchema
 from headrace.storage.append.inspection import MAX_INSPECTED_BYTES, is_quick
 
 if TYPE_CHECKING:
     from headrace.registry.reader import SchemasReader
+    from headrace.registry.record_names import RecordNames
     from headrace.registry.state import State
 
 SCHEMAS_TOPIC: Final = "_schemas"
@@ -32,7 +33,9 @@ EARLIEST: Final = -2
 _TIMEOUT_S: Final = 5.0
 _RETRY_S: Final = 1.0  # after a failure
 _STEP: Final = 50  # records, before other requests are served
-_REMEMBERED: Final = 10_000  # subjects
+REMEMBERED: Final = 10_000  # schemas, and subjects
+MOST_NAMES: Final = 100_000  # of all schemas
+_LOOKED_UP_TOGETHER: Final = 500  # schemas, before other requests are served
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,6 +45,73 @@ class RunInThread(Protocol):
     """Runs a function that reads records of clients in a thread."""
 
     async def __call__(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T: ...
+
+
+class SchemaNames:
+    """A cache of schemas and the names of their record types, filled when a record refers to a schema.
+
+    Parsing a schema takes a thread and, for Protobuf, twenty milliseconds. The names are cached until a
+    schema is deleted permanently; the subjects of a schema, until the registry changes. Ids are those of the
+    default context.
+    """
+
+    def __init__(self, most: int = REMEMBERED) -> None:
+        self._most = most
+        self.schemas: dict[SchemaRef, RegisteredSchema] = {}  # registered ones that were looked up
+        self._changes = 0  # how often the registry has changed
+        self._names: dict[SchemaRef, RecordNames | str] = {}
+        self._count = 0  # the number of cached names
+        self._source: tuple[State | None, int] = (None, 0)  # the state, and its permanent deletions
+
+    def forget(self) -> None:
+        """Invalidate the subjects of all schemas, because the registry has changed."""
+        self._changes += 1
+        self.schemas.clear()
+
+    async def look_up(
+        self, state: "State | None", refs: Iterable[SchemaRef]
+    ) -> Mapping[SchemaRef, RegisteredSchema]:
+        """Return every schema in `refs`, UNREGISTERED for those that do not exist."""
+        changes = self._changes
+        found: dict[SchemaRef, RegisteredSchema] = {}
+        for number, ref in enumerate(refs):
+            if not number % _LOOKED_UP_TOGETHER:
+                await asyncio.sleep(0)
+            found[ref] = await self._look_up_one(state, ref)
+        if changes == self._changes:
+            registered = {ref: each for ref, each in found.items() if each.subjects}
+            if len(self.schemas) + len(registered) > self._most:
+                self.schemas.clear()
+            self.schemas.update(islice(registered.items(), self._most))
+        return found
+
+    async def _look_up_one(self, state: "State | None", ref: SchemaRef) -> RegisteredSchema:
+        from headrace.registry.record_names import live_versions, names_of, referenced  # noqa: PLC0415  loaded on demand
+
+        live = [] if state is None else live_versions(state, ref)
+        if state is None or not live:
+            return UNREGISTERED
+        source = (state, state.permanent_deletions)
+        if self._source != source:
+            self._clear_names()
+            self._source = source
+        names = self._names.get(ref)
+        if names is None:
+            names = await asyncio.to_thread(names_of, live[0], referenced(state, live[0]))
+            if self._source == source == (state, state.permanent_deletions):
+                self._remember(ref, names)
+        return RegisteredSchema(frozenset(each.subject for each in live), names)
+
+    def _clear_names(self) -> None:
+        self._names.clear()
+        self._count = 0
+
+    def _remember(self, ref: SchemaRef, names: "RecordNames | str") -> None:
+        size = 1 if isinstance(names, str) else 1 + len(names.names)
+        if len(self._names) >= self._most or self._count + size > MOST_NAMES:
+            self._clear_names()
+        self._names[ref] = names
+        self._count += size
 
 
 class SchemaView:
@@ -78,7 +148,7 @@ class SchemaView:
             from headrace.registry.record_names import refs_of  # noqa: PLC0415  loaded with the state
 
             refs = refs_of(self._reader.state, subject)
-            if len(self._refs) < _REMEMBERED:
+            if len(self._refs) < REMEMBERED:
                 self._refs[subject] = refs
         return refs
 

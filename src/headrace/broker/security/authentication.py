@@ -5,7 +5,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from headrace.broker.image import ClusterImage
 from headrace.broker.meters import Meters
@@ -152,19 +152,12 @@ def _decoded(text: str | None) -> ScramCredential | None:
         return None
 
 
-class Refusing(Protocol):
-    """What `refuse` needs of a broker."""
-
-    config: BrokerConfig
-    meters: Meters
-
-
-def refuse(error: AuthenticationFailed, broker: Refusing, address: str) -> float:
+def refuse(error: AuthenticationFailed, address: str, meters: Meters, config: BrokerConfig) -> float:
     """Count and log a failed authentication; return how many seconds later the client may know of it."""
-    broker.meters.failed_authentications += 1
+    meters.failed_authentications += 1
     # A name that nobody has confirmed must not write lines of its own into the log.
     logger.warning("user %.100r from %s failed to authenticate: %s", error.user, address, error)
-    return broker.config.integer("connection.failed.authentication.delay.ms") / 1000
+    return config.integer("connection.failed.authentication.delay.ms") / 1000
 
 
 def plain_users(config: BrokerConfig, listener: str) -> Mapping[str, str]:

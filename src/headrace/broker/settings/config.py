@@ -59,7 +59,12 @@ class BrokerConfig:
         Raise InvalidSetting for the first invalid one. Unknown dynamic settings are kept and have no
         effect, as in Kafka.
         """
-        given = _with_aliases(given)
+        given = dict(given)
+        for name, alias in _ALIASES:  # a setting that has two names is given under both of them
+            if alias in given:
+                given.setdefault(name, given[alias])
+        if given.get("broker.id") != given.get("node.id"):
+            raise InvalidSetting(f"broker.id={given['broker.id']} and node.id={given['node.id']} differ")
         values = {name: setting.default for name, setting in BROKER_SETTINGS.by_name.items()}
         values |= coarser_times(given)
         values |= BROKER_SETTINGS.parse(given)
@@ -284,17 +289,6 @@ class BrokerConfig:
 
 
 _ALIASES = (("broker.id", "node.id"), ("node.id", "broker.id"), ("log.dirs", "log.dir"))
-
-
-def _with_aliases(given: Mapping[str, str]) -> dict[str, str]:
-    """Return `given` with every setting that has two names under both of them."""
-    both = dict(given)
-    for name, alias in _ALIASES:
-        if alias in given:
-            both.setdefault(name, given[alias])
-    if both.get("broker.id") != both.get("node.id"):
-        raise InvalidSetting(f"broker.id={both['broker.id']} and node.id={both['node.id']} differ")
-    return both
 
 
 def coarser_times(given: Mapping[str, str]) -> dict[str, int]:

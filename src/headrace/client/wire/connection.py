@@ -184,7 +184,13 @@ class Connection:
         doubtful = isinstance(error, _HUNG_UP) and not self._has_answered
         doubt = self._security.doubt(connected=connected) if doubtful else ""
         timed_out = isinstance(error, TimeoutError)
-        reason = f"{self.address} {what}: {_why(error)}"
+        said = getattr(error, "strerror", None) or str(error)
+        why = f"{said[:1].lower()}{said[1:]}"
+        if timed_out:
+            why = "it takes too long"
+        elif isinstance(error, _HUNG_UP):
+            why = "the broker closed the connection"
+        reason = f"{self.address} {what}: {why}"
         return NoAnswer(reason, doubt=doubt, timed_out=timed_out, sent=connected)
 
     def _receive(self) -> memoryview:
@@ -268,12 +274,3 @@ def _joined(buffers: list[Buffer]) -> Iterator[Buffer]:
 def _key(request: Message) -> int:
     assert request.__api_key__ is not None, request
     return request.__api_key__
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "it takes too long"
-    if isinstance(error, _HUNG_UP):
-        return "the broker closed the connection"
-    said = getattr(error, "strerror", None) or str(error)
-    return f"{said[:1].lower()}{said[1:]}"
