@@ -246,7 +246,11 @@ class Broker(BrokerServices):
         self.topic_admin = TopicAdmin(
             self.session,
             controller=lambda: self.controller,
-            defaults=self._topic_defaults,
+            defaults=lambda: TopicDefaults(
+                partitions=self.config.integer("num.partitions"),
+                replicas=self.config.integer("default.replication.factor"),
+                deletion_enabled=self.config.flag("delete.topic.enable"),
+            ),
             check_configs=rules.check_topic,
         )
         self.config_admin = ConfigAdmin(
@@ -368,13 +372,6 @@ class Broker(BrokerServices):
     async def _balance_leaders(self) -> None:
         if self.controller is not None and self.config.flag("auto.leader.rebalance.enable"):
             await self.controller.balance(self.config.integer("leader.imbalance.per.broker.percentage"))
-
-    def _topic_defaults(self) -> TopicDefaults:
-        return TopicDefaults(
-            partitions=self.config.integer("num.partitions"),
-            replicas=self.config.integer("default.replication.factor"),
-            deletion_enabled=self.config.flag("delete.topic.enable"),
-        )
 
     async def _raise_replicas(self, controller: Controller) -> None:
         for coordinator in self.coordinators:

@@ -17,7 +17,7 @@ Versions:  v3 flexible, client name and version; v4 as v3; v5 the cluster id and
 import re
 from typing import Final
 
-from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.peers.peer import PeerVersions
 from headrace.broker.requests.dispatch import Context, Handler, handles
 from headrace.coordinators.transaction.state import EPOCH_BUMP_VERSION
 from headrace.protocol.api_versions import BROKER_SOFTWARE, VERSIONS

@@ -14,7 +14,6 @@ from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema import describe_delegation_token as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
-from headrace.security.delegation_tokens import DelegationToken
 from headrace.security.principals import Principal
 
 _DESCRIBE: Final = Permission(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
@@ -43,23 +42,23 @@ def describe_delegation_token(
             or context.may(_DESCRIBE, token.token_id)
             or context.may(_DESCRIBE_TOKENS, str(token.owner))
         ):
-            tokens.append(_described(token, store.hmac(token)))
+            tokens.append(
+                api.DescribedDelegationToken(
+                    principal_type=token.owner.type,
+                    principal_name=token.owner.name,
+                    token_requester_principal_type=token.requester.type,
+                    token_requester_principal_name=token.requester.name,
+                    issue_timestamp=token.issue_ms,
+                    expiry_timestamp=token.expiry_ms,
+                    max_timestamp=token.max_ms,
+                    token_id=token.token_id,
+                    hmac=store.hmac(token),
+                    renewers=[
+                        api.DescribedDelegationTokenRenewer(
+                            principal_type=renewer.type, principal_name=renewer.name
+                        )
+                        for renewer in token.renewers
+                    ],
+                )
+            )
     return api.DescribeDelegationTokenResponse(tokens=tokens)
-
-
-def _described(token: DelegationToken, hmac: bytes) -> api.DescribedDelegationToken:
-    return api.DescribedDelegationToken(
-        principal_type=token.owner.type,
-        principal_name=token.owner.name,
-        token_requester_principal_type=token.requester.type,
-        token_requester_principal_name=token.requester.name,
-        issue_timestamp=token.issue_ms,
-        expiry_timestamp=token.expiry_ms,
-        max_timestamp=token.max_ms,
-        token_id=token.token_id,
-        hmac=hmac,
-        renewers=[
-            api.DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name)
-            for each in token.renewers
-        ],
-    )

@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headrace.broker.errors import RefusedByController
-from headrace.broker.peers.peer import Peer, Peers
-from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.peers.peer import Peer, Peers, PeerVersions
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.errors import ErrorCode

@@ -55,11 +55,16 @@ class Authentication:
 
     def mechanisms(self, config: BrokerConfig) -> dict[str, dict[str, Mechanism]]:
         """Return the mechanisms of each listener by its name; InvalidSetting if there is a contradiction."""
-        return {
-            endpoint.name: self._of_listener(config, endpoint.name)
-            for endpoint in config.listeners
-            if endpoint.security_protocol.uses_sasl
-        }
+        mechanisms = {}
+        for listener in [each.name for each in config.listeners if each.security_protocol.uses_sasl]:
+            enabled = config.of_listener(listener, "sasl.enabled.mechanisms")
+            assert isinstance(enabled, tuple), enabled
+            mechanisms[listener] = {name: self._mechanism(config, listener, name) for name in enabled}
+            if not enabled:
+                raise InvalidSetting(
+                    f"sasl.enabled.mechanisms: listener {listener} needs one of {', '.join(SUPPORTED)}"
+                )
+        return mechanisms
 
     @property
     def needs_secret(self) -> bool:
@@ -71,16 +76,6 @@ class Authentication:
         if not listener.security_protocol.uses_sasl:
             return None
         return SaslSession(self._mechanisms[listener.name], self._now_ms)
-
-    def _of_listener(self, config: BrokerConfig, listener: str) -> dict[str, Mechanism]:
-        enabled = config.of_listener(listener, "sasl.enabled.mechanisms")
-        assert isinstance(enabled, tuple), enabled
-        found = {name: self._mechanism(config, listener, name) for name in enabled}
-        if not found:
-            raise InvalidSetting(
-                f"sasl.enabled.mechanisms: listener {listener} needs one of {', '.join(SUPPORTED)}"
-            )
-        return found
 
     def _mechanism(self, config: BrokerConfig, listener: str, name: str) -> Mechanism:
         if name not in SUPPORTED:

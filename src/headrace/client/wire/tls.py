@@ -60,11 +60,22 @@ class Tls:
         truststore = None
         if trusted is not None and (trusted.setting, trusted.value) != _PROBE:
             truststore = Truststore(source=trusted, password=settings.get("ssl.truststore.password"))
+        certificate, key = _first(settings, _CERTIFICATE), _first(settings, _KEY)
+        keystore = None
+        if certificate is not None:
+            keystore = Keystore(
+                certificate=certificate,
+                key=key or certificate,
+                password=settings.get("ssl.keystore.password"),
+                key_password=settings.get("ssl.key.password"),
+            )
+        elif key is not None:
+            raise WrongSetting(key.setting, "is set, and the certificate of that key is missing")
         return cls(
             truststore=truststore,
             revoked=settings.get("ssl.crl.location"),
             suites=suites,
-            keystore=_keystore(settings),
+            keystore=keystore,
             checks_host=_one_of(
                 settings, "ssl.endpoint.identification.algorithm", {"https": True, "none": False, "": False}
             ),
@@ -139,20 +150,6 @@ def wrap(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.soc
     except BaseException:
         plain.close()
         raise
-
-
-def _keystore(settings: Mapping[str, str]) -> Keystore | None:
-    certificate, key = _first(settings, _CERTIFICATE), _first(settings, _KEY)
-    if certificate is None:
-        if key is not None:
-            raise WrongSetting(key.setting, "is set, and the certificate of that key is missing")
-        return None
-    return Keystore(
-        certificate=certificate,
-        key=key or certificate,
-        password=settings.get("ssl.keystore.password"),
-        key_password=settings.get("ssl.key.password"),
-    )
 
 
 def _first(settings: Mapping[str, str], names: tuple[str, ...]) -> Source | None:
