@@ -41,14 +41,14 @@ async def elect_leaders(request: api.ElectLeadersRequest, context: Context) -> a
         code = ErrorCode.NOT_CONTROLLER if controller is None else ErrorCode.INVALID_REQUEST
         return api.ElectLeadersResponse(error_code=code, replica_election_results=[])
     unclean = request.election_type == _UNCLEAN
-    keys: list[TopicPartition] = []
+    keys: Iterable[TopicPartition]
     if request.topic_partitions is None:
-        model = controller.model
+        keys, model = list[TopicPartition](), controller.model
         for some in model.parts(None):
             keys += model.leaderless(some) if unclean else model.unbalanced(some)
             await asyncio.sleep(0)  # other requests are served in between
     else:
-        keys += await _named(request.topic_partitions)
+        keys = await _named(request.topic_partitions)
     results: dict[str, list[api.PartitionResult]] = {}
     turns = Turns()
     try:

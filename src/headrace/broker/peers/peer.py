@@ -252,17 +252,20 @@ class Peer(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         try:
             for frame in self._frames.received(nbytes):
-                pending = self._pending.popleft()
-                correlation_id, body = decode_response_header(pending.key, pending.version, frame)
-                if correlation_id != pending.correlation_id:
-                    raise ProtocolError(f"response {correlation_id} to request {pending.correlation_id}")  # noqa: TRY301
-                response = decode_response(pending.key, pending.version, body)
-                if not pending.future.done():
-                    pending.future.set_result(response)
+                self._respond(frame)
             self._frames.settle()
         except (ProtocolError, IndexError) as error:
             logger.warning("closing the connection to another broker: %s", error)
             self.close()
+
+    def _respond(self, frame: memoryview) -> None:
+        pending = self._pending.popleft()
+        correlation_id, body = decode_response_header(pending.key, pending.version, frame)
+        if correlation_id != pending.correlation_id:
+            raise ProtocolError(f"response {correlation_id} to request {pending.correlation_id}")
+        response = decode_response(pending.key, pending.version, body)
+        if not pending.future.done():
+            pending.future.set_result(response)
 
 
 class Peers:

@@ -61,10 +61,14 @@ def sealed(request: Message, context: Context) -> Steps[EnvelopeRequest]:
     )
     body = yield from request.encode_in_slices(context.version)
     frame = [encode_request_header(header), *body]
+    try:
+        address = ipaddress.ip_address(context.address).packed
+    except ValueError:  # a connection without an IP address
+        address = b""
     return EnvelopeRequest(
         request_data=b"".join(frame),
         request_principal=context.principal.encode(),
-        client_host_address=_packed(context.address),
+        client_host_address=address,
     )
 
 
@@ -72,10 +76,3 @@ def client_address(envelope: EnvelopeRequest) -> str:
     """Return the address of the client whose request is inside."""
     packed = envelope.client_host_address
     return str(ipaddress.ip_address(packed)) if packed else ""
-
-
-def _packed(address: str) -> bytes:
-    try:
-        return ipaddress.ip_address(address).packed
-    except ValueError:  # a connection without an IP address
-        return b""
