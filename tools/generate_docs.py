@@ -13,7 +13,6 @@ import click
 
 from headrace.broker.requests.dispatch import HANDLERS, Handler, load_handlers
 from headrace.broker.settings.broker import BROKER_SETTINGS
-from headrace.broker.settings.client_metrics import CLIENT_METRICS_CONFIGS
 from headrace.broker.settings.group_configs import GROUP_CONFIGS, GROUP_SYNONYMS
 from headrace.broker.settings.setting import Scope, Setting, show
 from headrace.broker.settings.topic import BROKER_SYNONYMS, TOPIC_SETTINGS
@@ -72,7 +71,6 @@ def config_page() -> str:
             *_without_effect("broker", broker),
             *_without_effect("topic", TOPIC_SETTINGS.by_name.values()),
             *_without_effect("group", GROUP_CONFIGS.by_name.values()),
-            *_without_effect("client metrics subscription", CLIENT_METRICS_CONFIGS.by_name.values()),
         ]
     )
 

@@ -17,7 +17,7 @@ from compat.kafka_tools.dumped import records
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.tools import KafkaTools, complaints
 from headrace.testing.cluster import Cluster
-from wire.configs import CLIENT_METRICS, GROUP, listed
+from wire.configs import GROUP, listed
 from wire.process import BrokerProcess
 from wire.raw import RawClient
 from wire.requests import fresh_name
@@ -274,21 +274,14 @@ def test_kafka_configs_alters_what_kafka_alters_at_run_time(shell: Shell) -> Non
     assert all(each in described for each in f"{threads},{others}".split(","))
 
 
-def test_kafka_configs_describes_and_alters_groups_and_client_metrics(
-    shell: Shell, broker: BrokerProcess
-) -> None:
+def test_kafka_configs_describes_and_alters_groups(shell: Shell, broker: BrokerProcess) -> None:
     shell.configs("--alter", "--group", "paced", "--add-config", "consumer.session.timeout.ms=50000")
-    shell.configs("--alter", "--client-metrics", "cpu", "--add-config", "metrics=[a.,b.],interval.ms=2000")
     groups = shell.configs("--describe", "--entity-type", "groups")
-    described = shell.tool("ClientMetricsCommand", "--describe")
-    shell.tool("ClientMetricsCommand", "--delete", "--name", "cpu")
 
     assert "Dynamic configs for group paced are:" in groups
     assert "consumer.session.timeout.ms=50000" in groups
-    assert "Client metrics configs for cpu are:" in described
-    assert "metrics=a.,b." in described
     with RawClient(broker.bootstrap) as client:
-        assert listed(client, GROUP, CLIENT_METRICS) == [(GROUP, "paced")]
+        assert listed(client, GROUP) == [(GROUP, "paced")]
 
 
 def test_kafka_reassign_partitions_verifies_and_removes_its_throttles(

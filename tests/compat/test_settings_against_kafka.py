@@ -23,7 +23,7 @@ from headrace.protocol.schema import (
     incremental_alter_configs,
     list_config_resources,
 )
-from wire.configs import BROKER, CLIENT_METRICS, DELETE, GROUP, SET, TOPIC
+from wire.configs import BROKER, DELETE, GROUP, SET, TOPIC
 from wire.process import BrokerProcess
 from wire.raw import RawClient
 from wire.requests import create_topic
@@ -241,9 +241,7 @@ def test_a_file_with_every_setting_of_kafka_is_accepted(kafka: Broker) -> None:
     assert config.broker_id == 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [(TOPIC, "described"), (GROUP, "described"), (CLIENT_METRICS, "described")]
-)
+@pytest.mark.parametrize(("kind", "name"), [(TOPIC, "described"), (GROUP, "described")])
 def test_every_other_setting_of_kafka_is_described_alike(
     kafka: Broker, headrace: Broker, kind: int, name: str
 ) -> None:
@@ -423,34 +421,6 @@ def about_groups(broker: Broker) -> Iterator[Any]:
     yield broker.listed(GROUP, "a/b c")
 
 
-def about_client_metrics(broker: Broker) -> Iterator[Any]:
-    for setting, operation, value in (
-        ("interval.ms", SET, "1000"),
-        ("metrics", SET, "org.apache.kafka."),
-        ("match", SET, "client_id=a.*,client_software_name=b"),
-        ("interval.ms", SET, "10"),
-        ("interval.ms", SET, "3600001"),
-        ("interval.ms", SET, "x"),
-        ("no.such", SET, "x"),
-        ("no.such", DELETE, None),
-        ("match", SET, "foo=x"),
-        ("match", SET, "client_id=["),
-        ("match", SET, "client_id"),
-    ):
-        yield broker.alter(CLIENT_METRICS, "sub", (setting, operation, value))
-    yield broker.alter(CLIENT_METRICS, "", ("interval.ms", SET, "1000"))
-    broker.listed(CLIENT_METRICS, "sub")
-    broker.described(CLIENT_METRICS, "sub", {"match": "client_id=a.*,client_software_name=b"})
-    for name in ("sub", "other", ""):
-        yield broker.describe(CLIENT_METRICS, name)
-    yield broker.replace(CLIENT_METRICS, "second", ("interval.ms", "2000"))
-    yield broker.replace(CLIENT_METRICS, "second", ("no.such", "2000"))
-    yield broker.listed(CLIENT_METRICS, "second", "sub")
-    yield broker.list(version=0)
-    yield broker.alter(CLIENT_METRICS, "second", ("interval.ms", DELETE, None))
-    yield broker.listed(CLIENT_METRICS, "sub")
-
-
 def about_resources(broker: Broker) -> Iterator[Any]:
     yield broker.list(BROKER)
     for types in ([0], [99], [TOPIC, 99]):
@@ -503,7 +473,6 @@ def about_software(broker: Broker) -> Iterator[Any]:
         about_brokers,
         about_where_values_come_from,
         about_groups,
-        about_client_metrics,
         about_resources,
         about_log_directories,
         about_partitions,

@@ -10,7 +10,7 @@ import inspect
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.peers.peer import PeerVersions
 from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, HangUp, can_answer
 from headrace.broker.slices import at_once
 from headrace.protocol.peers import PeerGone

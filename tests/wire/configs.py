@@ -14,7 +14,7 @@ from headrace.protocol.schema.incremental_alter_configs import (
 from headrace.protocol.schema.list_config_resources import ListConfigResourcesRequest
 from wire.raw import RawClient
 
-TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE = 0, 1
 
 

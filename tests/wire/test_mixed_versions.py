@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from headrace.broker.membership import controller_client
-from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.peers.peer import PeerVersions
 from headrace.broker.requests.dispatch import HANDLERS, BrokerKey, Context, Handler, enabled, load_handlers
 from headrace.broker.results import Result
 from headrace.broker.server import Broker

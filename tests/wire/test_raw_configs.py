@@ -1,4 +1,4 @@
-"""Settings of topics, brokers, groups and client metrics subscriptions, request by request."""
+"""Settings of topics, brokers and groups, request by request."""
 
 import time
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from headrace.protocol.schema.incremental_alter_configs import (
 )
 from headrace.testing.cluster import Cluster
 from support.records import make_batch
-from wire.configs import BROKER, CLIENT_METRICS, DELETE, GROUP, SET, TOPIC, alter, describe, listed
+from wire.configs import BROKER, DELETE, GROUP, SET, TOPIC, alter, describe, listed
 from wire.group_stories.waiting import eventually
 from wire.process import BrokerProcess
 from wire.raw import RawClient
@@ -41,13 +41,12 @@ def test_the_names_of_resources_may_be_anything(own_broker: BrokerProcess) -> No
         for name in names:
             answer = alter(client, GROUP, name, ("consumer.session.timeout.ms", SET, "50000"))
             assert answer == (ErrorCode.NONE, "")
-        alter(client, CLIENT_METRICS, "a/b", ("metrics", SET, "org.example."))
     own_broker.kill()
     own_broker.start()
 
     with RawClient(own_broker.bootstrap) as client:
         assert sorted(listed(client, GROUP)) == sorted((GROUP, name) for name in names)
-        assert listed(client) == [(BROKER, "1"), (CLIENT_METRICS, "a/b"), *listed(client, GROUP)]
+        assert listed(client) == [(BROKER, "1"), *listed(client, GROUP)]
         for name in names:
             (described,) = describe(client, GROUP, name, "consumer.session.timeout.ms")
             assert (described.value, described.config_source) == ("50000", 8)

@@ -56,7 +56,6 @@ class ClusterImage:
     topic_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
     group_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
     users: dict[str, Mapping[str, str]] = field(default_factory=dict)  # SCRAM credentials, by mechanism
-    client_metrics: dict[str, Mapping[str, str]] = field(default_factory=dict)  # subscriptions, by name
     controller_id: int = -1
     suspects: set[int] = field(default_factory=set)
     version: int = 0
@@ -85,6 +84,10 @@ class ClusterImage:
         if broker_id in self.suspects:
             self.suspects.remove(broker_id)
             self.version += 1
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        known = self.topics.get(topic)
+        return known is not None and partition in known.replicas
 
     def offline(self, replicas: Sequence[int]) -> list[int]:
         """Return the replicas whose broker is not registered."""

@@ -12,18 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from headrace import __version__
-from headrace.broker.meters import RequestMeter, TopicMeter
+from headrace.broker.meters import TopicMeter
 from headrace.broker.services import BrokerServices
 from headrace.protocol.api import request_class
-from headrace.protocol.between_brokers.broker_metrics import (
-    COUNTER,
-    GAUGE,
-    HISTOGRAM,
-    Family,
-    Sample,
-    counter,
-    gauge,
-)
+from headrace.protocol.between_brokers import broker_metrics
+from headrace.protocol.between_brokers.broker_metrics import COUNTER, GAUGE, HISTOGRAM, Family, counter, gauge
+from headrace.storage.log import Log
 
 _TOPICS: Final[dict[str, tuple[str, Callable[[TopicMeter], int]]]] = {
     "messagesin": ("Records appended by producers.", lambda meter: meter.messages_in),
@@ -45,8 +39,16 @@ _TOPICS: Final[dict[str, tuple[str, Callable[[TopicMeter], int]]]] = {
         lambda meter: meter.failed_fetches,
     ),
 }
-_SHORTEST, _LONGEST = 5, 26  # the first and last bound of the histogram: 2^5 us and 2^26 us (about a minute)
+_BOUNDS: Final = range(5, 27)  # of the histogram: 2^5 us to 2^26 us (about a minute)
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+def _family(
+    name: str, kind: str, help_: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]
+) -> Family:
+    """Return a family with labels, from pairs of the labels of a sample and its value."""
+    samples = [broker_metrics.Sample(labels=of_sample, value=value) for of_sample, value in values]
+    return Family(name=name, kind=kind, help=help_, labels=labels, samples=samples)
 
 
 def families(broker: BrokerServices, prefixes: Sequence[str] = ()) -> Iterator[Family]:
@@ -68,16 +70,8 @@ def _of_topics(broker: BrokerServices, prefixes: tuple[str, ...]) -> Iterator[Fa
             continue
         of_topics = {topic: read(meter) for topic, meter in meters.topics.items()}
         total = sum(of_topics.values()) + read(meters.elsewhere)
-        yield Family(
-            name=name,
-            kind=COUNTER,
-            help=help_,
-            labels=("topic",),
-            samples=[
-                Sample(labels=("",), value=total),
-                *(Sample(labels=(topic,), value=value) for topic, value in of_topics.items()),
-            ],
-        )
+        values = [(("",), total), *(((topic,), value) for topic, value in of_topics.items())]
+        yield _family(name, COUNTER, help_, ("topic",), values)
 
 
 def _of_replicas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
@@ -121,65 +115,65 @@ def _of_damage(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[F
         "Closed segments on this broker with records that cannot be read.",
         sum(map(len, damaged.values())),
     )
-    yield Family(
-        name="headrace_damaged_offsets",
-        kind=GAUGE,
-        help="Offsets of a partition whose records this broker cannot read.",
-        labels=("topic", "partition"),
-        samples=[
-            Sample(
-                labels=(id_.topic, str(id_.partition)),
-                value=sum(each.end_offset - each.from_offset for each in damages.values()),
+    yield _family(
+        "headrace_damaged_offsets",
+        GAUGE,
+        "Offsets of a partition whose records this broker cannot read.",
+        ("topic", "partition"),
+        (
+            (
+                (id_.topic, str(id_.partition)),
+                sum(each.end_offset - each.from_offset for each in damages.values()),
             )
             for id_, damages in damaged.items()
-        ],
+        ),
     )
 
 
 def _of_logs(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
-    logs = [((id_.topic, str(id_.partition)), partition.log) for id_, partition in broker.partitions.items()]
-
-    def family(name: str, help_: str, values: Iterable[float]) -> Family:
-        samples = [
-            Sample(labels=labels, value=value) for (labels, _), value in zip(logs, values, strict=True)
-        ]
-        return Family(
-            name=f"kafka_log_log_{name}",
-            kind=GAUGE,
-            help=help_,
-            labels=("topic", "partition"),
-            samples=samples,
-        )
-
-    yield family("size", "Bytes on disk.", (log.size for _, log in logs))
-    yield family("numlogsegments", "Segments.", (len(log.segments) for _, log in logs))
-    yield family("logstartoffset", "The log start offset.", (log.log_start_offset for _, log in logs))
-    yield family("logendoffset", "The log end offset.", (log.log_end_offset for _, log in logs))
+    logs = {(id_.topic, str(id_.partition)): partition.log for id_, partition in broker.partitions.items()}
+    gauges: dict[str, tuple[str, Callable[[Log], int]]] = {
+        "size": ("Bytes on disk.", lambda log: log.size),
+        "numlogsegments": ("Segments.", lambda log: len(log.segments)),
+        "logstartoffset": ("The log start offset.", lambda log: log.log_start_offset),
+        "logendoffset": ("The log end offset.", lambda log: log.log_end_offset),
+    }
+    for name, (help_, read) in gauges.items():
+        values = ((labels, read(log)) for labels, log in logs.items())
+        yield _family(f"kafka_log_log_{name}", GAUGE, help_, ("topic", "partition"), values)
 
 
 def _of_requests(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
-    meters = {_api(key): meter for key, meter in sorted(broker.meters.requests.items())}
-    yield Family(
-        name="kafka_network_requestmetrics_requests_total",
-        kind=COUNTER,
-        help="Answered requests.",
-        labels=("request",),
-        samples=[Sample(labels=(name,), value=meter.count) for name, meter in meters.items()],
+    meters = {
+        request_class(key).__name__.removesuffix("Request"): meter
+        for key, meter in sorted(broker.meters.requests.items())
+    }
+    yield _family(
+        "kafka_network_requestmetrics_requests_total",
+        COUNTER,
+        "Answered requests.",
+        ("request",),
+        (((name,), meter.count) for name, meter in meters.items()),
     )
-    yield Family(
-        name="headrace_request_duration_seconds",
-        kind=HISTOGRAM,
-        help="The time from the arrival of a request to its response, including waits in a purgatory.",
-        labels=("request", "le"),
-        samples=[
-            Sample(labels=(name, le), value=value)
+    yield _family(
+        "headrace_request_duration_seconds",
+        HISTOGRAM,
+        "The time from the arrival of a request to its response, including waits in a purgatory.",
+        ("request", "le"),
+        (
+            ((name, le), value)
             for name, meter in meters.items()
             for le, value in (
-                *((f"{2**n / 1e6:.6f}", below) for n, below in _below(meter)),
+                # The number of requests that took less than 2^n microseconds.
+                *(
+                    (f"{2**n / 1e6:.6f}", below)
+                    for n, below in enumerate(accumulate(meter.buckets))
+                    if n in _BOUNDS
+                ),
                 ("+Inf", meter.count),
                 ("sum", meter.seconds),
             )
-        ],
+        ),
     )
     yield gauge(
         "kafka_server_socket_server_metrics_connection_count", "Open connections.", len(broker.connections)
@@ -204,33 +198,23 @@ def _of_requests(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator
 def _of_quotas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     """Yield how often, and for how long, clients were throttled; client ids would be too many labels."""
     meters = {key.value: meter for key, meter in broker.quotas.meters.items()}
-    yield Family(
-        name="headrace_quota_throttled_total",
-        kind=COUNTER,
-        help="Requests beyond a quota, and refused connections of addresses beyond theirs.",
-        labels=("quota",),
-        samples=[Sample(labels=(key,), value=meter.throttled) for key, meter in meters.items()],
+    yield _family(
+        "headrace_quota_throttled_total",
+        COUNTER,
+        "Requests beyond a quota, and refused connections of addresses beyond theirs.",
+        ("quota",),
+        (((key,), meter.throttled) for key, meter in meters.items()),
     )
-    yield Family(
-        name="headrace_quota_throttle_time_seconds_total",
-        kind=COUNTER,
-        help="The sum of their throttle times.",
-        labels=("quota",),
-        samples=[Sample(labels=(key,), value=meter.throttled_ms / 1000) for key, meter in meters.items()],
+    yield _family(
+        "headrace_quota_throttle_time_seconds_total",
+        COUNTER,
+        "The sum of their throttle times.",
+        ("quota",),
+        (((key,), meter.throttled_ms / 1000) for key, meter in meters.items()),
     )
     yield gauge(
         "headrace_quota_muted_connections", "Connections that are throttled now.", broker.quotas.muted
     )
-
-
-def _below(meter: RequestMeter) -> Iterator[tuple[int, int]]:
-    """Yield n and the number of requests that took less than 2^n microseconds, for each bound shown."""
-    counts = list(accumulate(meter.buckets))
-    return ((n, counts[n]) for n in range(_SHORTEST, _LONGEST + 1))
-
-
-def _api(key: int) -> str:
-    return request_class(key).__name__.removesuffix("Request")
 
 
 def _of_controller(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
@@ -262,13 +246,8 @@ def _of_process(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[
     yield gauge(
         "process_start_time_seconds", "Start time of the broker, in seconds since 1970.", broker.started_s
     )
-    yield Family(
-        name="headrace_build_info",
-        kind=GAUGE,
-        help="The version of the broker.",
-        labels=("version",),
-        samples=[Sample(labels=(__version__,), value=1)],
-    )
+    version = [((__version__,), 1)]
+    yield _family("headrace_build_info", GAUGE, "The version of the broker.", ("version",), version)
 
 
 def _of_others(broker: BrokerServices, prefixes: tuple[str, ...]) -> Iterator[Family]:

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from headrace.broker.coordinators.producer_ids import ProducerIds
 from headrace.broker.coordinators.runtime import CoordinatorHost
-from headrace.broker.coordinators.table import Coordinators
 from headrace.broker.errors import StartRefused
 from headrace.broker.image import ClusterImage, TopicImage, put_config
 from headrace.broker.membership.cluster import ClusterView, cluster_secret, prepare
@@ -44,7 +43,7 @@ from headrace.broker.security.authentication import Authentication
 from headrace.broker.security.tls import BrokerTls
 from headrace.broker.security.token_store import TokenStore
 from headrace.broker.security.zookeeper_security import zookeeper_security
-from headrace.broker.services import BrokerServices
+from headrace.broker.services import BrokerServices, Coordinators
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.config_rules import SettingRules
 from headrace.broker.settings.setting import InvalidSetting
@@ -62,7 +61,7 @@ from headrace.replication.controller.topic_admin import TopicAdmin, TopicDefault
 from headrace.security.acl_authorizer import AclAuthorizer
 from headrace.security.acl_index import AclIndex
 from headrace.security.acl_storage import UnreadableAcls
-from headrace.security.authorization import ALLOW_ALL, Authorizer
+from headrace.security.authorization import ALLOW_ALL
 from headrace.security.principals import ANONYMOUS
 from headrace.security.quota.table import live_brokers_of_node
 from headrace.storage.directory import LogDirectory
@@ -96,7 +95,13 @@ class Broker(BrokerServices):
         self.handlers = HANDLERS
         self.ready = asyncio.Event()
         self._acl_index = AclIndex()
-        self.authorizer = _authorizer(config, self._acl_index)
+        self.authorizer = ALLOW_ALL
+        if config.text("authorizer.class.name"):
+            self.authorizer = AclAuthorizer(
+                self._acl_index,
+                super_users=config.super_users,
+                allow_everyone_if_no_acl_found=config.flag("allow.everyone.if.no.acl.found"),
+            )
         self.acls = None  # until `start`
         self.tokens = None
         self.audit = AuditLog()
@@ -135,20 +140,17 @@ class Broker(BrokerServices):
             self.image,
             self.meters,
             self,
-            config=lambda: self.config,
+            config=self.current_config,
             logs=lambda: self.logs,
             broker_epoch=lambda: self.broker_epoch,
             connect_to=self.connect_to,
             ask_controller=self.controller_client.ask,
         )
-        threads = InspectionThreads()
-        view = SchemaView(
-            self.broker_id,
-            self.image,
-            threads.run,
-            handle_locally=self.handle_locally,
-            connect_to=self.connect_to,
+        new_pool = partial(
+            PeerPool, self.broker_id, connect_to=self.connect_to, handle_locally=self.handle_locally
         )
+        threads = InspectionThreads()
+        view = SchemaView(self.image, threads.run, new_pool())
         self.schemas = Schemas(view, threads.run, partitions=self.partitions, session=lambda: self.session)
         self.inspections = Inspections(self.schemas, threads)
         self.coordinators = Coordinators(
@@ -158,10 +160,10 @@ class Broker(BrokerServices):
                 self.partitions,
                 self.ensure_lease,
                 loop=lambda: self.loop,
-                config=lambda: self.config,
+                config=self.current_config,
                 create_topic=self.controller_client.create_topic,
-                new_producer_id=self._new_producer_id,
-                new_peer_pool=self._new_peer_pool,
+                new_producer_id=lambda: self.producer_ids.take(),  # noqa: PLW0108  made in `start`
+                new_peer_pool=new_pool,
                 warned_of=set(),
             )
         )
@@ -177,24 +179,18 @@ class Broker(BrokerServices):
             self.image,
             self.replicas,
             self.meters,
-            config=lambda: self.config,
+            config=self.current_config,
             loop=lambda: self.loop,
             ensure_lease=self.ensure_lease,
         )
-        self._scrub = Scrub(self.partitions, config=lambda: self.config)
+        self._scrub = Scrub(self.partitions, config=self.current_config)
         self._housekeeping = Housekeeping(
-            config=lambda: self.config,
+            config=self.current_config,
             partitions=self.partitions,
             moved=self.replicas.moved,
             logs=lambda: self.logs,
             jobs=self._periodic_jobs,
         )
-
-    async def _new_producer_id(self) -> int:
-        return await self.producer_ids.take()
-
-    def _new_peer_pool(self) -> PeerPool:
-        return PeerPool(self.broker_id, connect_to=self.connect_to, handle_locally=self.handle_locally)
 
     @property
     def bootstrap(self) -> str:
@@ -222,9 +218,26 @@ class Broker(BrokerServices):
             self.image.cluster_id = await self._retried(lambda: prepare(self.session))
             if self.authentication.needs_secret:
                 self.authentication.secret = await self._retried(lambda: cluster_secret(self.session))
-            self.logs = await asyncio.to_thread(self._open_logs)
+            self.logs = await asyncio.to_thread(
+                LogDirectory.open,
+                self.config.log_dir,
+                Identity(self.broker_id, self.image.cluster_id),
+                # The topics' own configurations arrive with the metadata, before any append.
+                config_of=lambda _topic: self.config.log_config({}),
+                now_ms=self.now_ms,
+                progress=_LoadingProgress(),
+                max_open_files=room_for_logs(),
+                max_producer_ids=self.config.integer("headrace.max.producer.ids"),
+            )
             try:
-                await self._join()
+                self.producer_ids = ProducerIds(self.session, self.broker_id)
+                await self._listen()
+                for server in self._servers:
+                    await (
+                        server.start_serving()
+                    )  # for the controller: clients wait until this broker is ready
+                await self._join_cluster()
+                self._housekeeping.start()
             except BaseException:
                 await asyncio.to_thread(self.logs.close)
                 raise
@@ -233,24 +246,20 @@ class Broker(BrokerServices):
             await self.session.close()
             raise
 
-    async def _join(self) -> None:
-        self.producer_ids = ProducerIds(self.session, self.broker_id)
-        await self._listen()
-        for server in self._servers:
-            await server.start_serving()  # for the controller: clients wait until this broker is ready
-        await self._join_cluster()
-        self._housekeeping.start()
-
     async def _join_cluster(self) -> None:
         """Register this broker and return when the controller has sent it the state of the cluster."""
         self.view = view = ClusterView(self.session, self.config_changed)
         await self._retried(lambda: self._load_acls(view))
         await self._retried(lambda: self._load_tokens(view))
-        rules = SettingRules(lambda: self.config, self._check_security)
+        rules = SettingRules(self.current_config, self._check_security)
         self.topic_admin = TopicAdmin(
             self.session,
             controller=lambda: self.controller,
-            defaults=self._topic_defaults,
+            defaults=lambda: TopicDefaults(
+                partitions=self.config.integer("num.partitions"),
+                replicas=self.config.integer("default.replication.factor"),
+                deletion_enabled=self.config.flag("delete.topic.enable"),
+            ),
             check_configs=rules.check_topic,
         )
         self.config_admin = ConfigAdmin(
@@ -267,7 +276,9 @@ class Broker(BrokerServices):
             view,
             broker_id=self.broker_id,
             is_registered=lambda: self._registration.is_current,
-            rules=self._topic_rules,
+            rules=lambda own: TopicRules(
+                self.config.min_insync_replicas(own), self.config.unclean_allowed(own)
+            ),
             connect=self._connect_as_controller,
             now_ms=self.now_ms,
             on_elected=self.topic_admin.finish_deletions,
@@ -277,10 +288,13 @@ class Broker(BrokerServices):
         self._registration = Registration(
             self.session,
             self.lease,
-            broker_id=self.broker_id,
-            endpoints=self.endpoints,
-            rack=self.config.rack,
-            node=self.config.node,
+            BrokerRegistration(
+                broker_id=self.broker_id,
+                endpoints=tuple(self.endpoints),
+                timestamp_ms=0,
+                rack=self.config.rack,
+                node=self.config.node,
+            ),
             losses=self.logs.losses,
             now_ms=self.now_ms,
             on_registered=view.load,
@@ -346,12 +360,13 @@ class Broker(BrokerServices):
 
     def _periodic_jobs(self) -> list[Job]:
         config = self.config
+        look_for_lagging = self.replicas.isr_changes.look_at_all
         return [
             Job(self.connections.close_idle, _IDLE_INTERVAL_S),
             Job(self.connections.rest_quiet, _QUIET_INTERVAL_S),
             Job(self.tls.refresh, _CERTIFICATES_INTERVAL_S),
             Job(self.authentication.refresh, _CERTIFICATES_INTERVAL_S),
-            Job(self._look_for_lagging_replicas, config.integer("replica.lag.time.max.ms") / 2000),
+            Job(lambda: in_slices(look_for_lagging()), config.integer("replica.lag.time.max.ms") / 2000),
             Job(
                 self._delete_expired_tokens,
                 config.integer("delegation.token.expiry.check.interval.ms") / 1000,
@@ -363,22 +378,9 @@ class Broker(BrokerServices):
             *(job for coordinator in self.coordinators for job in coordinator.periodic_jobs(config)),
         ]
 
-    async def _look_for_lagging_replicas(self) -> None:
-        await in_slices(self.replicas.isr_changes.look_at_all())
-
     async def _balance_leaders(self) -> None:
         if self.controller is not None and self.config.flag("auto.leader.rebalance.enable"):
             await self.controller.balance(self.config.integer("leader.imbalance.per.broker.percentage"))
-
-    def _topic_defaults(self) -> TopicDefaults:
-        return TopicDefaults(
-            partitions=self.config.integer("num.partitions"),
-            replicas=self.config.integer("default.replication.factor"),
-            deletion_enabled=self.config.flag("delete.topic.enable"),
-        )
-
-    def _topic_rules(self, configs: Mapping[str, str]) -> TopicRules:
-        return TopicRules(self.config.min_insync_replicas(configs), self.config.unclean_allowed(configs))
 
     async def _raise_replicas(self, controller: Controller) -> None:
         for coordinator in self.coordinators:
@@ -410,18 +412,6 @@ class Broker(BrokerServices):
         for coordinator in self.coordinators:
             coordinator.stop()
 
-    def _open_logs(self) -> LogDirectory:
-        # The topics' own configurations are not known yet: they arrive with the metadata, before any append.
-        return LogDirectory.open(
-            self.config.log_dir,
-            Identity(self.broker_id, self.image.cluster_id),
-            config_of=lambda _topic: self.config.log_config({}),
-            now_ms=self.now_ms,
-            progress=_LoadingProgress(),
-            max_open_files=room_for_logs(),
-            max_producer_ids=self.config.integer("headrace.max.producer.ids"),
-        )
-
     async def _listen(self) -> None:
         advertised = {endpoint.name: endpoint for endpoint in self.config.advertised}
         for listener in self.config.listeners:
@@ -432,7 +422,10 @@ class Broker(BrokerServices):
             try:
                 sockets = await bind_all(host, listener.port)
             except OSError as error:
-                raise StartRefused(f"cannot listen on {listener}: {_why(error)}") from error
+                why = error.strerror or str(error)
+                if error.errno == errno.EADDRINUSE:
+                    why = "something listens there already; stop it, or choose another port"
+                raise StartRefused(f"cannot listen on {listener}: {why}") from error
             server: Acceptor
             if context is None:
                 server = PlainServer(sockets, make_protocol)
@@ -478,22 +471,17 @@ class Broker(BrokerServices):
         if has_quotas(kind):
             self.quotas.change(kind, name, values)
         if kind == "topics":
-            self._topic_config_changed(name, values)
+            topic = self.image.topics.get(name)
+            if topic is not None:
+                self.image.topic_configs[name] = values
+                self.replicas.use(topic)
+            if self.controller is not None:
+                self.controller.configure_topic(name, values)
         elif kind == "users":
             self.authentication.user_changed(self.image.users.get(name, {}), values)
             put_config(self.image.users, name, values)
-        elif kind == "client-metrics":
-            put_config(self.image.client_metrics, name, values)
         for coordinator in self.coordinators:
             coordinator.resource_config_changed(kind, name, values)
-
-    def _topic_config_changed(self, name: str, values: Mapping[str, str]) -> None:
-        topic = self.image.topics.get(name)
-        if topic is not None:
-            self.image.topic_configs[name] = values
-            self.replicas.use(topic)
-        if self.controller is not None:
-            self.controller.configure_topic(name, values)
 
     async def _check_security(self, config: BrokerConfig) -> None:
         """Raise InvalidSetting if the listeners cannot use `config`, as far as this broker can tell."""
@@ -554,16 +542,6 @@ class Broker(BrokerServices):
         self.schemas.forget(name)
 
 
-def _authorizer(config: BrokerConfig, acls: AclIndex) -> Authorizer:
-    if not config.text("authorizer.class.name"):
-        return ALLOW_ALL
-    return AclAuthorizer(
-        acls,
-        super_users=config.super_users,
-        allow_everyone_if_no_acl_found=config.flag("allow.everyone.if.no.acl.found"),
-    )
-
-
 class _LoadingProgress:
     """Logs how many logs are loaded, every two seconds: after a crash that may take minutes."""
 
@@ -576,9 +554,3 @@ class _LoadingProgress:
         if now - self._logged >= _PROGRESS_INTERVAL_S or is_last:
             self._logged = now
             logger.info("loading logs: %d of %d, after %.0f s", done, total, now - self._began)
-
-
-def _why(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "something listens there already; stop it, or choose another port"
-    return error.strerror or str(error)

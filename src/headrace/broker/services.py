@@ -2,12 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from headrace.broker.coordinators.groups import Groups
 from headrace.broker.coordinators.producer_ids import ProducerIds
-from headrace.broker.coordinators.table import Coordinators
+from headrace.broker.coordinators.runtime import CoordinatorHost, CoordinatorRuntime
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.errors import NotLeader, UnknownTopicId
 from headrace.broker.image import ClusterImage
@@ -45,6 +45,20 @@ from headrace.security.delegation_tokens import TokensDisabled
 from headrace.security.listeners import Endpoint
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import LogOffline
+
+
+class Coordinators:
+    """Every coordinator by its name, for handlers, and all of them by iteration, for the broker."""
+
+    def __init__(self, host: CoordinatorHost) -> None:
+        self.groups = Groups(host)
+        self.transactions = Transactions(host)
+        self.by_topic: dict[str, CoordinatorRuntime[Any]] = {
+            coordinator.topic.name: coordinator for coordinator in (self.groups, self.transactions)
+        }
+
+    def __iter__(self) -> Iterator[CoordinatorRuntime[Any]]:
+        return iter(self.by_topic.values())
 
 
 class BrokerServices:
@@ -96,6 +110,10 @@ class BrokerServices:
     """Held by the request, of any connection, that takes more than a slice."""
 
     _loop: asyncio.AbstractEventLoop
+
+    def current_config(self) -> BrokerConfig:
+        """Return the settings that are in force now, for components that outlive a change of them."""
+        return self.config
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

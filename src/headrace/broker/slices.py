@@ -6,7 +6,7 @@ its slice is used up. Most requests complete within their first slice, without a
 
 import asyncio
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Any, Final, Generic, TypeVar
 
 SLICE_S: Final = 0.002
@@ -132,3 +132,12 @@ class Turns:
         if time.perf_counter() >= self._until:
             await asyncio.sleep(0)
             self._until = time.perf_counter() + SLICE_S
+
+
+async def one_by_one(function: Callable[[S], Awaitable[T]], items: Iterable[S]) -> list[T]:
+    """Return `await function(item)` for all items; others have their turns in between."""
+    results, turns = [], Turns()
+    for item in items:
+        results.append(await function(item))
+        await turns.next()
+    return results

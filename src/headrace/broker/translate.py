@@ -1,6 +1,6 @@
 """Translation of exceptions to error codes and messages of the protocol."""
 
-from typing import Final
+from typing import Any, Final
 
 from headrace.coordination.errors import CoordinationError
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -18,6 +18,11 @@ def error_message(failure: Exception) -> str:
     """Return the message of `failure`, cut to ERROR_MESSAGE_CHARS."""
     text = str(failure)
     return text if len(text) <= ERROR_MESSAGE_CHARS else f"{text[: ERROR_MESSAGE_CHARS - 3]}..."
+
+
+def error_fields(failure: Failure) -> dict[str, Any]:
+    """Return the error code and the message of `failure`, as fields of a response."""
+    return {"error_code": error_code(failure), "error_message": error_message(failure)}
 
 
 def error_code(failure: Failure) -> ErrorCode:

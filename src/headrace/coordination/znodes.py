@@ -32,7 +32,6 @@ PERSISTENT_PATHS = (
     "/config/topics",
     "/config/brokers",
     "/config/groups",
-    "/config/client-metrics",
     "/config/clients",
     "/config/ips",
     "/config/users",
@@ -281,7 +280,7 @@ class Config:
     one client id are of the kind `clients_of(user)`.
     """
 
-    kind: str  # "topics", "brokers", "groups", "users", "clients", "ips" or "client-metrics"
+    kind: str  # "topics", "brokers", "groups", "users", "clients" or "ips"
     name: str  # a topic, a broker id, "<default>", a group, a subscription; "" for a default of quotas
     values: Mapping[str, str]
 

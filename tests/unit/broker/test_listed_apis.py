@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.peers.peer import PeerVersions
 from headrace.broker.requests.dispatch import HANDLERS, BrokerKey, Context, call, load_handlers
 from headrace.protocol.api_versions import BROKER_SOFTWARE
 from headrace.protocol.schema.api_versions import ApiVersionsRequest

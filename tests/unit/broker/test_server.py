@@ -286,14 +286,6 @@ def test_invalid_settings_of_a_group_are_logged_and_ignored(
     assert "the configuration of group 'billing' in ZooKeeper is ignored" in caplog.text
 
 
-def test_the_settings_of_client_metrics_are_kept_until_they_are_removed(broker: Broker) -> None:
-    broker.config_changed("client-metrics", "all", {"interval.ms": "1000"})
-    assert broker.image.client_metrics == {"all": {"interval.ms": "1000"}}
-
-    broker.config_changed("client-metrics", "all", {})
-    assert broker.image.client_metrics == {}
-
-
 def test_the_settings_of_a_topic_are_kept_if_the_topic_is_known(host: Host) -> None:
     async def story() -> None:
         broker = host.broker()

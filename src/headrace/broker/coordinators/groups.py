@@ -4,8 +4,7 @@ import logging
 import uuid
 from collections.abc import Mapping
 
-from headrace.broker.coordinators.internal_topics import InternalTopicSettings
-from headrace.broker.coordinators.runtime import CoordinatorHost, CoordinatorRuntime
+from headrace.broker.coordinators.runtime import CoordinatorHost, CoordinatorRuntime, InternalTopicSettings
 from headrace.broker.coordinators.shard import CoordinatorShard
 from headrace.broker.image import put_config
 from headrace.broker.replicas.housekeeping import Job

@@ -9,15 +9,6 @@ from headrace.coordination.znodes import ProducerIdBlock
 BLOCK_SIZE = 1000
 
 
-def _first_ever() -> int:
-    """Return the first id of a new cluster: the time, because the logs of its brokers may be older than it.
-
-    Kafka, like earlier versions of Headrace, begins at 0. The producer state in the logs of such a cluster
-    has the same ids, and would be taken for the state of new producers.
-    """
-    return time.time_ns() // 1_000_000
-
-
 class ProducerIds:
     """Allocates each id once; a crash leaves the rest of a block unused."""
 
@@ -38,7 +29,9 @@ class ProducerIds:
     async def _take_block(self) -> None:
         """Claim the next block, unless another broker claims it first: then the caller retries."""
         found = await self._session.get(ProducerIdBlock.path)
-        first = _first_ever() if found is None else ProducerIdBlock.decode(found.data).last + 1
+        # A new cluster begins with the time: the logs of its brokers may be older than the cluster, and the
+        # producer state in them has low ids, because Kafka and earlier versions of Headrace begin at 0.
+        first = time.time_ns() // 1_000_000 if found is None else ProducerIdBlock.decode(found.data).last + 1
         block = ProducerIdBlock(broker_id=self._broker_id, first=first, last=first + BLOCK_SIZE - 1)
         try:
             if found is None:

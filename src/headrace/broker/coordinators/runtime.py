@@ -2,36 +2,57 @@
 
 A coordinator is declared by a subclass of `CoordinatorRuntime`, such as `Groups`: its internal topic, its
 state machine, and, where it has them, its settings, periodic jobs, metrics, and what it does at its end. The
-broker has a table of these subclasses (`coordinator_table.py`) and knows none of them by name.
+broker has a table of these subclasses (`Coordinators` in `services.py`) and knows none of them by name.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from headrace.broker.coordinators.internal_topics import CreateTopic, InternalTopic, InternalTopicSettings
 from headrace.broker.coordinators.shard import CoordinatorShard, Expirations
-from headrace.broker.errors import NotLeader
+from headrace.broker.errors import NotLeader, RefusedByController
 from headrace.broker.image import ClusterImage, Node, TopicImage
 from headrace.broker.peers.peer import PeerPool
 from headrace.broker.replicas.housekeeping import Job
 from headrace.broker.replicas.partition import Partition
 from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.translate import FAILURES
 from headrace.coordinators.errors import CoordinatorError, CoordinatorNotAvailable, NotCoordinator
 from headrace.coordinators.machine import CoordinatorMachine
 from headrace.coordinators.partitioner import partition_for
 from headrace.coordinators.topics import Topic, Topics
 from headrace.protocol.between_brokers.broker_metrics import Family
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
+from headrace.protocol.locations import nodes
+from headrace.replication.controller.runner import Controller
 from headrace.storage.topics import INTERNAL_TOPICS
 
+_REPLICAS: Final = 3  # unless a setting says otherwise or there are fewer nodes
+_CONFIGS: Final = {"cleanup.policy": "compact", "compression.type": "producer"}
 MOVED_S: Final = 10.0  # for which clients may still send requests to the previous coordinator
 
 logger = logging.getLogger(__name__)
 
 Machine = TypeVar("Machine", bound=CoordinatorMachine[Any])
+
+
+class InternalTopicSettings(NamedTuple):
+    """An internal topic, and the names of the settings with which it is created."""
+
+    name: str
+    partitions: str
+    replicas: str
+    segment_bytes: str
+    min_isr: str | None = None
+
+
+class CreateTopic(Protocol):
+    def __call__(
+        self, name: str, *, partitions: int, replicas: int, configs: Mapping[str, str]
+    ) -> Awaitable[None]: ...
 
 
 class CoordinatorHost(NamedTuple):
@@ -49,7 +70,59 @@ class CoordinatorHost(NamedTuple):
     new_producer_id: Callable[[], Awaitable[int]]
     new_peer_pool: Callable[[], PeerPool]
     warned_of: set[int]
-    """Numbers of replicas that were logged as too few for internal topics."""
+    """Numbers of replicas that were logged as too few for internal topics: once each, not for every topic."""
+
+
+class InternalTopic:
+    """A topic that coordinators keep their records in, created when it is first needed."""
+
+    def __init__(self, settings: InternalTopicSettings, host: CoordinatorHost) -> None:
+        self.name = settings.name
+        self._settings = settings
+        self._host = host
+
+    async def ensure(self) -> None:
+        """Create the topic unless it exists; raise CoordinatorNotAvailable if that is not possible now."""
+        if self.name in self._host.image.topics:
+            return
+        config = self._host.config()
+        replicas = config.integer(self._settings.replicas)
+        if self._settings.replicas not in config.given:
+            replicas = min(_REPLICAS, len(nodes(self._host.image.locations)))
+            if replicas < _REPLICAS and replicas not in self._host.warned_of:
+                self._host.warned_of.add(replicas)
+                logger.warning(
+                    "internal topics (%s) are created with %d of %d replicas, because there are no more "
+                    "nodes; they get the others when brokers join",
+                    ", ".join(sorted(INTERNAL_TOPICS)),
+                    replicas,
+                    _REPLICAS,
+                )
+        configs = {**_CONFIGS, "segment.bytes": str(config.integer(self._settings.segment_bytes))}
+        if self._settings.min_isr is not None:
+            configs["min.insync.replicas"] = str(config.integer(self._settings.min_isr))
+            configs["unclean.leader.election.enable"] = "false"
+        partitions = config.integer(self._settings.partitions)
+        try:
+            await self._host.create_topic(
+                self.name, partitions=partitions, replicas=replicas, configs=configs
+            )
+        except RefusedByController as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise CoordinatorNotAvailable(f"{self.name} cannot be created: {error}") from error
+            logger.debug("another broker has created %s", self.name)
+
+    async def raise_replicas(self, controller: Controller) -> None:
+        """Add the replicas that the topic could not have when it was created: brokers have joined.
+
+        Another replica on the same node would not survive its failure, and would have to move later.
+        """
+        if self._settings.replicas not in self._host.config().given:
+            try:
+                count = min(_REPLICAS, len(nodes(controller.model.locations)))
+                await controller.raise_replicas(self.name, count)
+            except FAILURES as error:
+                logger.warning("%s did not get more replicas: %s", self.name, error)
 
 
 class CoordinatorRuntime(Generic[Machine]):
@@ -61,13 +134,7 @@ class CoordinatorRuntime(Generic[Machine]):
 
     def __init__(self, host: CoordinatorHost) -> None:
         self.host = host
-        self.topic = InternalTopic(
-            self.topic_settings,
-            config=host.config,
-            image=host.image,
-            create_topic=host.create_topic,
-            warned_of=host.warned_of,
-        )
+        self.topic = InternalTopic(self.topic_settings, host)
         self.loading = asyncio.Lock()  # one partition at a time, so that slices of many do not add up
         self.expirations = Expirations(host.loop)
         self._shards: dict[int, CoordinatorShard[Machine]] = {}

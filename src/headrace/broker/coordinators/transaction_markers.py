@@ -22,12 +22,7 @@ from headrace.coordinators.transaction.state import Transaction
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.peers import PeerGone
-from headrace.protocol.schema.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from headrace.protocol.schema import write_txn_markers as api
 
 WRITE_MARKERS_VERSIONS: Final = range(2, 3)
 MAX_MARKERS: Final = 100  # of one request; more would hold the event loops of both brokers for too long
@@ -160,10 +155,10 @@ class TransactionMarkers:
         return taken
 
     async def _send(self, broker_id: int, sent: _Queue) -> None:
-        request = WriteTxnMarkersRequest(
+        request = api.WriteTxnMarkersRequest(
             markers=[_marker(ending, partitions) for ending, partitions in sent.items()]
         )
-        response: WriteTxnMarkersResponse = await self.ask(
+        response: api.WriteTxnMarkersResponse = await self.ask(
             broker_id, request, WRITE_MARKERS_VERSIONS, timeout_s=_TIMEOUT_S
         )
         codes = {
@@ -209,16 +204,16 @@ class TransactionMarkers:
             self._loop().call_later(_RETRY_S, self._complete, ending)
 
 
-def _marker(ending: _Ending, partitions: Iterable[TopicPartition]) -> WritableTxnMarker:
+def _marker(ending: _Ending, partitions: Iterable[TopicPartition]) -> api.WritableTxnMarker:
     transaction = ending.transaction
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, partition in partitions:
         topics[topic].append(partition)
-    return WritableTxnMarker(
+    return api.WritableTxnMarker(
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
         transaction_result=transaction.state.is_commit,
-        topics=[WritableTxnMarkerTopic(name=name, partition_indexes=ids) for name, ids in topics.items()],
+        topics=[api.WritableTxnMarkerTopic(name=name, partition_indexes=ids) for name, ids in topics.items()],
         coordinator_epoch=ending.shard.leader_epoch,
         transaction_version=transaction.client_version,
     )

@@ -31,12 +31,7 @@ from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.peers import PeerGone
-from headrace.protocol.schema.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
+from headrace.protocol.schema import add_partitions_to_txn as api
 from headrace.storage.errors import InvalidTxnState
 
 ADD_PARTITIONS_VERSIONS: Final = range(5, 6)
@@ -136,12 +131,12 @@ class TransactionVerifier:
         topics: dict[str, list[int]] = defaultdict(list)
         for (topic, partition), _ in asked:
             topics[topic].append(partition)
-        transaction = AddPartitionsToTxnTransaction(
+        transaction = api.AddPartitionsToTxnTransaction(
             transactional_id=question.transactional_id,
             producer_id=question.producer.producer_id,
             producer_epoch=question.producer.epoch,
             verify_only=not question.adds,
-            topics=[AddPartitionsToTxnTopic(name=name, partitions=ids) for name, ids in topics.items()],
+            topics=[api.AddPartitionsToTxnTopic(name=name, partitions=ids) for name, ids in topics.items()],
         )
         deadline, backoff_s = self._loop().time() + _CONCURRENT_S, _FIRST_BACKOFF_S
         errors: Mapping[TopicPartition, KafkaError] = {}
@@ -162,13 +157,13 @@ class TransactionVerifier:
                 verification.finish(failure or errors.get(id_))
 
     async def _request(
-        self, transaction: AddPartitionsToTxnTransaction
+        self, transaction: api.AddPartitionsToTxnTransaction
     ) -> Mapping[TopicPartition, KafkaError]:
         """Send the transaction to its coordinator, and return the errors of its partitions."""
         coordinator = self._coordinator_id(transaction.transactional_id)
-        request = AddPartitionsToTxnRequest(transactions=[transaction])
+        request = api.AddPartitionsToTxnRequest(transactions=[transaction])
         try:
-            response: AddPartitionsToTxnResponse = await self._ask(
+            response: api.AddPartitionsToTxnResponse = await self._ask(
                 coordinator, request, ADD_PARTITIONS_VERSIONS, timeout_s=_TIMEOUT_S
             )
         except PeerGone as error:

@@ -7,8 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from headrace.broker.coordinators.internal_topics import InternalTopicSettings
-from headrace.broker.coordinators.runtime import CoordinatorHost, CoordinatorRuntime
+from headrace.broker.coordinators.runtime import CoordinatorHost, CoordinatorRuntime, InternalTopicSettings
 from headrace.broker.coordinators.shard import outcome
 from headrace.broker.coordinators.transaction_markers import TransactionMarkers, TransactionShard
 from headrace.broker.coordinators.transaction_verification import TransactionVerifier

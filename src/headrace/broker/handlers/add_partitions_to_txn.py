@@ -5,39 +5,27 @@ Behaviour: adds partitions to a transaction, all or none. Brokers send v4 and la
 Versions:  v2 PRODUCER_FENCED; v3 flexible; v4 several transactions, verification; v5 TRANSACTION_ABORTABLE.
 """
 
-import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.broker.coordinators.transactions import fencing_code
-from headrace.broker.image import TopicImage
 from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.repeats import partitions_once
 from headrace.broker.requests.requirements import on_cluster, on_topics, on_transactional_ids
-from headrace.broker.slices import Steps, Turns, in_slices
+from headrace.broker.slices import STEP, Steps, Turns, in_slices, one_by_one
 from headrace.broker.slices import each as each_of
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinators.decision import Producer
 from headrace.coordinators.transaction.state import EPOCH_BUMP_VERSION
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.schema.add_partitions_to_txn import (
-    AddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTopicResult,
-    AddPartitionsToTxnTransaction,
-)
+from headrace.protocol.schema import add_partitions_to_txn as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import AuthorizationFailed, Operation
 from headrace.storage.topics import INTERNAL_TOPICS
 
 _FENCED, _BATCHED = 2, 4
-_SLICE = 256  # partitions between two turns of other requests
-
-
 _WRITE: Final = on_transactional_ids(Operation.WRITE)
 _WRITE_TOPIC: Final = on_topics(Operation.WRITE)
 
@@ -59,10 +47,10 @@ class _Outcome(NamedTuple):
     ),
 )
 async def add_partitions_to_txn(
-    request: AddPartitionsToTxnRequest, context: Context
-) -> AddPartitionsToTxnResponse:
+    request: api.AddPartitionsToTxnRequest, context: Context
+) -> api.AddPartitionsToTxnResponse:
     if context.version < _BATCHED:
-        one = AddPartitionsToTxnTransaction(
+        one = api.AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
             producer_id=request.v3_and_below_producer_id,
             producer_epoch=request.v3_and_below_producer_epoch,
@@ -70,21 +58,23 @@ async def add_partitions_to_txn(
         )
         outcome = await _authorized(one, context)
         results = await in_slices(_results(one.topics, outcome))
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
+        return api.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
     if not context.accepts_brokers:
-        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    answers, turns = [], Turns()
-    for each in request.transactions:
-        outcome = await (_verified if each.verify_only else _added)(each, context)
-        results = await in_slices(_results(each.topics, outcome))
-        answers.append(
-            AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=results)
+        return api.AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    async def answer(transaction: api.AddPartitionsToTxnTransaction) -> api.AddPartitionsToTxnResult:
+        outcome = await (_verified if transaction.verify_only else _added)(transaction, context)
+        results = await in_slices(_results(transaction.topics, outcome))
+        return api.AddPartitionsToTxnResult(
+            transactional_id=transaction.transactional_id, topic_results=results
         )
-        await turns.next()
-    return AddPartitionsToTxnResponse(results_by_transaction=answers)
+
+    return api.AddPartitionsToTxnResponse(
+        results_by_transaction=await one_by_one(answer, request.transactions)
+    )
 
 
-async def _authorized(transaction: AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
+async def _authorized(transaction: api.AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
     """Add the partitions for a client, if it may write to all of them."""
     try:
         context.require(_WRITE, transaction.transactional_id)
@@ -103,12 +93,15 @@ async def _authorized(transaction: AddPartitionsToTxnTransaction, context: Conte
 
 
 async def _added(
-    transaction: AddPartitionsToTxnTransaction,
+    transaction: api.AddPartitionsToTxnTransaction,
     context: Context,
     denied: Mapping[TopicPartition, ErrorCode] = MappingProxyType({}),
 ) -> _Outcome:
-    partitions = await in_slices(_partitions(transaction.topics))
-    unknown = await in_slices(_unknown(partitions, context.broker.image.topics))
+    partitions = await in_slices(_partitions(transaction))
+    exists = context.broker.image.has_partition
+    unknown = await in_slices(
+        _refused(partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, lambda id_: exists(*id_))
+    )
     if unknown or denied:
         return _Outcome(ErrorCode.OPERATION_NOT_ATTEMPTED, {**unknown, **denied})
     version = EPOCH_BUMP_VERSION if context.version >= _BATCHED else 0
@@ -125,75 +118,58 @@ async def _added(
     return _Outcome(ErrorCode.NONE)
 
 
-async def _verified(transaction: AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
-    """Return the errors of a verification; it waits until the partitions are committed to the log."""
-    partitions = await in_slices(_partitions(transaction.topics))
+async def _verified(transaction: api.AddPartitionsToTxnTransaction, context: Context) -> _Outcome:
+    """Return the errors of a verification; it waits until the partitions are committed to the log.
+
+    If a partition is not part of the transaction, the client can only abort.
+    """
+    partitions = await in_slices(_partitions(transaction))
     try:
-        reply: asyncio.Future[Any] = context.broker.transactions.shard(transaction.transactional_id).write(
+        ongoing: frozenset[TopicPartition] = await context.broker.transactions.shard(
+            transaction.transactional_id
+        ).write(
             lambda machine, now_ms: machine.ongoing_partitions(
                 transaction.transactional_id, _producer(transaction), now_ms
             )
         )
-        ongoing: frozenset[TopicPartition] = await reply
     except FAILURES as error:
         return _Outcome(error_code(error))
-    return _Outcome(ErrorCode.NONE, await in_slices(_missing(partitions, ongoing)))
+    missing = _refused(partitions, ErrorCode.TRANSACTION_ABORTABLE, ongoing.__contains__)
+    return _Outcome(ErrorCode.NONE, await in_slices(missing))
 
 
-def _producer(transaction: AddPartitionsToTxnTransaction) -> Producer:
+def _producer(transaction: api.AddPartitionsToTxnTransaction) -> Producer:
     return Producer(transaction.producer_id, transaction.producer_epoch)
 
 
-def _partitions(topics: Sequence[AddPartitionsToTxnTopic]) -> Steps[dict[TopicPartition, None]]:
-    """Return each partition of the request once, in steps: a request may repeat it as often as it likes."""
-    found: dict[TopicPartition, None] = {}
-    for topic in topics:
-        yield
-        for first in range(0, len(topic.partitions), _SLICE):
-            yield
-            some = topic.partitions[first : first + _SLICE]
-            found.update(dict.fromkeys(TopicPartition(topic.name, index) for index in some))
-    return found
+def _partitions(transaction: api.AddPartitionsToTxnTransaction) -> Steps[dict[TopicPartition, None]]:
+    return partitions_once((topic.name, topic.partitions) for topic in transaction.topics)
 
 
-def _unknown(
-    partitions: Iterable[TopicPartition], topics: Mapping[str, TopicImage]
+def _refused(
+    partitions: Iterable[TopicPartition], code: ErrorCode, is_accepted: Callable[[TopicPartition], bool]
 ) -> Steps[dict[TopicPartition, ErrorCode]]:
-    """Return the error of each partition that does not exist."""
-    found = {}
+    """Return `code` for each partition that is not accepted."""
+    refused = {}
     for number, partition in enumerate(partitions):
-        if not number % _SLICE:
+        if not number % STEP:
             yield
-        topic = topics.get(partition.topic)
-        if topic is None or partition.partition not in topic.replicas:
-            found[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return found
-
-
-def _missing(
-    partitions: Iterable[TopicPartition], ongoing: frozenset[TopicPartition]
-) -> Steps[dict[TopicPartition, ErrorCode]]:
-    """Return the error of each partition that is not part of the transaction. The client can only abort."""
-    found = {}
-    for number, partition in enumerate(partitions):
-        if not number % _SLICE:
-            yield
-        if partition not in ongoing:
-            found[partition] = ErrorCode.TRANSACTION_ABORTABLE
-    return found
+        if not is_accepted(partition):
+            refused[partition] = code
+    return refused
 
 
 def _results(
-    topics: Sequence[AddPartitionsToTxnTopic], outcome: _Outcome
-) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+    topics: Sequence[api.AddPartitionsToTxnTopic], outcome: _Outcome
+) -> Steps[list[api.AddPartitionsToTxnTopicResult]]:
     results = []
     for topic in topics:
 
-        def result(index: int, name: str = topic.name) -> AddPartitionsToTxnPartitionResult:
+        def result(index: int, name: str = topic.name) -> api.AddPartitionsToTxnPartitionResult:
             code = outcome.codes.get(TopicPartition(name, index), outcome.others)
-            return AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+            return api.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
 
         yield
         partitions = yield from each_of(result, topic.partitions)
-        results.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
+        results.append(api.AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=partitions))
     return results

@@ -6,20 +6,14 @@ Behaviour: stores and removes quotas in ZooKeeper, in Kafka's form. All changes 
 Versions:  v1 flexible.
 """
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from headrace.broker.quotas.client_quotas import config_of
 from headrace.broker.requests.dispatch import Context, handles
-from headrace.broker.slices import Turns
-from headrace.broker.translate import FAILURES, error_code, error_message
-from headrace.protocol.schema.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntryData,
-    AlterClientQuotasResponse,
-    AlterClientQuotasResponseEntryData,
-    OpData,
-)
+from headrace.broker.slices import one_by_one
+from headrace.broker.translate import FAILURES, error_fields
+from headrace.protocol.schema import alter_client_quotas as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.security.quota.entities import InvalidQuota, QuotaEntity, check_value, encode_value
@@ -29,20 +23,20 @@ _ALTER_CONFIGS: Final = Permission(Operation.ALTER_CONFIGS, ResourceType.CLUSTER
 
 @handles(ApiKey.ALTER_CLIENT_QUOTAS, range(2), requires=_ALTER_CONFIGS)
 async def alter_client_quotas(
-    request: AlterClientQuotasRequest, context: Context
-) -> AlterClientQuotasResponse:
+    request: api.AlterClientQuotasRequest, context: Context
+) -> api.AlterClientQuotasResponse:
     await context.broker.session.reconnected()
-    seen: set[QuotaEntity] = set()
-    results, turns = [], Turns()
-    for entry in request.entries:
-        results.append(await _alter(entry, seen, context, validate_only=request.validate_only))
-        await turns.next()
-    return AlterClientQuotasResponse(entries=results)
+    alter = partial(_alter, seen=set(), context=context, validate_only=request.validate_only)
+    return api.AlterClientQuotasResponse(entries=await one_by_one(alter, request.entries))
 
 
 async def _alter(
-    entry: AlterClientQuotasRequestEntryData, seen: set[QuotaEntity], context: Context, *, validate_only: bool
-) -> AlterClientQuotasResponseEntryData:
+    entry: api.AlterClientQuotasRequestEntryData,
+    seen: set[QuotaEntity],
+    context: Context,
+    *,
+    validate_only: bool,
+) -> api.AlterClientQuotasResponseEntryData:
     def changed(values: dict[str, str]) -> dict[str, str]:
         for op in entry.ops:
             if not op.remove:
@@ -53,26 +47,20 @@ async def _alter(
 
     try:
         context.require(_ALTER_CONFIGS)
-        entity = QuotaEntity.of((each.entity_type, each.entity_name) for each in entry.entity)
+        entity = QuotaEntity.of((part.entity_type, part.entity_name) for part in entry.entity)
         if entity in seen:
             raise InvalidQuota(f"{entity} is named twice in one request")
         seen.add(entity)
-        _check(entity, entry.ops)
+        keys = set()
+        for op in entry.ops:
+            if op.key in keys:
+                raise InvalidQuota(f"quota {op.key[:100]!r} is named twice for {entity}")
+            keys.add(op.key)
+            if not op.remove:
+                check_value(entity, op.key, op.value)
         await context.broker.config_admin.change_entity(
             *config_of(entity), changed, validate_only=validate_only
         )
     except FAILURES as error:
-        return AlterClientQuotasResponseEntryData(
-            error_code=error_code(error), error_message=error_message(error), entity=entry.entity
-        )
-    return AlterClientQuotasResponseEntryData(entity=entry.entity)
-
-
-def _check(entity: QuotaEntity, ops: Sequence[OpData]) -> None:
-    keys = set()
-    for op in ops:
-        if op.key in keys:
-            raise InvalidQuota(f"quota {op.key[:100]!r} is named twice for {entity}")
-        keys.add(op.key)
-        if not op.remove:
-            check_value(entity, op.key, op.value)
+        return api.AlterClientQuotasResponseEntryData(entity=entry.entity, **error_fields(error))
+    return api.AlterClientQuotasResponseEntryData(entity=entry.entity)

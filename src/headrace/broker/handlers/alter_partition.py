@@ -5,20 +5,14 @@ Versions:  v3 broker epochs, so that a broker that has restarted since its last 
 """
 
 import logging
-from collections.abc import Iterator
+from itertools import chain
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.schema.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionResponse,
-    AlterPartitionResponsePartitionData,
-    AlterPartitionResponseTopicData,
-)
+from headrace.protocol.schema import alter_partition as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.model import Changes, ClusterModel
 from headrace.security.authorization import Operation
@@ -31,25 +25,35 @@ _WITH_EPOCHS = 3
 @handles(
     ApiKey.ALTER_PARTITION, range(2, 4), requires=on_cluster(Operation.CLUSTER_ACTION), inter_broker=True
 )
-async def alter_partition(request: AlterPartitionRequest, context: Context) -> AlterPartitionResponse:
+async def alter_partition(request: api.AlterPartitionRequest, context: Context) -> api.AlterPartitionResponse:
     controller = context.broker.controller
     if controller is None:
-        return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+        return api.AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
     member = controller.model.members.get(request.broker_id)
     if member is None or member.epoch != request.broker_epoch:
-        return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
-    refused: dict[TopicPartition, KafkaError] = {}
+        return api.AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
+    names, refused = context.broker.image.topic_names, dict[TopicPartition, KafkaError]()
+    requested = {
+        topic.topic_id: [
+            (TopicPartition(names.get(topic.topic_id, ""), entry.partition_index), entry)
+            for entry in topic.partitions
+        ]
+        for topic in request.topics
+    }
 
     def decide(cluster: ClusterModel) -> Changes:
         changes: Changes = {}
-        for key, entry in _entries(request, context):
+        for key, entry in chain.from_iterable(requested.values()):
             try:
                 changes |= cluster.alter_isr(
                     key,
                     broker_id=request.broker_id,
                     leader_epoch=entry.leader_epoch,
                     version=entry.partition_epoch,
-                    isr=_isr(entry, context.version),
+                    # With the broker epochs that the leader knows; -1: not known.
+                    isr={member.broker_id: member.broker_epoch for member in entry.new_isr_with_epochs}
+                    if context.version >= _WITH_EPOCHS
+                    else dict.fromkeys(entry.new_isr, -1),
                 )
             except KafkaError as error:
                 refused[key] = error
@@ -59,46 +63,22 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
         await controller.change(decide)
     except FAILURES as error:  # LeaderNotSteppedDown included: a leader may ask to be replaced
         logger.info("AlterPartition of broker %d was not carried out: %s", request.broker_id, error)
-        return AlterPartitionResponse(error_code=error_code(error), topics=[])
-    answers: dict[bytes, list[AlterPartitionResponsePartitionData]] = {}
-    for topic in request.topics:
-        name = _name(topic.topic_id, context)
-        answers[topic.topic_id] = [
-            _answer(controller.model, TopicPartition(name, entry.partition_index), refused)
-            for entry in topic.partitions
-        ]
-    return AlterPartitionResponse(
+        return api.AlterPartitionResponse(error_code=error_code(error), topics=[])
+    return api.AlterPartitionResponse(
         topics=[
-            AlterPartitionResponseTopicData(topic_id=topic_id, partitions=partitions)
-            for topic_id, partitions in answers.items()
+            api.AlterPartitionResponseTopicData(
+                topic_id=topic_id, partitions=[_answer(controller.model, key, refused) for key, _ in entries]
+            )
+            for topic_id, entries in requested.items()
         ]
     )
 
 
-def _name(topic_id: bytes, context: Context) -> str:
-    return context.broker.image.topic_names.get(topic_id, "")
-
-
-def _entries(
-    request: AlterPartitionRequest, context: Context
-) -> Iterator[tuple[TopicPartition, AlterPartitionRequestPartitionData]]:
-    for topic in request.topics:
-        for entry in topic.partitions:
-            yield TopicPartition(_name(topic.topic_id, context), entry.partition_index), entry
-
-
-def _isr(entry: AlterPartitionRequestPartitionData, version: int) -> dict[int, int]:
-    """Return the proposed ISR with the broker epochs that the leader knows; -1: not known."""
-    if version < _WITH_EPOCHS:
-        return dict.fromkeys(entry.new_isr, -1)
-    return {each.broker_id: each.broker_epoch for each in entry.new_isr_with_epochs}
-
-
 def _answer(
     cluster: ClusterModel, key: TopicPartition, refused: dict[TopicPartition, KafkaError]
-) -> AlterPartitionResponsePartitionData:
+) -> api.AlterPartitionResponsePartitionData:
     if key in refused:
-        return AlterPartitionResponsePartitionData(
+        return api.AlterPartitionResponsePartitionData(
             partition_index=key.partition,
             error_code=refused[key].code,
             leader_id=-1,
@@ -107,7 +87,7 @@ def _answer(
             partition_epoch=-1,
         )
     now = cluster.find(key)
-    return AlterPartitionResponsePartitionData(
+    return api.AlterPartitionResponsePartitionData(
         partition_index=key.partition,
         leader_id=now.leader,
         leader_epoch=now.leader_epoch,

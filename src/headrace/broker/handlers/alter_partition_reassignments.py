@@ -8,17 +8,11 @@ Versions:  v1 the client may forbid a change of the replication factor.
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import Turns
-from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.broker.translate import FAILURES, error_code, error_fields
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.kafka_errors import InvalidReplicationFactor, NotController
-from headrace.protocol.schema.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-)
+from headrace.protocol.schema import alter_partition_reassignments as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.model import Changes, ClusterModel
 from headrace.replication.controller.runner import UPDATE_WAIT_S, Controller
@@ -29,11 +23,11 @@ from headrace.security.authorization import Operation
     ApiKey.ALTER_PARTITION_REASSIGNMENTS, range(2), requires=on_cluster(Operation.ALTER), on_controller=True
 )
 async def alter_partition_reassignments(
-    request: AlterPartitionReassignmentsRequest, context: Context
-) -> AlterPartitionReassignmentsResponse:
+    request: api.AlterPartitionReassignmentsRequest, context: Context
+) -> api.AlterPartitionReassignmentsResponse:
     controller = context.broker.controller
     if controller is None:
-        return _refused(ErrorCode.NOT_CONTROLLER)
+        return api.AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, responses=[])
     may_change = request.allow_replication_factor_change
     responses, turns = [], Turns()
     try:
@@ -42,19 +36,19 @@ async def alter_partition_reassignments(
             for entry in topic.partitions:
                 partitions.append(await _reassign(controller, topic.name, entry, may_change=may_change))
                 await turns.next()
-            responses.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
+            responses.append(api.ReassignableTopicResponse(name=topic.name, partitions=partitions))
             await turns.next()
     except FAILURES as error:
-        return _refused(error_code(error))
+        return api.AlterPartitionReassignmentsResponse(error_code=error_code(error), responses=[])
     await controller.propagated(min(request.timeout_ms / 1000, UPDATE_WAIT_S))
-    return AlterPartitionReassignmentsResponse(
+    return api.AlterPartitionReassignmentsResponse(
         responses=responses, allow_replication_factor_change=may_change
     )
 
 
 async def _reassign(
-    controller: Controller, topic: str, entry: ReassignablePartition, *, may_change: bool
-) -> ReassignablePartitionResponse:
+    controller: Controller, topic: str, entry: api.ReassignablePartition, *, may_change: bool
+) -> api.ReassignablePartitionResponse:
     key = TopicPartition(topic, entry.partition_index)
 
     def decide(cluster: ClusterModel) -> Changes:
@@ -73,11 +67,5 @@ async def _reassign(
     except NotController:
         raise
     except KafkaError as error:
-        return ReassignablePartitionResponse(
-            partition_index=entry.partition_index, error_code=error.code, error_message=error_message(error)
-        )
-    return ReassignablePartitionResponse(partition_index=entry.partition_index)
-
-
-def _refused(code: ErrorCode) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(error_code=code, responses=[])
+        return api.ReassignablePartitionResponse(partition_index=entry.partition_index, **error_fields(error))
+    return api.ReassignablePartitionResponse(partition_index=entry.partition_index)

@@ -13,12 +13,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema.alter_replica_log_dirs import (
-    AlterReplicaLogDirPartitionResult,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirsResponse,
-    AlterReplicaLogDirTopicResult,
-)
+from headrace.protocol.schema import alter_replica_log_dirs as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
 
@@ -27,8 +22,8 @@ _ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
 
 @handles(ApiKey.ALTER_REPLICA_LOG_DIRS, range(1, 3), requires=_ALTER)
 def alter_replica_log_dirs(
-    request: AlterReplicaLogDirsRequest, context: Context
-) -> Steps[AlterReplicaLogDirsResponse]:
+    request: api.AlterReplicaLogDirsRequest, context: Context
+) -> Steps[api.AlterReplicaLogDirsResponse]:
     path = context.broker.logs.path
     own = {str(path), str(path.resolve())}
     codes: dict[str, dict[int, ErrorCode]] = {}  # if a partition is repeated, the last entry counts
@@ -43,15 +38,15 @@ def alter_replica_log_dirs(
                 of_topic[partition] = _check_replica(
                     topic.name, partition, context, in_own=directory.path in own
                 )
+
+    def result(partition: tuple[int, ErrorCode]) -> api.AlterReplicaLogDirPartitionResult:
+        return api.AlterReplicaLogDirPartitionResult(partition_index=partition[0], error_code=partition[1])
+
     results = []
     for name, of_topic in codes.items():
-        partitions = yield from each(_result, of_topic.items())
-        results.append(AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions))
-    return AlterReplicaLogDirsResponse(results=results)
-
-
-def _result(partition: tuple[int, ErrorCode]) -> AlterReplicaLogDirPartitionResult:
-    return AlterReplicaLogDirPartitionResult(partition_index=partition[0], error_code=partition[1])
+        partitions = yield from each(result, of_topic.items())
+        results.append(api.AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions))
+    return api.AlterReplicaLogDirsResponse(results=results)
 
 
 def _check_replica(topic: str, partition: int, context: Context, *, in_own: bool) -> ErrorCode:

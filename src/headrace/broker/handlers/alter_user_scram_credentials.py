@@ -5,12 +5,11 @@ Behaviour: stores and deletes SCRAM credentials in ZooKeeper, in Kafka's form. T
            broker when it answers, and on the others when they have read the change.
 """
 
-from collections import Counter
 from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
-from headrace.broker.slices import Turns, grouped, in_slices
-from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.broker.slices import grouped, in_slices, one_by_one
+from headrace.broker.translate import FAILURES, error_fields
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.kafka_errors import (
     DuplicateResource,
@@ -18,13 +17,7 @@ from headrace.protocol.kafka_errors import (
     UnacceptableCredential,
     UnsupportedSaslMechanism,
 )
-from headrace.protocol.schema.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    AlterUserScramCredentialsResult,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
+from headrace.protocol.schema import alter_user_scram_credentials as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.config_admin import USERS
 from headrace.security.authorization import Operation, Permission, ResourceType
@@ -36,29 +29,28 @@ MECHANISMS: Final = {1: SCRAM_SHA_256, 2: SCRAM_SHA_512}
 
 _ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
 
-Change = ScramCredentialUpsertion | ScramCredentialDeletion
+Change = api.ScramCredentialUpsertion | api.ScramCredentialDeletion
 
 
 @handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, range(1), requires=_ALTER)
 async def alter_user_scram_credentials(
-    request: AlterUserScramCredentialsRequest, context: Context
-) -> AlterUserScramCredentialsResponse:
+    request: api.AlterUserScramCredentialsRequest, context: Context
+) -> api.AlterUserScramCredentialsResponse:
     changes: list[Change] = [*request.deletions, *request.upsertions]
     by_user = await in_slices(grouped(lambda change: change.name, changes))
     await context.broker.session.reconnected()
-    results, turns = [], Turns()
-    for user, of_user in by_user.items():
-        results.append(await _alter(user, of_user, context))
-        await turns.next()
-    return AlterUserScramCredentialsResponse(results=results)
+    results = await one_by_one(lambda of_user: _alter(*of_user, context), by_user.items())
+    return api.AlterUserScramCredentialsResponse(results=results)
 
 
-async def _alter(user: str, changes: list[Change], context: Context) -> AlterUserScramCredentialsResult:
+async def _alter(user: str, changes: list[Change], context: Context) -> api.AlterUserScramCredentialsResult:
     def changed(values: dict[str, str]) -> dict[str, str]:
-        for each in changes:
-            mechanism = MECHANISMS[each.mechanism]
-            if isinstance(each, ScramCredentialUpsertion):
-                values[mechanism] = _credential(mechanism, each).encode()
+        for change in changes:
+            mechanism = MECHANISMS[change.mechanism]
+            if isinstance(change, api.ScramCredentialUpsertion):
+                values[mechanism] = ScramCredential.of_salted(
+                    mechanism, bytes(change.salted_password), bytes(change.salt), change.iterations
+                ).encode()
             elif values.pop(mechanism, None) is None:
                 raise ResourceNotFound("Attempt to delete a user credential that does not exist")
         return values
@@ -68,30 +60,22 @@ async def _alter(user: str, changes: list[Change], context: Context) -> AlterUse
         _check(user, changes)
         await context.broker.config_admin.change_entity(USERS, user, changed)
     except FAILURES as error:
-        return AlterUserScramCredentialsResult(
-            user=user, error_code=error_code(error), error_message=error_message(error)
-        )
-    return AlterUserScramCredentialsResult(user=user, error_code=ErrorCode.NONE)
+        return api.AlterUserScramCredentialsResult(user=user, **error_fields(error))
+    return api.AlterUserScramCredentialsResult(user=user, error_code=ErrorCode.NONE)
 
 
 def _check(user: str, changes: list[Change]) -> None:
     if not user:
         raise UnacceptableCredential("Username must not be empty")
-    for each in changes:
-        if each.mechanism not in MECHANISMS:
-            raise UnsupportedSaslMechanism(f"Unknown SCRAM mechanism {each.mechanism}")
-        if isinstance(each, ScramCredentialUpsertion):
-            if not MIN_ITERATIONS <= each.iterations <= MAX_ITERATIONS:
+    for change in changes:
+        if change.mechanism not in MECHANISMS:
+            raise UnsupportedSaslMechanism(f"Unknown SCRAM mechanism {change.mechanism}")
+        if isinstance(change, api.ScramCredentialUpsertion):
+            if not MIN_ITERATIONS <= change.iterations <= MAX_ITERATIONS:
                 raise UnacceptableCredential(
-                    f"{each.iterations} iterations, expected {MIN_ITERATIONS} to {MAX_ITERATIONS}"
+                    f"{change.iterations} iterations, expected {MIN_ITERATIONS} to {MAX_ITERATIONS}"
                 )
-            if not each.salt or not each.salted_password:
+            if not change.salt or not change.salted_password:
                 raise UnacceptableCredential("salt and salted password must not be empty")
-    if max(Counter(each.mechanism for each in changes).values()) > 1:
+    if len({change.mechanism for change in changes}) < len(changes):
         raise DuplicateResource("A user credential cannot be altered twice in the same request")
-
-
-def _credential(mechanism: str, given: ScramCredentialUpsertion) -> ScramCredential:
-    return ScramCredential.of_salted(
-        mechanism, bytes(given.salted_password), bytes(given.salt), given.iterations
-    )

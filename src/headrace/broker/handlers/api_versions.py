@@ -17,18 +17,12 @@ Versions:  v3 flexible, client name and version; v4 as v3; v5 the cluster id and
 import re
 from typing import Final
 
-from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.peers.peer import PeerVersions
 from headrace.broker.requests.dispatch import Context, Handler, handles
 from headrace.coordinators.transaction.state import EPOCH_BUMP_VERSION
 from headrace.protocol.api_versions import BROKER_SOFTWARE, VERSIONS
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema.api_versions import (
-    ApiVersion,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FinalizedFeatureKey,
-    SupportedFeatureKey,
-)
+from headrace.protocol.schema import api_versions as api
 from headrace.protocol.schema.index import ApiKey
 
 FEATURES: Final = {"group.version": 1, "transaction.version": EPOCH_BUMP_VERSION}
@@ -39,63 +33,55 @@ _SOFTWARE = re.compile("[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")  # KIP-511
 
 
 @handles(ApiKey.API_VERSIONS, VERSIONS, requires=(), when_ready=False)
-def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
+def api_versions(request: api.ApiVersionsRequest, context: Context) -> api.ApiVersionsResponse:
     broker, known = context.broker, context.version in VERSIONS
-    if known and context.version >= _FIRST_WITH_SOFTWARE and not _names_its_software(request):
-        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
+    software = (request.client_software_name, request.client_software_version)
+    if known and context.version >= _FIRST_WITH_SOFTWARE and not all(map(_SOFTWARE.fullmatch, software)):
+        return api.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
     if (request.cluster_id is None) != (request.node_id == _NO_NODE):
-        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
+        return api.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
     expected = (request.cluster_id, request.node_id)
     if request.cluster_id is not None and expected != (broker.image.cluster_id, broker.broker_id):
-        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=())
+        return api.ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=())
     is_broker = request.client_software_name == BROKER_SOFTWARE and context.accepts_brokers
     if is_broker and context.usage is not None:
         context.usage.exempt()
-    handlers = sorted(broker.handlers.values(), key=lambda each: each.key)
-    return ApiVersionsResponse(
+    handlers = sorted(broker.handlers.values(), key=lambda handler: handler.key)
+    return api.ApiVersionsResponse(
         error_code=ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_VERSION,
         api_keys=[_listed(handler, handler.versions) for handler in handlers]
         if is_broker
         else _of_clients(handlers, broker.controller_client.versions),
         supported_features=[
-            SupportedFeatureKey(name=name, min_version=level, max_version=level)
+            api.SupportedFeatureKey(name=name, min_version=level, max_version=level)
             for name, level in FEATURES.items()
         ],
         finalized_features_epoch=0,
         finalized_features=[
-            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            api.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in FEATURES.items()
         ],
     )
 
 
-def _of_clients(handlers: list[Handler], controller: PeerVersions | None) -> list[ApiVersion]:
+def _of_clients(handlers: list[Handler], controller: PeerVersions | None) -> list[api.ApiVersion]:
     """Return what clients may send; `controller` is what the controller supports, if that is another broker.
 
     An API that this broker forwards is left out if the controller supports no common version.
     """
-    return [
-        _listed(handler, versions)
-        for handler in handlers
-        if isinstance(handler.key, ApiKey)
-        and (versions := handler.versions if controller is None else _forwarded(handler, controller))
-    ]
+    listed = []
+    for handler in handlers:
+        versions = handler.versions
+        if handler.on_controller and controller is not None:
+            versions = controller.common(handler.key, versions)
+        if isinstance(handler.key, ApiKey) and versions:
+            listed.append(_listed(handler, versions))
+    return listed
 
 
-def _forwarded(handler: Handler, controller: PeerVersions) -> range:
-    return controller.common(handler.key, handler.versions) if handler.on_controller else handler.versions
-
-
-def _listed(handler: Handler, versions: range) -> ApiVersion:
-    return ApiVersion(
+def _listed(handler: Handler, versions: range) -> api.ApiVersion:
+    return api.ApiVersion(
         api_key=handler.key,
         min_version=0 if handler.key == ApiKey.PRODUCE else versions.start,
         max_version=versions.stop - 1,
-    )
-
-
-def _names_its_software(request: ApiVersionsRequest) -> bool:
-    """Return whether the client software name and version are valid according to KIP-511."""
-    return all(
-        _SOFTWARE.fullmatch(text) for text in (request.client_software_name, request.client_software_version)
     )

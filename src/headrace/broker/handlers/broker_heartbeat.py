@@ -18,16 +18,12 @@ from headrace.security.authorization import Operation
 async def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> BrokerHeartbeatResponse:
     controller = context.broker.controller
     if controller is None:
-        return _refused(ErrorCode.NOT_CONTROLLER)
+        return BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER, should_shut_down=False)
     if not request.want_shut_down:
         return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)
     try:
         done = await controller.controlled_shutdown(request.broker_id, request.broker_epoch)
     except FAILURES as error:
-        return _refused(error_code(error))
+        return BrokerHeartbeatResponse(error_code=error_code(error), should_shut_down=False)
     await controller.propagated(1.0)
     return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=done)
-
-
-def _refused(code: ErrorCode) -> BrokerHeartbeatResponse:
-    return BrokerHeartbeatResponse(error_code=code, should_shut_down=False)

@@ -12,40 +12,31 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.repeats import bounded_repeats
 from headrace.broker.requests.requirements import on_groups, on_topics
 from headrace.broker.slices import Steps, each
-from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.broker.translate import FAILURES, error_fields
 from headrace.coordinators.group.assignors import Assignment as Partitions
 from headrace.coordinators.group.consumer import ConsumerGroup, ConsumerMember
 from headrace.coordinators.group.errors import GroupIdNotFound, InvalidGroupId
 from headrace.coordinators.group.reconcile import NOTHING
-from headrace.protocol.schema.consumer_group_describe import (
-    Assignment,
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    DescribedGroup,
-    Member,
-    TopicPartitions,
-)
+from headrace.protocol.schema import consumer_group_describe as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import ALLOW_ALL, Operation, ResourceType
 
 _CLASSIC, _CONSUMER = 0, 1
-
-
 _DESCRIBE: Final = on_groups(Operation.DESCRIBE)
 _DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
 
 
 @handles(ApiKey.CONSUMER_GROUP_DESCRIBE, range(2), requires=(_DESCRIBE, _DESCRIBE_TOPIC))
 def consumer_group_describe(
-    request: ConsumerGroupDescribeRequest, context: Context
-) -> Steps[ConsumerGroupDescribeResponse]:
+    request: api.ConsumerGroupDescribeRequest, context: Context
+) -> Steps[api.ConsumerGroupDescribeResponse]:
     describe = partial(_describe, requested=request.include_authorized_operations, context=context)
     group_ids = yield from bounded_repeats(request.group_ids)
     groups = yield from each(describe, group_ids, step=1)  # the hash of a long group id takes 3 ms
-    return ConsumerGroupDescribeResponse(groups=groups)
+    return api.ConsumerGroupDescribeResponse(groups=groups)
 
 
-def _describe(group_id: str, requested: bool, context: Context) -> DescribedGroup:
+def _describe(group_id: str, requested: bool, context: Context) -> api.DescribedGroup:
     try:
         context.require(_DESCRIBE, group_id)
         if not group_id:
@@ -56,9 +47,8 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
         for name in _topics(group, context):
             context.require(_DESCRIBE_TOPIC, name)
     except FAILURES as error:
-        return DescribedGroup(
-            error_code=error_code(error),
-            error_message=error_message(error),
+        return api.DescribedGroup(
+            **error_fields(error),
             group_id=group_id,
             group_state="",
             group_epoch=0,
@@ -66,7 +56,7 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
             assignor_name="",
             members=[],
         )
-    return DescribedGroup(
+    return api.DescribedGroup(
         group_id=group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
@@ -92,8 +82,8 @@ def _topics(group: ConsumerGroup, context: Context) -> Iterator[str]:
     yield from (names[topic_id] for topic_id in ids if topic_id in names)
 
 
-def _member(group: ConsumerGroup, member: ConsumerMember, context: Context) -> Member:
-    return Member(
+def _member(group: ConsumerGroup, member: ConsumerMember, context: Context) -> api.Member:
+    return api.Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -116,11 +106,11 @@ def _owned(member: ConsumerMember) -> Partitions:
     }
 
 
-def _assignment(partitions: Partitions, context: Context) -> Assignment:
+def _assignment(partitions: Partitions, context: Context) -> api.Assignment:
     names = context.broker.image.topic_names
-    return Assignment(
+    return api.Assignment(
         topic_partitions=[
-            TopicPartitions(topic_id=topic_id, topic_name=names[topic_id], partitions=sorted(numbers))
+            api.TopicPartitions(topic_id=topic_id, topic_name=names[topic_id], partitions=sorted(numbers))
             for topic_id, numbers in partitions.items()
             if topic_id in names
         ]

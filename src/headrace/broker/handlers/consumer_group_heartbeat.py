@@ -14,17 +14,12 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group, on_topics
 from headrace.broker.results import Result
 from headrace.broker.slices import STEP, Steps
-from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.broker.translate import FAILURES, Failure, error_fields
 from headrace.coordinators.errors import InvalidRegularExpression
 from headrace.coordinators.group.consumer import ConsumerGroup
 from headrace.coordinators.group.consumer_protocol import Heartbeat, HeartbeatResult
 from headrace.coordinators.group.errors import InvalidGroupRequest
-from headrace.protocol.schema.consumer_group_heartbeat import (
-    Assignment,
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
+from headrace.protocol.schema import consumer_group_heartbeat as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -33,7 +28,7 @@ _DESCRIBE_TOPIC: Final = on_topics(Operation.DESCRIBE)
 
 
 @handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2), requires=(on_group(Operation.READ), _DESCRIBE_TOPIC))
-def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: Context) -> Steps[Result]:
+def consumer_group_heartbeat(request: api.ConsumerGroupHeartbeatRequest, context: Context) -> Steps[Result]:
     topics = request.subscribed_topic_names
     owned = {}
     for number, owned_topic in enumerate(request.topic_partitions or ()):
@@ -69,25 +64,20 @@ def consumer_group_heartbeat(request: ConsumerGroupHeartbeatRequest, context: Co
     return respond(reply, _response, _refused)
 
 
-def _refused(error: Failure) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(
-        error_code=error_code(error),
-        error_message=error_message(error),
-        member_epoch=0,
-        heartbeat_interval_ms=0,
-    )
+def _refused(error: Failure) -> api.ConsumerGroupHeartbeatResponse:
+    return api.ConsumerGroupHeartbeatResponse(**error_fields(error), member_epoch=0, heartbeat_interval_ms=0)
 
 
-def _response(answer: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(
+def _response(answer: HeartbeatResult) -> api.ConsumerGroupHeartbeatResponse:
+    return api.ConsumerGroupHeartbeatResponse(
         member_id=answer.member_id,
         member_epoch=answer.epoch,
         heartbeat_interval_ms=answer.heartbeat_interval_ms,
         assignment=None
         if answer.assignment is None
-        else Assignment(
+        else api.Assignment(
             topic_partitions=[
-                TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+                api.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
                 for topic_id, partitions in answer.assignment.items()
             ]
         ),

@@ -10,15 +10,10 @@ from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import Turns
-from headrace.broker.translate import FAILURES, error_code, error_message
-from headrace.protocol.schema.create_acls import (
-    AclCreation,
-    AclCreationResult,
-    CreateAclsRequest,
-    CreateAclsResponse,
-)
+from headrace.broker.translate import FAILURES, error_fields
+from headrace.protocol.schema.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from headrace.protocol.schema.index import ApiKey
-from headrace.security.acls import AclBinding, AclEntry, ResourcePattern, new_binding
+from headrace.security.acls import AclEntry, ResourcePattern, new_binding
 from headrace.security.authorization import Operation, Permission, ResourceType
 
 _ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
@@ -33,38 +28,26 @@ async def create_acls(request: CreateAclsRequest, context: Context) -> CreateAcl
         try:
             context.require(_ALTER)
             context.broker.ensure_authorizer()
-            pattern, entry = _binding(creation)
+            pattern, entry = new_binding(
+                resource_type=creation.resource_type,
+                resource_name=creation.resource_name,
+                pattern_type=creation.resource_pattern_type,
+                principal=creation.principal,
+                host=creation.host,
+                operation=creation.operation,
+                permission_type=creation.permission_type,
+            )
             by_pattern.setdefault(pattern, []).append((number, entry))
         except FAILURES as error:
-            results[number] = _refused(error)
+            results[number] = AclCreationResult(**error_fields(error))
         await turns.next()
     for pattern, numbered in by_pattern.items():
+        entries = frozenset(entry for _, entry in numbered)
         try:
-            await _add(pattern, frozenset(entry for _, entry in numbered), context)
+            await context.broker.session.reconnected()
+            await context.broker.ensure_authorizer().change(pattern, entries.union)
         except FAILURES as error:
             for number, _ in numbered:
-                results[number] = _refused(error)
+                results[number] = AclCreationResult(**error_fields(error))
         await turns.next()
     return CreateAclsResponse(results=results)
-
-
-async def _add(pattern: ResourcePattern, entries: frozenset[AclEntry], context: Context) -> None:
-    await context.broker.session.reconnected()
-    await context.broker.ensure_authorizer().change(pattern, lambda old: old | entries)
-
-
-def _binding(creation: AclCreation) -> AclBinding:
-    return new_binding(
-        resource_type=creation.resource_type,
-        resource_name=creation.resource_name,
-        pattern_type=creation.resource_pattern_type,
-        principal=creation.principal,
-        host=creation.host,
-        operation=creation.operation,
-        permission_type=creation.permission_type,
-    )
-
-
-def _refused(error: Exception) -> AclCreationResult:
-    assert isinstance(error, FAILURES), error
-    return AclCreationResult(error_code=error_code(error), error_message=error_message(error))

@@ -11,13 +11,10 @@ from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.schema.create_delegation_token import (
-    CreateDelegationTokenRequest,
-    CreateDelegationTokenResponse,
-)
+from headrace.protocol.schema import create_delegation_token as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
-from headrace.security.delegation_tokens import DelegationToken, TokenRequestNotAllowed, TokenRules
+from headrace.security.delegation_tokens import TokenRequestNotAllowed, TokenRules
 from headrace.security.listeners import SecurityProtocol
 from headrace.security.principals import ANONYMOUS, USER, Principal
 
@@ -26,8 +23,8 @@ _CREATE_TOKENS: Final = Permission(Operation.CREATE_TOKENS, ResourceType.USER)
 
 @handles(ApiKey.CREATE_DELEGATION_TOKEN, range(1, 4), requires=_CREATE_TOKENS)
 async def create_delegation_token(
-    request: CreateDelegationTokenRequest, context: Context
-) -> CreateDelegationTokenResponse:
+    request: api.CreateDelegationTokenRequest, context: Context
+) -> api.CreateDelegationTokenResponse:
     owner = context.principal
     if request.owner_principal_name:
         owner = Principal(request.owner_principal_name, request.owner_principal_type or USER)
@@ -43,7 +40,7 @@ async def create_delegation_token(
         await context.broker.session.reconnected()
         await store.put(token)
     except FAILURES as error:
-        return CreateDelegationTokenResponse(
+        return api.CreateDelegationTokenResponse(
             error_code=error_code(error),
             principal_type=owner.type,
             principal_name=owner.name,
@@ -55,11 +52,7 @@ async def create_delegation_token(
             token_id="",
             hmac=b"",
         )
-    return _created(token, store.hmac(token))
-
-
-def _created(token: DelegationToken, hmac: bytes) -> CreateDelegationTokenResponse:
-    return CreateDelegationTokenResponse(
+    return api.CreateDelegationTokenResponse(
         principal_type=token.owner.type,
         principal_name=token.owner.name,
         token_requester_principal_type=token.requester.type,
@@ -68,7 +61,7 @@ def _created(token: DelegationToken, hmac: bytes) -> CreateDelegationTokenRespon
         expiry_timestamp_ms=token.expiry_ms,
         max_timestamp_ms=token.max_ms,
         token_id=token.token_id,
-        hmac=hmac,
+        hmac=store.hmac(token),
     )
 
 

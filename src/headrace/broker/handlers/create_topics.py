@@ -15,23 +15,16 @@ from headrace.broker.requests.mutation_quotas import MutationQuota
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.settings.describe import describe_topic
 from headrace.broker.slices import Turns, grouped, in_slices
-from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.broker.translate import FAILURES, error_fields
 from headrace.coordination.znodes import TopicAssignment
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.kafka_errors import InvalidReplicaAssignment, InvalidRequest
-from headrace.protocol.schema.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfigs,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
+from headrace.protocol.schema import create_topics as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.placement import check_partitions
 from headrace.security.authorization import Operation, Permission, ResourceType
 
 logger = logging.getLogger(__name__)
-
 
 _CREATE: Final = on_topics(Operation.CREATE)
 _CREATE_ON_CLUSTER: Final = Permission(Operation.CREATE, ResourceType.CLUSTER)
@@ -41,10 +34,10 @@ _DESCRIBE_CONFIGS: Final = on_topics(Operation.DESCRIBE_CONFIGS)
 
 
 @handles(ApiKey.CREATE_TOPICS, range(2, 8), requires=(*CREATE, _DESCRIBE_CONFIGS), on_controller=True)
-async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+async def create_topics(request: api.CreateTopicsRequest, context: Context) -> api.CreateTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     by_name = await in_slices(grouped(lambda topic: topic.name, request.topics))
-    admin, results, turns = context.broker.topic_admin, [], Turns()
+    results, turns = [], Turns()
     quota = MutationQuota.of(context, ApiKey.CREATE_TOPICS)
     for topics in by_name.values():
         topic = topics[-1]
@@ -54,15 +47,16 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
             require_create(topic.name, context)
             created = await _create(topic, request, context, quota)
         except FAILURES as error:
-            results.append(_refused(topic, error))
+            results.append(api.CreatableTopicResult(name=topic.name, configs=None, **error_fields(error)))
         else:
             results.append(_made(created, topic, context))
         await turns.next()
     try:
-        await admin.propagated()  # once for all of them: brokers create the partitions of one update together
+        # Once for all of them: brokers create the partitions of one update together.
+        await context.broker.topic_admin.propagated()
     except FAILURES as error:
         logger.info("topics are created, and not known to all brokers yet: %s", error)
-    return CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=results)
+    return api.CreateTopicsResponse(throttle_time_ms=quota.throttle_ms, topics=results)
 
 
 def require_create(topic: str, context: Context) -> None:
@@ -72,7 +66,7 @@ def require_create(topic: str, context: Context) -> None:
 
 
 async def _create(
-    topic: CreatableTopic, request: CreateTopicsRequest, context: Context, quota: MutationQuota
+    topic: api.CreatableTopic, request: api.CreateTopicsRequest, context: Context, quota: MutationQuota
 ) -> TopicAssignment:
     if topic.assignments:
         check_partitions(len(topic.assignments))
@@ -90,22 +84,22 @@ async def _create(
     )
 
 
-def _made(created: TopicAssignment, topic: CreatableTopic, context: Context) -> CreatableTopicResult:
+def _made(created: TopicAssignment, topic: api.CreatableTopic, context: Context) -> api.CreatableTopicResult:
     if not context.may(_DESCRIBE_CONFIGS, created.topic):
-        return CreatableTopicResult(
+        return api.CreatableTopicResult(
             name=created.topic,
             topic_id=created.topic_id,
             topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             configs=None,
         )
     own = {config.name: config.value for config in topic.configs if config.value is not None}
-    return CreatableTopicResult(
+    return api.CreatableTopicResult(
         name=created.topic,
         topic_id=created.topic_id,
         num_partitions=len(created.replicas),
         replication_factor=len(created.replicas[0]),
         configs=[
-            CreatableTopicConfigs(
+            api.CreatableTopicConfigs(
                 name=entry.name,
                 value=entry.value,
                 read_only=False,
@@ -114,10 +108,4 @@ def _made(created: TopicAssignment, topic: CreatableTopic, context: Context) -> 
             )
             for entry in describe_topic(context.broker.config, own)
         ],
-    )
-
-
-def _refused(topic: CreatableTopic, failure: Failure) -> CreatableTopicResult:
-    return CreatableTopicResult(
-        name=topic.name, error_code=error_code(failure), error_message=error_message(failure), configs=None
     )

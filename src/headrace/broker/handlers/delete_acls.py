@@ -6,21 +6,15 @@ Behaviour: deletes the ACLs that each filter selects, and returns them. They are
 Versions:  v1 prefixed patterns; v2 flexible; v3 resources of type USER.
 """
 
+from functools import partial
 from typing import Final
 
 from headrace.broker.handlers.describe_acls import filter_of
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.security.acl_store import AclStore
-from headrace.broker.slices import STEP, Turns
-from headrace.broker.translate import FAILURES, Failure, error_code, error_message
-from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema.delete_acls import (
-    DeleteAclsFilter,
-    DeleteAclsFilterResult,
-    DeleteAclsMatchingAcl,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-)
+from headrace.broker.slices import STEP, Turns, one_by_one
+from headrace.broker.translate import FAILURES, Failure, error_fields
+from headrace.protocol.schema import delete_acls as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.acls import AclEntry, AclFilter, ResourcePattern
 from headrace.security.authorization import Operation, Permission, ResourceType
@@ -29,58 +23,49 @@ _ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
 
 
 @handles(ApiKey.DELETE_ACLS, range(1, 4), requires=_ALTER)
-async def delete_acls(request: DeleteAclsRequest, context: Context) -> DeleteAclsResponse:
-    results, turns = [], Turns()
-    for each in request.filters:
-        results.append(await _delete(each, context))
-        await turns.next()
-    return DeleteAclsResponse(filter_results=results)
+async def delete_acls(request: api.DeleteAclsRequest, context: Context) -> api.DeleteAclsResponse:
+    results = await one_by_one(partial(_delete, context=context), request.filters)
+    return api.DeleteAclsResponse(filter_results=results)
 
 
-async def _delete(requested: DeleteAclsFilter, context: Context) -> DeleteAclsFilterResult:
+async def _delete(requested: api.DeleteAclsFilter, context: Context) -> api.DeleteAclsFilterResult:
     try:
         context.require(_ALTER)
         store = context.broker.ensure_authorizer()
         wanted = filter_of(requested)
         await context.broker.session.reconnected()
-        patterns = await _patterns(wanted, store)
     except FAILURES as error:
-        return DeleteAclsFilterResult(
-            error_code=error_code(error), error_message=error_message(error), matching_acls=()
-        )
-    deleted: list[DeleteAclsMatchingAcl] = []
-    for pattern, matching in patterns.items():
-        deleted += await _delete_from(pattern, matching, wanted, store)
-    return DeleteAclsFilterResult(matching_acls=deleted)
-
-
-async def _patterns(wanted: AclFilter, store: AclStore) -> dict[ResourcePattern, list[AclEntry]]:
-    found: dict[ResourcePattern, list[AclEntry]] = {}
+        return api.DeleteAclsFilterResult(matching_acls=(), **error_fields(error))
+    patterns: dict[ResourcePattern, list[AclEntry]] = {}
     turns = Turns()
     for number, (pattern, entry) in enumerate(store.index.find(wanted)):
-        found.setdefault(pattern, []).append(entry)
+        patterns.setdefault(pattern, []).append(entry)
         if not number % STEP:
             await turns.next()
-    return found
+    deleted: list[api.DeleteAclsMatchingAcl] = []
+    for pattern, matching in patterns.items():
+        deleted += await _delete_from(pattern, matching, wanted, store)
+    return api.DeleteAclsFilterResult(matching_acls=deleted)
 
 
 async def _delete_from(
     pattern: ResourcePattern, matching: list[AclEntry], wanted: AclFilter, store: AclStore
-) -> list[DeleteAclsMatchingAcl]:
+) -> list[api.DeleteAclsMatchingAcl]:
     """Delete the entries of a pattern that the filter selects; return them, with the error if it failed."""
     try:
         old = await store.change(
-            pattern, lambda entries: frozenset(each for each in entries if not wanted.matches_entry(each))
+            pattern, lambda entries: frozenset(entry for entry in entries if not wanted.matches_entry(entry))
         )
     except FAILURES as error:
         return [_result(pattern, entry, error) for entry in matching]
     return [_result(pattern, entry) for entry in sorted(old) if wanted.matches_entry(entry)]
 
 
-def _result(pattern: ResourcePattern, entry: AclEntry, error: Failure | None = None) -> DeleteAclsMatchingAcl:
-    return DeleteAclsMatchingAcl(
-        error_code=ErrorCode.NONE if error is None else error_code(error),
-        error_message=None if error is None else error_message(error),
+def _result(
+    pattern: ResourcePattern, entry: AclEntry, error: Failure | None = None
+) -> api.DeleteAclsMatchingAcl:
+    return api.DeleteAclsMatchingAcl(
+        **({} if error is None else error_fields(error)),
         resource_type=pattern.resource_type,
         resource_name=pattern.name,
         pattern_type=pattern.pattern_type,

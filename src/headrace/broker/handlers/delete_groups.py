@@ -13,11 +13,7 @@ from headrace.broker.requests.requirements import on_groups
 from headrace.broker.slices import Turns
 from headrace.coordinators.group.errors import GroupIdNotFound
 from headrace.protocol.errors import KafkaError
-from headrace.protocol.schema.delete_groups import (
-    DeletableGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-)
+from headrace.protocol.schema import delete_groups as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -26,15 +22,15 @@ _TOGETHER: Final = 500  # groups whose records wait together until they are comm
 
 
 @handles(ApiKey.DELETE_GROUPS, range(4), requires=_DELETE)
-async def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
-    results: dict[str, DeletableGroupResult] = {}
+async def delete_groups(request: api.DeleteGroupsRequest, context: Context) -> api.DeleteGroupsResponse:
+    results: dict[str, api.DeletableGroupResult] = {}
     pending: dict[str, asyncio.Future[Any]] = {}
     turns = Turns()
     for group_id in request.groups_names:
         await turns.next()
         if group_id in results:
             continue
-        results[group_id] = DeletableGroupResult(group_id=group_id)
+        results[group_id] = api.DeletableGroupResult(group_id=group_id)
         try:
             pending[group_id] = _delete(group_id, context)
         except KafkaError as error:  # which is not kept: its traceback would keep all frames up to here
@@ -42,7 +38,7 @@ async def delete_groups(request: DeleteGroupsRequest, context: Context) -> Delet
         if len(pending) == _TOGETHER:
             await _settle(pending, results)
     await _settle(pending, results)
-    return DeleteGroupsResponse(results=list(results.values()))
+    return api.DeleteGroupsResponse(results=list(results.values()))
 
 
 def _delete(group_id: str, context: Context) -> "asyncio.Future[Any]":
@@ -52,7 +48,7 @@ def _delete(group_id: str, context: Context) -> "asyncio.Future[Any]":
 
 
 async def _settle(
-    pending: "dict[str, asyncio.Future[Any]]", results: dict[str, DeletableGroupResult]
+    pending: "dict[str, asyncio.Future[Any]]", results: dict[str, api.DeletableGroupResult]
 ) -> None:
     """Wait until all of `pending` are committed or refused, replace their results, and empty it."""
     if pending:
@@ -64,7 +60,7 @@ async def _settle(
     pending.clear()
 
 
-def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:
+def _refused(group_id: str, error: KafkaError) -> api.DeletableGroupResult:
     # The code of a group that does not exist says it all; a request may name very many of them.
     message = None if isinstance(error, GroupIdNotFound) else str(error)
-    return DeletableGroupResult(group_id=group_id, error_code=error.code, error_message=message)
+    return api.DeletableGroupResult(group_id=group_id, error_code=error.code, error_message=message)

@@ -8,15 +8,9 @@ Versions:  v1 flexible.
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
-from headrace.broker.translate import error_code, error_message
+from headrace.broker.translate import error_fields
 from headrace.protocol.errors import KafkaError
-from headrace.protocol.schema.describe_client_quotas import (
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-    EntityData,
-    EntryData,
-    ValueData,
-)
+from headrace.protocol.schema import describe_client_quotas as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 from headrace.security.quota.filters import Component, QuotaFilter
@@ -24,24 +18,24 @@ from headrace.security.quota.filters import Component, QuotaFilter
 
 @handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, range(2), requires=on_cluster(Operation.DESCRIBE_CONFIGS))
 def describe_client_quotas(
-    request: DescribeClientQuotasRequest, context: Context
-) -> Steps[DescribeClientQuotasResponse]:
+    request: api.DescribeClientQuotasRequest, context: Context
+) -> Steps[api.DescribeClientQuotasResponse]:
     components = (Component(each.entity_type, each.match_type, each.match) for each in request.components)
     try:
         asked = QuotaFilter.of(components, strict=request.strict)
     except KafkaError as error:
-        return DescribeClientQuotasResponse(
-            error_code=error_code(error), error_message=error_message(error), entries=None
-        )
+        return api.DescribeClientQuotasResponse(entries=None, **error_fields(error))
     entries = []
     for number, (entity, quotas) in enumerate(list(context.broker.quotas.table.entities.items())):
         if not number % STEP:
             yield
         if asked.matches(entity):
             entries.append(
-                EntryData(
-                    entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.parts],
-                    values=[ValueData(key=key, value=value) for key, value in quotas.items()],
+                api.EntryData(
+                    entity=[
+                        api.EntityData(entity_type=type_, entity_name=name) for type_, name in entity.parts
+                    ],
+                    values=[api.ValueData(key=key, value=value) for key, value in quotas.items()],
                 )
             )
-    return DescribeClientQuotasResponse(entries=entries)
+    return api.DescribeClientQuotasResponse(entries=entries)

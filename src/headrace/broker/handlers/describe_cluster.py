@@ -9,11 +9,7 @@ from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema.describe_cluster import (
-    DescribeClusterBroker,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
+from headrace.protocol.schema import describe_cluster as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import CLUSTER_NAME, Operation, Permission, ResourceType
 
@@ -24,21 +20,21 @@ _DESCRIBE: Final = Permission(Operation.DESCRIBE, ResourceType.CLUSTER)
 
 
 @handles(ApiKey.DESCRIBE_CLUSTER, range(3), requires=())
-def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
+def describe_cluster(request: api.DescribeClusterRequest, context: Context) -> api.DescribeClusterResponse:
     image = context.broker.image
     if request.endpoint_type != _BROKERS:
-        return DescribeClusterResponse(
+        return api.DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
             error_message="this endpoint is a broker's, not a controller's (MISMATCHED_ENDPOINT_TYPE)",
             cluster_id=image.cluster_id,
             brokers=(),
         )
 
-    return DescribeClusterResponse(
+    return api.DescribeClusterResponse(
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         brokers=[
-            DescribeClusterBroker(broker_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            api.DescribeClusterBroker(broker_id=node.id, host=node.host, port=node.port, rack=node.rack)
             for node in image.nodes(context.listener.name)
         ],
         cluster_authorized_operations=authorized_cluster_operations(

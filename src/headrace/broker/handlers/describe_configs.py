@@ -1,9 +1,9 @@
 """DescribeConfigs (key 32), v1-v4.
 
-Behaviour: every config of a topic, of this broker, of all brokers (an empty name), of a group or of a client
-           metrics subscription, with its value, its source and its synonyms. Unknown names in the request
-           are left out, and passwords are not shown. A broker also reports its process id, as
-           `headrace.pid`. One request describes at most 500 groups and subscriptions, which need not exist.
+Behaviour: every config of a topic, of this broker, of all brokers (an empty name) or of a group, with its
+           value, its source and its synonyms. Unknown names in the request are left out, and passwords are
+           not shown. A broker also reports its process id, as `headrace.pid`. One request describes at most
+           500 groups, which need not exist.
 Versions:  v1 synonyms; v3 types and documentation; v4 flexible.
 Not yet:   broker loggers.
 """
@@ -16,72 +16,68 @@ from headrace.broker.settings.describe import (
     DescribedSetting,
     describe_all_brokers,
     describe_broker,
-    describe_client_metrics,
     describe_group,
     describe_topic,
 )
 from headrace.broker.slices import STEP, Steps, keyed
-from headrace.broker.translate import error_message
+from headrace.broker.translate import error_fields
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.kafka_errors import InvalidRequest, UnknownTopicOrPartition
-from headrace.protocol.schema.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    DescribeConfigsSynonym,
-)
+from headrace.protocol.schema import describe_configs as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.replication.controller.config_admin import ResourceType
 from headrace.security.authorization import Operation
 from headrace.storage.topics import check_topic_name
 
-MAX_UNCHECKED = 500  # resources of one request that need not exist: each costs some kilobytes
-_UNCHECKED = (ResourceType.CLIENT_METRICS, ResourceType.GROUP)
+MAX_GROUPS = 500  # of one request, which need not exist: each costs some kilobytes
 
 
 @handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5), requires=on_configs(Operation.DESCRIBE_CONFIGS))
-def describe_configs(request: DescribeConfigsRequest, context: Context) -> Steps[DescribeConfigsResponse]:
+def describe_configs(
+    request: api.DescribeConfigsRequest, context: Context
+) -> Steps[api.DescribeConfigsResponse]:
     resources = yield from keyed(
         lambda resource: (resource.resource_type, resource.resource_name), request.resources
     )
-    unchecked, results = 0, []
+    groups, results = 0, []
     for number, ((type_, _name), resource) in enumerate(resources.items()):
         if not number % STEP:
             yield
-        unchecked += type_ in _UNCHECKED
-        results.append(_describe(resource, request, context, refused=unchecked > MAX_UNCHECKED))
-    return DescribeConfigsResponse(results=results)
+        groups += type_ == ResourceType.GROUP
+        results.append(_describe(resource, request, context, refused=groups > MAX_GROUPS))
+    return api.DescribeConfigsResponse(results=results)
 
 
 def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context, *, refused: bool
-) -> DescribeConfigsResult:
+    resource: api.DescribeConfigsResource,
+    request: api.DescribeConfigsRequest,
+    context: Context,
+    *,
+    refused: bool,
+) -> api.DescribeConfigsResult:
     try:
         context.require(
             *config_action(Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
         )
         if refused:
-            raise InvalidRequest(f"one request describes at most {MAX_UNCHECKED} groups and subscriptions")
+            raise InvalidRequest(f"one request describes at most {MAX_GROUPS} groups")
         found = _settings(resource, context)
     except KafkaError as error:
-        return DescribeConfigsResult(
-            error_code=error.code,
-            error_message=error_message(error),
+        return api.DescribeConfigsResult(
+            **error_fields(error),
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=(),
         )
     wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
-    return DescribeConfigsResult(
+    return api.DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=[_entry(entry, request) for entry in found if not wanted or entry.name in wanted],
     )
 
 
-def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[DescribedSetting]:
+def _settings(resource: api.DescribeConfigsResource, context: Context) -> Iterable[DescribedSetting]:
     broker, name = context.broker, resource.resource_name
     config, image = broker.config, broker.image
     match resource.resource_type:
@@ -94,22 +90,22 @@ def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[D
             if name not in {"", str(broker.broker_id)}:
                 raise InvalidRequest(f"this is broker {broker.broker_id}, not {name[:100]!r}")
             return describe_broker(config) if name else describe_all_brokers(config)
-        case ResourceType.GROUP | ResourceType.CLIENT_METRICS if not name:
+        case ResourceType.GROUP if not name:
             raise InvalidRequest("the name of the resource is empty")
         case ResourceType.GROUP:
             return describe_group(config, image.group_configs.get(name, {}))
-        case ResourceType.CLIENT_METRICS:
-            return describe_client_metrics(image.client_metrics.get(name, {}))
         case other:
             raise InvalidRequest(f"resources of type {other} have no configs here (INVALID_REQUEST)")
 
 
-def _entry(described: DescribedSetting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+def _entry(
+    described: DescribedSetting, request: api.DescribeConfigsRequest
+) -> api.DescribeConfigsResourceResult:
     synonyms = [
-        DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+        api.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
         for synonym in described.synonyms
     ]
-    return DescribeConfigsResourceResult(
+    return api.DescribeConfigsResourceResult(
         name=described.name,
         value=described.value,
         read_only=described.read_only,

@@ -11,15 +11,9 @@ from headrace.broker.handlers.create_delegation_token import ensure_allowed
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.schema.describe_delegation_token import (
-    DescribedDelegationToken,
-    DescribedDelegationTokenRenewer,
-    DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse,
-)
+from headrace.protocol.schema import describe_delegation_token as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, Permission, ResourceType
-from headrace.security.delegation_tokens import DelegationToken
 from headrace.security.principals import Principal
 
 _DESCRIBE: Final = Permission(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
@@ -28,13 +22,13 @@ _DESCRIBE_TOKENS: Final = Permission(Operation.DESCRIBE_TOKENS, ResourceType.USE
 
 @handles(ApiKey.DESCRIBE_DELEGATION_TOKEN, range(1, 4), requires=(_DESCRIBE, _DESCRIBE_TOKENS))
 def describe_delegation_token(
-    request: DescribeDelegationTokenRequest, context: Context
-) -> Steps[DescribeDelegationTokenResponse]:
+    request: api.DescribeDelegationTokenRequest, context: Context
+) -> Steps[api.DescribeDelegationTokenResponse]:
     try:
         ensure_allowed(context)
         store = context.broker.ensure_tokens()
     except FAILURES as error:
-        return DescribeDelegationTokenResponse(error_code=error_code(error), tokens=())
+        return api.DescribeDelegationTokenResponse(error_code=error_code(error), tokens=())
     wanted = None
     if request.owners is not None:
         wanted = {Principal(each.principal_name, each.principal_type) for each in request.owners}
@@ -42,36 +36,29 @@ def describe_delegation_token(
     for number, token in enumerate(store):
         if not number % STEP:
             yield
-        if _is_wanted(token, wanted) and _is_visible(token, context):
-            tokens.append(_described(token, store.hmac(token)))
-    return DescribeDelegationTokenResponse(tokens=tokens)
-
-
-def _is_wanted(token: DelegationToken, owners: set[Principal] | None) -> bool:
-    return owners is None or not owners.isdisjoint({token.owner, *token.renewers})
-
-
-def _is_visible(token: DelegationToken, context: Context) -> bool:
-    return (
-        token.is_managed_by(context.principal)
-        or context.may(_DESCRIBE, token.token_id)
-        or context.may(_DESCRIBE_TOKENS, str(token.owner))
-    )
-
-
-def _described(token: DelegationToken, hmac: bytes) -> DescribedDelegationToken:
-    return DescribedDelegationToken(
-        principal_type=token.owner.type,
-        principal_name=token.owner.name,
-        token_requester_principal_type=token.requester.type,
-        token_requester_principal_name=token.requester.name,
-        issue_timestamp=token.issue_ms,
-        expiry_timestamp=token.expiry_ms,
-        max_timestamp=token.max_ms,
-        token_id=token.token_id,
-        hmac=hmac,
-        renewers=[
-            DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name)
-            for each in token.renewers
-        ],
-    )
+        is_wanted = wanted is None or not wanted.isdisjoint({token.owner, *token.renewers})
+        if is_wanted and (
+            token.is_managed_by(context.principal)
+            or context.may(_DESCRIBE, token.token_id)
+            or context.may(_DESCRIBE_TOKENS, str(token.owner))
+        ):
+            tokens.append(
+                api.DescribedDelegationToken(
+                    principal_type=token.owner.type,
+                    principal_name=token.owner.name,
+                    token_requester_principal_type=token.requester.type,
+                    token_requester_principal_name=token.requester.name,
+                    issue_timestamp=token.issue_ms,
+                    expiry_timestamp=token.expiry_ms,
+                    max_timestamp=token.max_ms,
+                    token_id=token.token_id,
+                    hmac=store.hmac(token),
+                    renewers=[
+                        api.DescribedDelegationTokenRenewer(
+                            principal_type=renewer.type, principal_name=renewer.name
+                        )
+                        for renewer in token.renewers
+                    ],
+                )
+            )
+    return api.DescribeDelegationTokenResponse(tokens=tokens)

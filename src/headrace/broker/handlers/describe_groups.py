@@ -12,34 +12,29 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.repeats import bounded_repeats
 from headrace.broker.requests.requirements import on_groups
 from headrace.broker.slices import Steps, each
-from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.coordinators.group.classic import ClassicGroup, State
 from headrace.coordinators.group.errors import GroupIdNotFound
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema.describe_groups import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
+from headrace.protocol.schema import describe_groups as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import NOT_REQUESTED, Operation, ResourceType
 
 _GROUP_ID_NOT_FOUND_SINCE = 6
-
-
 _DESCRIBE: Final = on_groups(Operation.DESCRIBE)
 
 
 @handles(ApiKey.DESCRIBE_GROUPS, range(7), requires=_DESCRIBE)
-def describe_groups(request: DescribeGroupsRequest, context: Context) -> Steps[DescribeGroupsResponse]:
+def describe_groups(
+    request: api.DescribeGroupsRequest, context: Context
+) -> Steps[api.DescribeGroupsResponse]:
     describe = partial(_describe, requested=request.include_authorized_operations, context=context)
     group_ids = yield from bounded_repeats(request.groups)
     groups = yield from each(describe, group_ids, step=1)  # the hash of a long group id takes 3 ms
-    return DescribeGroupsResponse(groups=groups)
+    return api.DescribeGroupsResponse(groups=groups)
 
 
-def _describe(group_id: str, requested: bool, context: Context) -> DescribedGroup:
+def _describe(group_id: str, requested: bool, context: Context) -> api.DescribedGroup:
     operations = context.authorized_operations(ResourceType.GROUP, group_id, requested=requested)
     try:
         context.require(_DESCRIBE, group_id)
@@ -47,15 +42,28 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
         if not isinstance(group, ClassicGroup):
             raise GroupIdNotFound(f"classic group {group_id!r} does not exist")
     except FAILURES as error:
-        return _unknown(group_id, error, operations, context.version)
+        code = error_code(error)
+        dead = code == ErrorCode.GROUP_ID_NOT_FOUND
+        if dead and context.version < _GROUP_ID_NOT_FOUND_SINCE:
+            code = ErrorCode.NONE
+        return api.DescribedGroup(
+            error_code=code,
+            error_message=error_message(error),
+            group_id=group_id,
+            group_state="Dead" if dead else "",
+            protocol_type="",
+            protocol_data="",
+            members=[],
+            authorized_operations=NOT_REQUESTED if code else operations,
+        )
     stable = group.state is State.STABLE
-    return DescribedGroup(
+    return api.DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
         members=[
-            DescribedGroupMember(
+            api.DescribedGroupMember(
                 member_id=member.member_id,
                 group_instance_id=member.instance_id,
                 client_id=member.client_id,
@@ -66,21 +74,4 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
             for member in group.members.values()
         ],
         authorized_operations=operations,
-    )
-
-
-def _unknown(group_id: str, error: Failure, operations: int, version: int) -> DescribedGroup:
-    code = error_code(error)
-    dead = code == ErrorCode.GROUP_ID_NOT_FOUND
-    if dead and version < _GROUP_ID_NOT_FOUND_SINCE:
-        code = ErrorCode.NONE
-    return DescribedGroup(
-        error_code=code,
-        error_message=error_message(error),
-        group_id=group_id,
-        group_state="Dead" if dead else "",
-        protocol_type="",
-        protocol_data="",
-        members=[],
-        authorized_operations=NOT_REQUESTED if code else operations,
     )

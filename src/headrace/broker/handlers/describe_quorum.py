@@ -9,15 +9,7 @@ Versions:  v1 times of replicas; v2 error messages and nodes, with the endpoints
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseTopicData,
-    Listener,
-    Node,
-    ReplicaState,
-)
+from headrace.protocol.schema import describe_quorum as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
@@ -26,7 +18,7 @@ _UNKNOWN = -1
 
 
 @handles(ApiKey.DESCRIBE_QUORUM, range(3), requires=on_cluster(Operation.DESCRIBE))
-def describe_quorum(request: DescribeQuorumRequest, context: Context) -> DescribeQuorumResponse:
+def describe_quorum(request: api.DescribeQuorumRequest, context: Context) -> api.DescribeQuorumResponse:
     topic = request.topics[0] if len(request.topics) == 1 else None
     if (
         topic is None
@@ -34,28 +26,29 @@ def describe_quorum(request: DescribeQuorumRequest, context: Context) -> Describ
         or len(topic.partitions) != 1
         or topic.partitions[0].partition_index != 0
     ):
-        return DescribeQuorumResponse(
+        return api.DescribeQuorumResponse(
             error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             error_message=f"only {_METADATA}-0 has a quorum (UNKNOWN_TOPIC_OR_PARTITION)",
             topics=(),
         )
     image = context.broker.image
-    partition = DescribeQuorumResponsePartitionData(
+    partition = api.DescribeQuorumResponsePartitionData(
         partition_index=0,
         leader_id=image.controller_id,
         leader_epoch=context.broker.replicas.controller_epoch,
         high_watermark=_UNKNOWN,
         current_voters=[
-            ReplicaState(replica_id=broker_id, log_end_offset=_UNKNOWN) for broker_id in sorted(image.brokers)
+            api.ReplicaState(replica_id=broker_id, log_end_offset=_UNKNOWN)
+            for broker_id in sorted(image.brokers)
         ],
         observers=(),
     )
-    return DescribeQuorumResponse(
-        topics=[DescribeQuorumResponseTopicData(topic_name=_METADATA, partitions=[partition])],
+    return api.DescribeQuorumResponse(
+        topics=[api.DescribeQuorumResponseTopicData(topic_name=_METADATA, partitions=[partition])],
         nodes=[
-            Node(
+            api.Node(
                 node_id=node.id,
-                listeners=[Listener(name=context.listener.name, host=node.host, port=node.port)],
+                listeners=[api.Listener(name=context.listener.name, host=node.host, port=node.port)],
             )
             for node in image.nodes(context.listener.name)
         ],

@@ -7,22 +7,16 @@ Behaviour: returns the requested topics, or all topics, ordered by name, with at
 from heapq import merge
 from typing import Final
 
+from headrace.broker.handlers.metadata import unknown_code
 from headrace.broker.image import TopicImage
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.slices import STEP, Steps, keyed
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
-from headrace.protocol.schema.describe_topic_partitions import (
-    Cursor,
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-    DescribeTopicPartitionsResponsePartition,
-    DescribeTopicPartitionsResponseTopic,
-)
+from headrace.protocol.schema import describe_topic_partitions as api
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation, ResourceType
-from headrace.storage.topics import check_topic_name
 
 _SORTED_TOGETHER: Final = 1000  # names; sorting 100,000 takes 30 ms
 _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
@@ -30,8 +24,8 @@ _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 
 @handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, range(1), requires=_DESCRIBE)
 def describe_topic_partitions(
-    request: DescribeTopicPartitionsRequest, context: Context
-) -> Steps[DescribeTopicPartitionsResponse]:
+    request: api.DescribeTopicPartitionsRequest, context: Context
+) -> Steps[api.DescribeTopicPartitionsResponse]:
     topics = context.broker.image.topics
     cursor = request.cursor
     requested = yield from keyed(lambda topic: topic.name, request.topics)
@@ -54,50 +48,42 @@ def describe_topic_partitions(
             continue
         topic = topics.get(name)
         if topic is None:
-            described.append(_unknown(name))
+            described.append(_refused(name, unknown_code(name)))
             continue
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         indexes = [index for index in sorted(topic.replicas) if index >= first]
         if remaining == 0:
-            return DescribeTopicPartitionsResponse(topics=described, next_cursor=_cursor(name, indexes[0]))
-        described.append(_known(topic, indexes[:remaining], context))
+            return api.DescribeTopicPartitionsResponse(
+                topics=described, next_cursor=api.Cursor(topic_name=name, partition_index=indexes[0])
+            )
+        described.append(
+            api.DescribeTopicPartitionsResponseTopic(
+                name=name,
+                topic_id=topic.topic_id,
+                is_internal=topic.is_internal,
+                partitions=[_partition(topic, index, context) for index in indexes[:remaining]],
+                topic_authorized_operations=context.authorized_operations(ResourceType.TOPIC, name),
+            )
+        )
         if len(indexes) > remaining:
-            next_cursor = _cursor(name, indexes[remaining])
-            return DescribeTopicPartitionsResponse(topics=described, next_cursor=next_cursor)
+            next_cursor = api.Cursor(topic_name=name, partition_index=indexes[remaining])
+            return api.DescribeTopicPartitionsResponse(topics=described, next_cursor=next_cursor)
         remaining -= len(indexes)
-    return DescribeTopicPartitionsResponse(topics=described)
+    return api.DescribeTopicPartitionsResponse(topics=described)
 
 
-def _cursor(name: str, index: int) -> Cursor:
-    return Cursor(topic_name=name, partition_index=index)
-
-
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    try:
-        check_topic_name(name)
-    except KafkaError as error:
-        return _refused(name, error.code)
-    return _refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def _refused(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_id=ZERO_UUID, partitions=())
-
-
-def _known(topic: TopicImage, indexes: list[int], context: Context) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.is_internal,
-        partitions=[_partition(topic, index, context) for index in indexes],
-        topic_authorized_operations=context.authorized_operations(ResourceType.TOPIC, topic.name),
+def _refused(name: str, code: ErrorCode) -> api.DescribeTopicPartitionsResponseTopic:
+    return api.DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_id=ZERO_UUID, partitions=()
     )
 
 
-def _partition(topic: TopicImage, index: int, context: Context) -> DescribeTopicPartitionsResponsePartition:
+def _partition(
+    topic: TopicImage, index: int, context: Context
+) -> api.DescribeTopicPartitionsResponsePartition:
     state = topic.states.get(index)
     leader = -1 if state is None else state.leader
-    return DescribeTopicPartitionsResponsePartition(
+    return api.DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.NONE,
         partition_index=index,
         leader_id=leader,

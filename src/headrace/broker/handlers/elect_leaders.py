@@ -11,20 +11,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
-from headrace.broker.slices import STEP, Turns
+from headrace.broker.requests.repeats import partitions_once
+from headrace.broker.slices import Turns, in_slices
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.kafka_errors import LeaderNotSteppedDown, NotController
-from headrace.protocol.schema.elect_leaders import (
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    PartitionResult,
-    ReplicaElectionResult,
-    TopicPartitions,
-)
+from headrace.protocol.schema import elect_leaders as api
 from headrace.protocol.schema.index import ApiKey
-from headrace.replication.controller.model import Changes, ClusterModel
 from headrace.replication.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.security.authorization import (
     CLUSTER_NAME,
@@ -39,79 +33,65 @@ _ALTER: Final = Permission(Operation.ALTER, ResourceType.CLUSTER)
 
 
 @handles(ApiKey.ELECT_LEADERS, range(3), requires=_ALTER, on_controller=True)
-async def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
+async def elect_leaders(request: api.ElectLeadersRequest, context: Context) -> api.ElectLeadersResponse:
     if not context.may(_ALTER):
         return await _refused(request, context.denied(_ALTER, CLUSTER_NAME))
     controller = context.broker.controller
     if controller is None or request.election_type not in {_PREFERRED, _UNCLEAN}:
         code = ErrorCode.NOT_CONTROLLER if controller is None else ErrorCode.INVALID_REQUEST
-        return ElectLeadersResponse(error_code=code, replica_election_results=[])
+        return api.ElectLeadersResponse(error_code=code, replica_election_results=[])
     unclean = request.election_type == _UNCLEAN
     keys: Iterable[TopicPartition]
     if request.topic_partitions is None:
-        keys = await _all_that_need_election(controller.model, unclean=unclean)
+        keys, model = list[TopicPartition](), controller.model
+        for some in model.parts(None):
+            keys += model.leaderless(some) if unclean else model.unbalanced(some)
+            await asyncio.sleep(0)  # other requests are served in between
     else:
         keys = await _named(request.topic_partitions)
-    results: dict[str, list[PartitionResult]] = {}
+    results: dict[str, list[api.PartitionResult]] = {}
     turns = Turns()
     try:
         for key in keys:
             results.setdefault(key.topic, []).append(await _elect(controller, key, unclean=unclean))
             await turns.next()
     except FAILURES as error:
-        return ElectLeadersResponse(error_code=error_code(error), replica_election_results=[])
+        return api.ElectLeadersResponse(error_code=error_code(error), replica_election_results=[])
     await controller.propagated(min(request.timeout_ms / 1000, UPDATE_WAIT_S))
-    return ElectLeadersResponse(replica_election_results=_by_topic(results))
+    return api.ElectLeadersResponse(replica_election_results=_by_topic(results))
 
 
-async def _refused(request: ElectLeadersRequest, error: AuthorizationFailed) -> ElectLeadersResponse:
+async def _refused(request: api.ElectLeadersRequest, error: AuthorizationFailed) -> api.ElectLeadersResponse:
     """Return a response with the error at its top and, for v0, at each partition."""
-    results: dict[str, list[PartitionResult]] = {}
+    results: dict[str, list[api.PartitionResult]] = {}
     turns = Turns()
     for key in await _named(request.topic_partitions or ()):
-        result = PartitionResult(partition_id=key.partition, error_code=error.code)
+        result = api.PartitionResult(partition_id=key.partition, error_code=error.code)
         results.setdefault(key.topic, []).append(result)
         await turns.next()
-    return ElectLeadersResponse(error_code=error.code, replica_election_results=_by_topic(results))
+    return api.ElectLeadersResponse(error_code=error.code, replica_election_results=_by_topic(results))
 
 
-def _by_topic(results: dict[str, list[PartitionResult]]) -> list[ReplicaElectionResult]:
-    return [ReplicaElectionResult(topic=topic, partition_result=each) for topic, each in results.items()]
+def _by_topic(results: dict[str, list[api.PartitionResult]]) -> list[api.ReplicaElectionResult]:
+    return [api.ReplicaElectionResult(topic=topic, partition_result=each) for topic, each in results.items()]
 
 
-async def _named(topics: Iterable[TopicPartitions]) -> Iterable[TopicPartition]:
-    """Return the partitions of the request, each once."""
-    keys: dict[TopicPartition, None] = {}
-    turns = Turns()
-    for topic in topics:
-        for number, index in enumerate(topic.partitions):
-            if not number % STEP:
-                await turns.next()
-            keys[TopicPartition(topic.topic, index)] = None
-    return keys
+async def _named(topics: Iterable[api.TopicPartitions]) -> Iterable[TopicPartition]:
+    return await in_slices(partitions_once((topic.topic, topic.partitions) for topic in topics))
 
 
-async def _all_that_need_election(cluster: ClusterModel, *, unclean: bool) -> list[TopicPartition]:
-    found: list[TopicPartition] = []
-    for some in cluster.parts(None):
-        found += cluster.leaderless(some) if unclean else cluster.unbalanced(some)
-        await asyncio.sleep(0)  # other requests are served in between
-    return found
-
-
-async def _elect(controller: Controller, key: TopicPartition, *, unclean: bool) -> PartitionResult:
-    def decide(cluster: ClusterModel) -> Changes:
-        return cluster.elect_unclean(key) if unclean else cluster.prefer(key)
-
+async def _elect(controller: Controller, key: TopicPartition, *, unclean: bool) -> api.PartitionResult:
     try:
-        await controller.change(decide)
+        await controller.change(
+            lambda cluster: cluster.elect_unclean(key) if unclean else cluster.prefer(key)
+        )
     except NotController:
         raise
     except KafkaError as error:
         code = error.code
         if isinstance(error, LeaderNotSteppedDown):
             code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-        return PartitionResult(
+        return api.PartitionResult(
             partition_id=key.partition, error_code=code, error_message=error_message(error)
         )
-    return PartitionResult(partition_id=key.partition)
+    return api.PartitionResult(partition_id=key.partition)

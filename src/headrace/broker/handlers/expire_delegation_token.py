@@ -8,17 +8,14 @@ Versions:  v2 flexible.
 from headrace.broker.handlers.create_delegation_token import ensure_allowed, token_rules
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.schema.expire_delegation_token import (
-    ExpireDelegationTokenRequest,
-    ExpireDelegationTokenResponse,
-)
+from headrace.protocol.schema import expire_delegation_token as api
 from headrace.protocol.schema.index import ApiKey
 
 
 @handles(ApiKey.EXPIRE_DELEGATION_TOKEN, range(1, 3), requires=())
 async def expire_delegation_token(
-    request: ExpireDelegationTokenRequest, context: Context
-) -> ExpireDelegationTokenResponse:
+    request: api.ExpireDelegationTokenRequest, context: Context
+) -> api.ExpireDelegationTokenResponse:
     broker = context.broker
     try:
         ensure_allowed(context)
@@ -31,5 +28,5 @@ async def expire_delegation_token(
         else:
             await store.put(token)
     except FAILURES as error:
-        return ExpireDelegationTokenResponse(error_code=error_code(error), expiry_timestamp_ms=-1)
-    return ExpireDelegationTokenResponse(expiry_timestamp_ms=now_ms if token is None else token.expiry_ms)
+        return api.ExpireDelegationTokenResponse(error_code=error_code(error), expiry_timestamp_ms=-1)
+    return api.ExpireDelegationTokenResponse(expiry_timestamp_ms=now_ms if token is None else token.expiry_ms)

@@ -39,7 +39,14 @@ async def init_producer_id(request: InitProducerIdRequest, context: Context) -> 
         if request.transactional_id is None:
             producer = Producer(await context.broker.producer_ids.take(), 0)
         else:
-            init = _init(request)
+            has_producer = request.producer_id != -1 and request.producer_epoch != -1
+            init = InitProducerId(
+                request.transactional_id,
+                request.transaction_timeout_ms,
+                expected=Producer(request.producer_id, request.producer_epoch) if has_producer else None,
+                two_phase_commit=request.enable2_pc,
+                keep_prepared=request.keep_prepared_txn,
+            )
             producer = await context.broker.transactions.write(
                 init.transactional_id,
                 lambda machine, now_ms, new_id: machine.init_producer_id(init, now_ms, new_id),
@@ -62,18 +69,6 @@ def _authorize(request: InitProducerIdRequest, context: Context) -> None:
             context.require(_TWO_PHASE_COMMIT, request.transactional_id)
     elif not context.authorizer.may_on_any_resource(context.principal, context.address, *_WRITE_TOPIC):
         context.require(_IDEMPOTENT_WRITE)
-
-
-def _init(request: InitProducerIdRequest) -> InitProducerId:
-    assert request.transactional_id is not None, request
-    has_producer = request.producer_id != -1 and request.producer_epoch != -1
-    return InitProducerId(
-        request.transactional_id,
-        request.transaction_timeout_ms,
-        expected=Producer(request.producer_id, request.producer_epoch) if has_producer else None,
-        two_phase_commit=request.enable2_pc,
-        keep_prepared=request.keep_prepared_txn,
-    )
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

@@ -23,8 +23,6 @@ from headrace.security.authorization import ALLOW_ALL, Operation, Permission, Re
 
 MAX_PROTOCOLS: Final = 1000  # of a member, which the coordinator keeps; consumers have one or two
 _HAS_REBALANCE_TIMEOUT, _REQUIRES_MEMBER_ID, _NULL_PROTOCOL, _SKIPS_ASSIGNMENT = 1, 4, 7, 9
-
-
 _DESCRIBE_TOPIC: Final = Permission(Operation.DESCRIBE, ResourceType.TOPIC)
 
 

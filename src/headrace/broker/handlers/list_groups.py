@@ -43,14 +43,14 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroup
         groups = list(shard.machine.groups.values())
         for first in range(0, len(groups), STEP):
             yield
-            listed += [_listed(group) for group in groups[first : first + STEP] if matches(group)]
+            listed += [
+                ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state_name,
+                    group_type=group.type_name,
+                )
+                for group in groups[first : first + STEP]
+                if matches(group)
+            ]
     return ListGroupsResponse(groups=listed)
-
-
-def _listed(group: Group) -> ListedGroup:
-    return ListedGroup(
-        group_id=group.group_id,
-        protocol_type=group.protocol_type or "",
-        group_state=group.state_name,
-        group_type=group.type_name,
-    )

@@ -22,14 +22,8 @@ from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.kafka_errors import InvalidRequest
+from headrace.protocol.schema import list_offsets as api
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.storage.time_lookup import FoundOffset
 
@@ -44,13 +38,13 @@ class _Lookup(NamedTuple):
     """A lookup by timestamp, which reads records; its response belongs in `replies` at `position`."""
 
     partition: Partition
-    entry: ListOffsetsPartition
-    replies: list[ListOffsetsPartitionResponse]
+    entry: api.ListOffsetsPartition
+    replies: list[api.ListOffsetsPartitionResponse]
     position: int
 
 
 @handles(ApiKey.LIST_OFFSETS, range(1, 12), requires=(_DESCRIBE, _CLUSTER_ACTION))
-def list_offsets(request: ListOffsetsRequest, context: Context) -> Steps[Result]:
+def list_offsets(request: api.ListOffsetsRequest, context: Context) -> Steps[Result]:
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
     times: Counter[tuple[str, int]] = Counter()
     for topic in request.topics:
@@ -63,7 +57,7 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> Steps[Result]
     lookups: list[_Lookup] = []
     for topic in request.topics:
         yield
-        replies: list[ListOffsetsPartitionResponse] = []
+        replies: list[api.ListOffsetsPartitionResponse] = []
         for number, entry in enumerate(topic.partitions):
             if not number % STEP:
                 yield
@@ -74,18 +68,18 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> Steps[Result]
             answer = _answer(topic.name, entry, isolation, context, named)
             if isinstance(answer, Partition):
                 lookups.append(_Lookup(answer, entry, replies, len(replies)))
-                answer = ListOffsetsPartitionResponse(partition_index=entry.partition_index)
+                answer = api.ListOffsetsPartitionResponse(partition_index=entry.partition_index)
             replies.append(answer)
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
-    response = ListOffsetsResponse(topics=topics)
+        topics.append(api.ListOffsetsTopicResponse(name=topic.name, partitions=replies))
+    response = api.ListOffsetsResponse(topics=topics)
     if lookups:
         return Result(later=_look_up(response, lookups, isolation, context))
     return Result(response)
 
 
 def _answer(
-    topic: str, entry: ListOffsetsPartition, isolation: Isolation, context: Context, times: int
-) -> ListOffsetsPartitionResponse | Partition:
+    topic: str, entry: api.ListOffsetsPartition, isolation: Isolation, context: Context, times: int
+) -> api.ListOffsetsPartitionResponse | Partition:
     """Return the response for a partition, or the partition itself if records have to be read for it."""
     try:
         if times > 1:
@@ -114,14 +108,14 @@ def _answer(
     return _found(entry, found)
 
 
-def _ensure_answering(partition: Partition, entry: ListOffsetsPartition, context: Context) -> None:
+def _ensure_answering(partition: Partition, entry: api.ListOffsetsPartition, context: Context) -> None:
     partition.ensure_leader(entry.current_leader_epoch)
     context.broker.ensure_lease(partition)  # a stale leader would return an old offset
 
 
 async def _look_up(
-    response: ListOffsetsResponse, lookups: Sequence[_Lookup], isolation: Isolation, context: Context
-) -> ListOffsetsResponse:
+    response: api.ListOffsetsResponse, lookups: Sequence[_Lookup], isolation: Isolation, context: Context
+) -> api.ListOffsetsResponse:
     """Return the response, completed by the lookups by timestamp."""
     for partition, entry, replies, position in lookups:
         timestamp = None if entry.timestamp == _MAX_TIMESTAMP else entry.timestamp
@@ -137,8 +131,8 @@ async def _look_up(
     return response
 
 
-def _found(entry: ListOffsetsPartition, found: FoundOffset) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(
+def _found(entry: api.ListOffsetsPartition, found: FoundOffset) -> api.ListOffsetsPartitionResponse:
+    return api.ListOffsetsPartitionResponse(
         partition_index=entry.partition_index,
         timestamp=found.timestamp,
         offset=found.offset,
@@ -146,8 +140,10 @@ def _found(entry: ListOffsetsPartition, found: FoundOffset) -> ListOffsetsPartit
     )
 
 
-def _refused(entry: ListOffsetsPartition, error: Failure) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(partition_index=entry.partition_index, error_code=error_code(error))
+def _refused(entry: api.ListOffsetsPartition, error: Failure) -> api.ListOffsetsPartitionResponse:
+    return api.ListOffsetsPartitionResponse(
+        partition_index=entry.partition_index, error_code=error_code(error)
+    )
 
 
 class OffsetNotAvailable(KafkaError):
@@ -155,8 +151,8 @@ class OffsetNotAvailable(KafkaError):
 
 
 def _of_this_replica(
-    topic: str, entry: ListOffsetsPartition, context: Context
-) -> ListOffsetsPartitionResponse:
+    topic: str, entry: api.ListOffsetsPartition, context: Context
+) -> api.ListOffsetsPartitionResponse:
     """Return the log end offset of this broker's replica, which a controller requests before an election."""
     try:
         if not context.may(_CLUSTER_ACTION):
@@ -164,7 +160,7 @@ def _of_this_replica(
         log = context.broker.partition(topic, entry.partition_index).log
     except FAILURES as error:
         return _refused(entry, error)
-    return ListOffsetsPartitionResponse(
+    return api.ListOffsetsPartitionResponse(
         partition_index=entry.partition_index,
         offset=log.log_end_offset,
         leader_epoch=log.epochs.at(max(log.log_end_offset - 1, 0)),

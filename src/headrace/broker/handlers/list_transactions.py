@@ -5,7 +5,6 @@ Behaviour: returns the transactional ids whose coordinator is this broker; clien
 Versions:  v1 filter by duration; v2 filter by a regular expression, in RE2's syntax as in Kafka.
 """
 
-from collections.abc import Callable, Container
 from typing import Final
 
 from headrace.broker.requests.dispatch import Context, handles
@@ -21,8 +20,6 @@ from headrace.security.authorization import Operation
 
 _STATES: Final = {state.kafka_name: state for state in TransactionState}
 _OTHERS: Final = frozenset({"Dead", "PrepareEpochFence"})  # Kafka's, in which no transaction is listed
-
-
 _DESCRIBE: Final = on_transactional_ids(Operation.DESCRIBE)
 
 
@@ -33,11 +30,26 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ste
     unknown = [name for name in names if name not in _STATES and name not in _OTHERS]
     try:
         runtime.ensure_all_ready()
-        is_listed = _filter(request, names, context.broker.now_ms())
+        pattern = (
+            compile_expression(request.transactional_id_pattern) if request.transactional_id_pattern else None
+        )
     except FAILURES as error:
         return ListTransactionsResponse(
             error_code=error_code(error), unknown_state_filters=unknown, transaction_states=()
         )
+    states = {state for name, state in _STATES.items() if name in names}
+    producer_ids = frozenset(request.producer_id_filters)
+    now_ms = context.broker.now_ms()
+
+    def is_listed(transaction: Transaction) -> bool:
+        if producer_ids and transaction.producer_id not in producer_ids:
+            return False
+        if request.state_filters and transaction.state not in states:
+            return False
+        if 0 <= request.duration_filter >= now_ms - transaction.start_ms:
+            return False
+        return pattern is None or pattern.fullmatch(transaction.transactional_id) is not None
+
     listed = []
     for shard in runtime.shards:
         for number, transaction in enumerate(list(shard.machine.transactions.values())):
@@ -52,24 +64,3 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ste
                     )
                 )
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
-
-
-def _filter(
-    request: ListTransactionsRequest, names: Container[str], now_ms: int
-) -> Callable[[Transaction], bool]:
-    states = {state for name, state in _STATES.items() if name in names}
-    producer_ids = frozenset(request.producer_id_filters)
-    pattern = (
-        compile_expression(request.transactional_id_pattern) if request.transactional_id_pattern else None
-    )
-
-    def is_listed(transaction: Transaction) -> bool:
-        if producer_ids and transaction.producer_id not in producer_ids:
-            return False
-        if request.state_filters and transaction.state not in states:
-            return False
-        if 0 <= request.duration_filter >= now_ms - transaction.start_ms:
-            return False
-        return pattern is None or pattern.fullmatch(transaction.transactional_id) is not None
-
-    return is_listed

@@ -18,31 +18,20 @@ from typing import Any, Final
 from headrace.broker.handlers.create_topics import CREATE, require_create
 from headrace.broker.handlers.describe_cluster import authorized_cluster_operations
 from headrace.broker.image import TopicImage
-from headrace.broker.membership.controller_client import (
-    CREATE_TOPICS_VERSIONS,
-    refused_topics,
-    topics_with_defaults,
-)
+from headrace.broker.membership.controller_client import CREATE_TOPICS_VERSIONS, new_topic, refused_topics
 from headrace.broker.requests.dispatch import Context, HangUp, handles
 from headrace.broker.requests.envelopes import forward
 from headrace.broker.requests.requirements import on_topics
 from headrace.broker.results import Encoded, Result
 from headrace.broker.slices import STEP, Steps, each, free, in_slices
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.errors import ErrorCode
+from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.peers import UnsupportedByPeer
+from headrace.protocol.schema import metadata as api
 from headrace.protocol.schema.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
 from headrace.security.authorization import AuthorizationFailed, Operation, ResourceType
 from headrace.storage.topics import check_topic_name
 
@@ -51,13 +40,11 @@ _ALL_BY_NULL = 1
 MAX_CACHED_RESPONSES = 64  # for all topics: API versions, listeners and views of principals
 CREATED_TOGETHER = 50  # the maximum number of topics that one request creates
 _BY_ID = 12  # v10 and v11 have the field, but it must be zero
-
-
 _DESCRIBE: Final = on_topics(Operation.DESCRIBE)
 
 
 @handles(ApiKey.METADATA, range(14), requires=(_DESCRIBE, *CREATE))
-def metadata(request: MetadataRequest, context: Context) -> Steps[Result]:
+def metadata(request: api.MetadataRequest, context: Context) -> Steps[Result]:
     if request.topics is None or (context.version < _ALL_BY_NULL and not request.topics):
         return Result((yield from _all_topics(request, context)))
     topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
@@ -68,8 +55,11 @@ def metadata(request: MetadataRequest, context: Context) -> Steps[Result]:
     return Result(_reply(request, context, answers))
 
 
-def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
-    """Return the metadata of all topics, from a cache of encoded responses, because it is large."""
+def _all_topics(request: api.MetadataRequest, context: Context) -> Steps[Encoded]:
+    """Return the metadata of all topics that the principal may describe.
+
+    It comes from a cache of encoded responses, because it is large.
+    """
     view = context.authorizer.view(context.principal, context.address)
     key = (
         context.version,
@@ -82,7 +72,12 @@ def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
     known_at, body = cache.get(key, (-1, []))
     if known_at != image.version:
         known_at = image.version  # a change during the encoding is for the next request
-        topics = yield from _visible(request, context)
+        topics = []
+        for number, topic in enumerate(list(image.topics.values())):
+            if not number % STEP:
+                yield
+            if context.may(_DESCRIBE, topic.name):
+                topics.append(_known(topic, request, context))
         response = _reply(request, context, topics)
         structs: list[Any] = []
         body = yield from response.encode_in_slices(context.version, structs)
@@ -94,27 +89,21 @@ def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
     return Encoded(body)
 
 
-def _visible(request: MetadataRequest, context: Context) -> Steps[list[MetadataResponseTopic]]:
-    """Return all topics that the principal may describe."""
-    topics = []
-    for number, topic in enumerate(list(_image(context).values())):
-        if not number % STEP:
-            yield
-        if context.may(_DESCRIBE, topic.name):
-            topics.append(_known(topic, request, context))
-    return topics
-
-
 def _missing(
-    topics: Sequence[MetadataRequestTopic], request: MetadataRequest, context: Context
+    topics: Sequence[api.MetadataRequestTopic], request: api.MetadataRequest, context: Context
 ) -> Steps[tuple[list[str], dict[str, ErrorCode]]]:
     """Return the names of the topics to create, and the error codes of those that must not be created."""
-    missing, refused = [], {}
+    missing: list[str] = []
+    refused: dict[str, ErrorCode] = {}
+    allowed = request.allow_auto_topic_creation or context.version < _CREATION_CAN_BE_DECLINED
+    if not (allowed and context.broker.config.flag("auto.create.topics.enable")):
+        return missing, refused
+    known = context.broker.image.topics
     for number, topic in enumerate(topics):
         if not number % STEP:
             yield
         name = topic.name
-        if name is None or not _is_created(topic, request, context) or not context.may(_DESCRIBE, name):
+        if name is None or topic.topic_id != ZERO_UUID or name in known or not context.may(_DESCRIBE, name):
             continue
         try:
             require_create(name, context)
@@ -125,12 +114,12 @@ def _missing(
 
 
 async def _create_and_reply(
-    topics: Sequence[MetadataRequestTopic],
+    topics: Sequence[api.MetadataRequestTopic],
     missing: Sequence[str],
     refused: dict[str, ErrorCode],
-    request: MetadataRequest,
+    request: api.MetadataRequest,
     context: Context,
-) -> MetadataResponse:
+) -> api.MetadataResponse:
     """Create up to CREATED_TOGETHER topics; clients retry the others, which are LEADER_NOT_AVAILABLE."""
     refused |= dict.fromkeys(missing[CREATED_TOGETHER:], ErrorCode.LEADER_NOT_AVAILABLE)
     try:
@@ -163,7 +152,7 @@ async def _create_for_client(names: Sequence[str], context: Context) -> dict[str
 
     As in Kafka, a topic beyond the quota does not exist yet: the client asks for it again.
     """
-    request = CreateTopicsRequest(topics=topics_with_defaults(names), timeout_ms=0)
+    request = CreateTopicsRequest(topics=[new_topic(name) for name in names], timeout_ms=0)
     try:
         version = context.broker.controller_client.choose(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSIONS)
         response = await forward(request, context._replace(version=version))
@@ -178,12 +167,12 @@ async def _create_for_client(names: Sequence[str], context: Context) -> dict[str
 
 
 def _answers(
-    topics: Sequence[MetadataRequestTopic],
-    request: MetadataRequest,
+    topics: Sequence[api.MetadataRequestTopic],
+    request: api.MetadataRequest,
     context: Context,
     refused: Mapping[str, ErrorCode] = MappingProxyType({}),
-) -> Steps[list[MetadataResponseTopic]]:
-    def answer(topic: MetadataRequestTopic) -> MetadataResponseTopic:
+) -> Steps[list[api.MetadataResponseTopic]]:
+    def answer(topic: api.MetadataRequestTopic) -> api.MetadataResponseTopic:
         if topic.name is not None and topic.name in refused:
             return _unknown(topic, refused[topic.name])
         return _answer(topic, request, context)
@@ -191,48 +180,40 @@ def _answers(
     return (yield from each(answer, topics))
 
 
-def _image(context: Context) -> dict[str, TopicImage]:
-    return context.broker.image.topics
-
-
-def _is_created(topic: MetadataRequestTopic, request: MetadataRequest, context: Context) -> bool:
-    allowed = request.allow_auto_topic_creation or context.version < _CREATION_CAN_BE_DECLINED
-    if not (allowed and context.broker.config.flag("auto.create.topics.enable")):
-        return False
-    return topic.topic_id == ZERO_UUID and topic.name is not None and topic.name not in _image(context)
-
-
-def _answer(topic: MetadataRequestTopic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
+def _answer(
+    topic: api.MetadataRequestTopic, request: api.MetadataRequest, context: Context
+) -> api.MetadataResponseTopic:
     if context.version < _BY_ID and (topic.name is None or topic.topic_id != ZERO_UUID):
-        return MetadataResponseTopic(
+        return api.MetadataResponseTopic(
             error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", partitions=()
         )
+    name = topic.name or ""
     if topic.topic_id != ZERO_UUID:
-        name = context.broker.image.topic_names.get(topic.topic_id)
-        if name is None:
+        if topic.topic_id not in context.broker.image.topic_names:
             return _unknown(topic, ErrorCode.UNKNOWN_TOPIC_ID)
-        if not context.may(_DESCRIBE, name):
-            return _unknown(topic, context.denied(_DESCRIBE, name).code)
-        return _known(_image(context)[name], request, context)
-    if not context.may(_DESCRIBE, topic.name or ""):
-        return _unknown(topic, context.denied(_DESCRIBE, topic.name or "").code)
-    known = _image(context).get(topic.name or "")
-    if known is not None:
-        return _known(known, request, context)
+        name = context.broker.image.topic_names[topic.topic_id]
+    if not context.may(_DESCRIBE, name):
+        return _unknown(topic, context.denied(_DESCRIBE, name).code)
+    known = context.broker.image.topics.get(name)
+    return _unknown(topic, unknown_code(name)) if known is None else _known(known, request, context)
+
+
+def unknown_code(name: str) -> ErrorCode:
+    """Return the error code of a topic that does not exist; its name may be invalid."""
     try:
-        check_topic_name(topic.name or "")
-    except FAILURES as error:
-        return _unknown(topic, error_code(error))
-    return _unknown(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        check_topic_name(name)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _unknown(topic: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
+def _unknown(topic: api.MetadataRequestTopic, code: ErrorCode) -> api.MetadataResponseTopic:
     name = topic.name if topic.topic_id == ZERO_UUID else None
-    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic.topic_id, partitions=())
+    return api.MetadataResponseTopic(error_code=code, name=name, topic_id=topic.topic_id, partitions=())
 
 
-def _known(topic: TopicImage, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
+def _known(topic: TopicImage, request: api.MetadataRequest, context: Context) -> api.MetadataResponseTopic:
+    return api.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
@@ -243,10 +224,10 @@ def _known(topic: TopicImage, request: MetadataRequest, context: Context) -> Met
     )
 
 
-def _partition(topic: TopicImage, index: int, context: Context) -> MetadataResponsePartition:
+def _partition(topic: TopicImage, index: int, context: Context) -> api.MetadataResponsePartition:
     state = topic.states.get(index)
     leader = -1 if state is None or state.leader in context.broker.image.suspects else state.leader
-    return MetadataResponsePartition(
+    return api.MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.NONE,
         partition_index=index,
         leader_id=leader,
@@ -258,12 +239,12 @@ def _partition(topic: TopicImage, index: int, context: Context) -> MetadataRespo
 
 
 def _reply(
-    request: MetadataRequest, context: Context, topics: list[MetadataResponseTopic]
-) -> MetadataResponse:
+    request: api.MetadataRequest, context: Context, topics: list[api.MetadataResponseTopic]
+) -> api.MetadataResponse:
     image = context.broker.image
-    return MetadataResponse(
+    return api.MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            api.MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
             for node in image.nodes(context.listener.name)
         ],
         cluster_id=image.cluster_id,

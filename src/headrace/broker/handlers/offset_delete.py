@@ -4,84 +4,70 @@ Behaviour: deletes committed offsets of a group, except those of topics that its
            are answered with GROUP_SUBSCRIBED_TO_TOPIC.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.broker.coordinators.replies import respond_after
 from headrace.broker.requests.dispatch import Context, handles
+from headrace.broker.requests.repeats import partitions_once
 from headrace.broker.requests.requirements import on_group, on_topics
 from headrace.broker.results import Result
-from headrace.broker.slices import STEP, Steps, each
+from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema import offset_delete as api
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
 from headrace.security.authorization import Operation
 
 _READ_TOPIC: Final = on_topics(Operation.READ)
 
 
 @handles(ApiKey.OFFSET_DELETE, range(1), requires=(on_group(Operation.DELETE), _READ_TOPIC))
-def offset_delete(request: OffsetDeleteRequest, context: Context) -> Steps[Result]:
-    partitions = yield from _deletable(request, context)
+def offset_delete(request: api.OffsetDeleteRequest, context: Context) -> Steps[Result]:
+    image = context.broker.image
+
+    def readable(topic: api.OffsetDeleteRequestTopic) -> Iterator[int]:
+        if context.may(_READ_TOPIC, topic.name):
+            yield from (partition.partition_index for partition in topic.partitions)
+
+    partitions = yield from partitions_once(
+        ((topic.name, readable(topic)) for topic in request.topics), lambda id_: image.has_partition(*id_)
+    )
     try:
         reply = context.broker.groups.shard(request.group_id).write(
             lambda machine, now_ms: machine.delete_offsets(request.group_id, list(partitions), now_ms)
         )
     except FAILURES as error:
-        return Result(OffsetDeleteResponse(error_code=error_code(error), topics=[]))
+        return Result(api.OffsetDeleteResponse(error_code=error_code(error), topics=[]))
 
-    def build() -> Steps[OffsetDeleteResponse]:
+    def build() -> Steps[api.OffsetDeleteResponse]:
         try:
             kept: set[str] = reply.result()
         except FAILURES as error:
-            return OffsetDeleteResponse(error_code=error_code(error), topics=[])
+            return api.OffsetDeleteResponse(error_code=error_code(error), topics=[])
         topics = []
         for topic in request.topics:
             yield
             if topic.partitions:
                 answer = yield from _topic(topic, kept, context)
                 topics.append(answer)
-        return OffsetDeleteResponse(topics=topics)
+        return api.OffsetDeleteResponse(topics=topics)
 
     return (yield from respond_after([reply], build))
 
 
-def _deletable(request: OffsetDeleteRequest, context: Context) -> Steps[dict[tuple[str, int], None]]:
-    """Return the partitions of a request that exist and whose topics the principal may read."""
-    partitions: dict[tuple[str, int], None] = {}
-    for topic in request.topics:
-        yield
-        if not context.may(_READ_TOPIC, topic.name):
-            continue
-        for number, partition in enumerate(topic.partitions):
-            if not number % STEP:
-                yield
-            if _exists(topic.name, partition.partition_index, context):
-                partitions[topic.name, partition.partition_index] = None
-    return partitions
-
-
 def _topic(
-    topic: OffsetDeleteRequestTopic, kept: set[str], context: Context
-) -> Steps[OffsetDeleteResponseTopic]:
+    topic: api.OffsetDeleteRequestTopic, kept: set[str], context: Context
+) -> Steps[api.OffsetDeleteResponseTopic]:
     code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in kept else ErrorCode.NONE
     denied = None if context.may(_READ_TOPIC, topic.name) else context.denied(_READ_TOPIC, topic.name).code
 
-    def answer(partition: OffsetDeleteRequestPartition) -> OffsetDeleteResponsePartition:
+    def answer(partition: api.OffsetDeleteRequestPartition) -> api.OffsetDeleteResponsePartition:
         index = partition.partition_index
-        known = code if _exists(topic.name, index, context) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return OffsetDeleteResponsePartition(partition_index=index, error_code=denied or known)
+        exists = context.broker.image.has_partition(topic.name, index)
+        known = code if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return api.OffsetDeleteResponsePartition(partition_index=index, error_code=denied or known)
 
-    return OffsetDeleteResponseTopic(name=topic.name, partitions=(yield from each(answer, topic.partitions)))
-
-
-def _exists(topic: str, partition: int, context: Context) -> bool:
-    known = context.broker.image.topics.get(topic)
-    return known is not None and partition in known.replicas
+    return api.OffsetDeleteResponseTopic(
+        name=topic.name, partitions=(yield from each(answer, topic.partitions))
+    )

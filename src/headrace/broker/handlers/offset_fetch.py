@@ -24,19 +24,8 @@ from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.coordinators.errors import NotCoordinator
 from headrace.coordinators.group.offsets import Committed
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema import offset_fetch as api
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
-)
 from headrace.security.authorization import Operation
 
 _TOP_LEVEL_ERROR, _SEVERAL_GROUPS, _BY_ID = 2, 8, 10
@@ -56,7 +45,7 @@ class _RequestedTopic(NamedTuple):
 
 
 @handles(ApiKey.OFFSET_FETCH, range(1, 11), requires=(_DESCRIBE, _DESCRIBE_TOPIC))
-def offset_fetch(request: OffsetFetchRequest, context: Context) -> Steps[Result]:
+def offset_fetch(request: api.OffsetFetchRequest, context: Context) -> Steps[Result]:
     shards: set[GroupShard] = set()  # that the response is read from
     if context.version < _SEVERAL_GROUPS:
         response = yield from _one_group(request, context, shards)
@@ -65,18 +54,18 @@ def offset_fetch(request: OffsetFetchRequest, context: Context) -> Steps[Result]
         for requested in (yield from bounded_repeats(request.groups, lambda group: group.group_id)):
             group = yield from _group(requested, context, shards, require_stable=request.require_stable)
             groups.append(group)
-        response = OffsetFetchResponse(groups=groups)
+        response = api.OffsetFetchResponse(groups=groups)
     return (yield from _when_committed(response, shards))
 
 
-def _when_committed(response: OffsetFetchResponse, shards: set[GroupShard]) -> Steps[Result]:
+def _when_committed(response: api.OffsetFetchResponse, shards: set[GroupShard]) -> Steps[Result]:
     """Return the response when every offset in it is committed to the log of its coordinator."""
     try:
         barriers = [barrier for shard in shards if (barrier := shard.barrier()) is not None]
     except FAILURES as error:
         raise HangUp(f"the group coordinator has moved while offsets were read: {error}") from error
 
-    def build() -> Steps[OffsetFetchResponse]:
+    def build() -> Steps[api.OffsetFetchResponse]:
         yield
         for barrier in barriers:
             if (error := outcome(barrier)) is not None:
@@ -87,26 +76,26 @@ def _when_committed(response: OffsetFetchResponse, shards: set[GroupShard]) -> S
 
 
 def _group(
-    group: OffsetFetchRequestGroup, context: Context, shards: set[GroupShard], *, require_stable: bool
-) -> Steps[OffsetFetchResponseGroup]:
+    group: api.OffsetFetchRequestGroup, context: Context, shards: set[GroupShard], *, require_stable: bool
+) -> Steps[api.OffsetFetchResponseGroup]:
     yield
     try:
         offsets = _offsets(group.group_id, group.member_id, group.member_epoch, context, shards)
         unstable = _stability(group.group_id, context, required=require_stable)
     except FAILURES as error:
         code = _refusal(error, group.group_id, context)
-        return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=code)
+        return api.OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=code)
     if group.topics is None:
         requested = _all(offsets, context)
     else:
-        requested = yield from each(lambda topic: _by_id(topic, context), group.topics)
+        requested = yield from each(lambda topic: _requested(topic, context), group.topics)
     topics = []
     for topic in (yield from _bounded(requested)):
 
-        def partition(index: int, topic: _RequestedTopic = topic) -> OffsetFetchResponsePartitions:
+        def partition(index: int, topic: _RequestedTopic = topic) -> api.OffsetFetchResponsePartitions:
             problem = topic.problem or unstable(group.group_id, topic.name, index)
             found = _NONE if problem else offsets.get((topic.name, index), _NONE)
-            return OffsetFetchResponsePartitions(
+            return api.OffsetFetchResponsePartitions(
                 partition_index=index,
                 committed_offset=found.offset,
                 committed_leader_epoch=found.leader_epoch,
@@ -116,14 +105,14 @@ def _group(
 
         partitions = yield from each(partition, topic.partitions)
         topics.append(
-            OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+            api.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
         )
-    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+    return api.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
 def _one_group(
-    request: OffsetFetchRequest, context: Context, shards: set[GroupShard]
-) -> Steps[OffsetFetchResponse]:
+    request: api.OffsetFetchRequest, context: Context, shards: set[GroupShard]
+) -> Steps[api.OffsetFetchResponse]:
     offsets: _Offsets = {}
     code = ErrorCode.NONE
     unstable = _stability(request.group_id, context, required=False)
@@ -133,18 +122,18 @@ def _one_group(
     except FAILURES as error:
         code = _refusal(error, request.group_id, context)
     if code and context.version >= _TOP_LEVEL_ERROR:
-        return OffsetFetchResponse(error_code=code)
+        return api.OffsetFetchResponse(error_code=code)
     if request.topics is None:
         requested = _all(offsets, context)
     else:
-        requested = yield from each(lambda topic: _by_name(topic, context), request.topics)
+        requested = yield from each(lambda topic: _requested(topic, context), request.topics)
     topics = []
     for topic in (yield from _bounded(requested)):
 
-        def partition(index: int, topic: _RequestedTopic = topic) -> OffsetFetchResponsePartition:
+        def partition(index: int, topic: _RequestedTopic = topic) -> api.OffsetFetchResponsePartition:
             problem = code or topic.problem or unstable(request.group_id, topic.name, index)
             found = _NONE if problem else offsets.get((topic.name, index), _NONE)
-            return OffsetFetchResponsePartition(
+            return api.OffsetFetchResponsePartition(
                 partition_index=index,
                 committed_offset=found.offset,
                 committed_leader_epoch=found.leader_epoch,
@@ -153,8 +142,8 @@ def _one_group(
             )
 
         partitions = yield from each(partition, topic.partitions)
-        topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
-    return OffsetFetchResponse(topics=topics)
+        topics.append(api.OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
+    return api.OffsetFetchResponse(topics=topics)
 
 
 def _refusal(error: Failure, group_id: str, context: Context) -> ErrorCode:
@@ -229,20 +218,15 @@ def _all(offsets: _Offsets, context: Context) -> list[_RequestedTopic]:
     return [topic for topic in committed if topic.topic_id]
 
 
-def _by_name(topic: OffsetFetchRequestTopic | OffsetFetchRequestTopics, context: Context) -> _RequestedTopic:
-    return _RequestedTopic(topic.name, b"", topic.partition_indexes, _denied(topic.name, context))
-
-
-def _denied(topic: str, context: Context) -> ErrorCode:
-    if context.may(_DESCRIBE_TOPIC, topic):
-        return ErrorCode.NONE
-    return context.denied(_DESCRIBE_TOPIC, topic).code
-
-
-def _by_id(topic: OffsetFetchRequestTopics, context: Context) -> _RequestedTopic:
-    if context.version < _BY_ID:
-        return _by_name(topic, context)
-    name = context.broker.image.topic_names.get(topic.topic_id)
-    if name is None:
-        return _RequestedTopic("", topic.topic_id, topic.partition_indexes, ErrorCode.UNKNOWN_TOPIC_ID)
-    return _RequestedTopic(name, topic.topic_id, topic.partition_indexes, _denied(name, context))
+def _requested(
+    topic: api.OffsetFetchRequestTopic | api.OffsetFetchRequestTopics, context: Context
+) -> _RequestedTopic:
+    name, topic_id, indexes = topic.name, b"", topic.partition_indexes
+    if context.version >= _BY_ID and isinstance(topic, api.OffsetFetchRequestTopics):
+        topic_id = topic.topic_id
+        if topic_id not in context.broker.image.topic_names:
+            return _RequestedTopic("", topic_id, indexes, ErrorCode.UNKNOWN_TOPIC_ID)
+        name = context.broker.image.topic_names[topic_id]
+    if not context.may(_DESCRIBE_TOPIC, name):
+        return _RequestedTopic(name, topic_id, indexes, context.denied(_DESCRIBE_TOPIC, name).code)
+    return _RequestedTopic(name, topic_id, indexes)

@@ -7,17 +7,14 @@ Versions:  v2 flexible.
 from headrace.broker.handlers.create_delegation_token import ensure_allowed, token_rules
 from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, error_code
+from headrace.protocol.schema import renew_delegation_token as api
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.renew_delegation_token import (
-    RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse,
-)
 
 
 @handles(ApiKey.RENEW_DELEGATION_TOKEN, range(1, 3), requires=())
 async def renew_delegation_token(
-    request: RenewDelegationTokenRequest, context: Context
-) -> RenewDelegationTokenResponse:
+    request: api.RenewDelegationTokenRequest, context: Context
+) -> api.RenewDelegationTokenResponse:
     broker = context.broker
     try:
         ensure_allowed(context)
@@ -28,5 +25,5 @@ async def renew_delegation_token(
         await broker.session.reconnected()
         await store.put(token)
     except FAILURES as error:
-        return RenewDelegationTokenResponse(error_code=error_code(error), expiry_timestamp_ms=-1)
-    return RenewDelegationTokenResponse(expiry_timestamp_ms=token.expiry_ms)
+        return api.RenewDelegationTokenResponse(error_code=error_code(error), expiry_timestamp_ms=-1)
+    return api.RenewDelegationTokenResponse(expiry_timestamp_ms=token.expiry_ms)

@@ -38,7 +38,7 @@ def sasl_authenticate(request: SaslAuthenticateRequest, context: Context) -> Res
 
 async def _refuse(error: AuthenticationFailed, context: Context) -> SaslAuthenticateResponse:
     """Answer late, so that passwords cannot be tried quickly."""
-    await asyncio.sleep(refuse(error, context.broker, context.address))
+    await asyncio.sleep(refuse(error, context.address, context.broker.meters, context.broker.config))
     return SaslAuthenticateResponse(
         error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(error), auth_bytes=b""
     )

@@ -8,7 +8,7 @@ Behaviour: links the closed segments below the high watermark into the sender's 
 from headrace.broker.replicas.seed_source import seed_for
 from headrace.broker.requests.dispatch import BrokerKey, Context, handles
 from headrace.broker.requests.requirements import on_cluster
-from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.broker.translate import FAILURES, error_fields, error_message
 from headrace.protocol.between_brokers.seed_replica import SeedReplicaRequest, SeedReplicaResponse
 from headrace.protocol.errors import ErrorCode
 from headrace.security.authorization import Operation
@@ -26,7 +26,7 @@ async def seed_replica(request: SeedReplicaRequest, context: Context) -> SeedRep
             logs=broker.logs,
         )
     except FAILURES as error:
-        return SeedReplicaResponse(error_code=error_code(error), error_message=error_message(error))
+        return SeedReplicaResponse(**error_fields(error))
     except OSError as error:
         return SeedReplicaResponse(
             error_code=ErrorCode.KAFKA_STORAGE_ERROR, error_message=error_message(error)

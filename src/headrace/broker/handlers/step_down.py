@@ -34,6 +34,7 @@ async def step_down(request: StepDownRequest, context: Context) -> StepDownRespo
     )
     return StepDownResponse(
         agreed=[
-            AgreedPartition(topic_name=each.id.topic, partition_index=each.id.partition) for each in agreed
+            AgreedPartition(topic_name=partition.id.topic, partition_index=partition.id.partition)
+            for partition in agreed
         ]
     )

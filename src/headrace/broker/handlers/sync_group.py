@@ -9,7 +9,7 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_group
 from headrace.broker.results import Result
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.coordinators.group.decision import Sync, Synced
+from headrace.coordinators.group.decision import Sync
 from headrace.coordinators.group.errors import InconsistentProtocol
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -36,12 +36,14 @@ def sync_group(request: SyncGroupRequest, context: Context) -> Result:
         reply = shard.write_and_wait(lambda machine, waiter, now_ms: machine.sync(sync, waiter, now_ms))
     except FAILURES as error:
         return Result(_refused(error))
-    return respond(reply, _synced, _refused)
-
-
-def _synced(answer: Synced) -> SyncGroupResponse:
-    return SyncGroupResponse(
-        protocol_type=answer.protocol_type, protocol_name=answer.protocol_name, assignment=answer.assignment
+    return respond(
+        reply,
+        lambda synced: SyncGroupResponse(
+            protocol_type=synced.protocol_type,
+            protocol_name=synced.protocol_name,
+            assignment=synced.assignment,
+        ),
+        _refused,
     )
 
 

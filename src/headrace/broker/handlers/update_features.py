@@ -11,17 +11,15 @@ from headrace.broker.requests.dispatch import Context, handles
 from headrace.broker.requests.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema import update_features as api
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.update_features import (
-    UpdatableFeatureResult,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
 from headrace.security.authorization import Operation
 
 
 @handles(ApiKey.UPDATE_FEATURES, range(3), requires=on_cluster(Operation.ALTER))
-def update_features(request: UpdateFeaturesRequest, _context: Context) -> Steps[UpdateFeaturesResponse]:
+def update_features(
+    request: api.UpdateFeaturesRequest, _context: Context
+) -> Steps[api.UpdateFeaturesResponse]:
     features: set[str] = set()
     for number, update in enumerate(request.feature_updates):
         if not number % STEP:
@@ -29,12 +27,12 @@ def update_features(request: UpdateFeaturesRequest, _context: Context) -> Steps[
         level = FEATURES.get(update.feature)
         if level != update.max_version_level:
             fixed = "is unknown" if level is None else f"is always {level}"
-            return UpdateFeaturesResponse(
+            return api.UpdateFeaturesResponse(
                 error_code=ErrorCode.INVALID_UPDATE_VERSION,
                 error_message=f"{update.feature[:100]} cannot be set to {update.max_version_level}: "
                 f"it {fixed} in this version of Headrace (INVALID_UPDATE_VERSION)",
             )
         features.add(update.feature)
-    return UpdateFeaturesResponse(
-        results=[UpdatableFeatureResult(feature=feature) for feature in sorted(features)]
+    return api.UpdateFeaturesResponse(
+        results=[api.UpdatableFeatureResult(feature=feature) for feature in sorted(features)]
     )

@@ -15,15 +15,8 @@ from headrace.broker.slices import Steps, Turns, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
 from headrace.coordinators.decision import Producer
 from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.schema import write_txn_markers as api
 from headrace.protocol.schema.index import ApiKey
-from headrace.protocol.schema.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
 from headrace.security.authorization import Operation, Permission, ResourceType
 from headrace.storage.topics import OFFSETS_TOPIC
 
@@ -39,7 +32,9 @@ _Pending = ErrorCode | Commit | asyncio.Future[Any]
 
 
 @handles(ApiKey.WRITE_TXN_MARKERS, range(1, 3), requires=(_ALTER, _CLUSTER_ACTION))
-async def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
+async def write_txn_markers(
+    request: api.WriteTxnMarkersRequest, context: Context
+) -> api.WriteTxnMarkersResponse:
     turns = Turns()
     pending: list[list[list[_Pending]]] = []
     waiting: set[Commit] = set()
@@ -60,12 +55,12 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -
     if waiting:
         await asyncio.wait(waiting, timeout=_TIMEOUT_S)
     markers = await in_slices(_results(request, pending))
-    return WriteTxnMarkersResponse(markers=markers)
+    return api.WriteTxnMarkersResponse(markers=markers)
 
 
 def _results(
-    request: WriteTxnMarkersRequest, pending: list[list[list[_Pending]]]
-) -> Steps[list[WritableTxnMarkerResult]]:
+    request: api.WriteTxnMarkersRequest, pending: list[list[list[_Pending]]]
+) -> Steps[list[api.WritableTxnMarkerResult]]:
     markers = []
     for marker, of_topics in zip(request.markers, pending, strict=True):
         topics = []
@@ -74,17 +69,24 @@ def _results(
             yield
             outcomes = zip(topic.partition_indexes, of_partitions, strict=True)
             partitions = yield from each(_result, outcomes)
-            topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=partitions))
-        markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+            topics.append(api.WritableTxnMarkerTopicResult(name=topic.name, partitions=partitions))
+        markers.append(api.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
     return markers
 
 
-def _result(outcome: tuple[int, _Pending]) -> WritableTxnMarkerPartitionResult:
+def _result(outcome: tuple[int, _Pending]) -> api.WritableTxnMarkerPartitionResult:
     index, pending = outcome
-    return WritableTxnMarkerPartitionResult(partition_index=index, error_code=_code(pending))
+    code: ErrorCode = ErrorCode.NONE
+    if isinstance(pending, ErrorCode):
+        code = pending
+    elif not pending.done():
+        code = ErrorCode.REQUEST_TIMED_OUT
+    elif isinstance(error := pending.exception() or pending.result(), KafkaError):
+        code = _translated(error_code(error))
+    return api.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
 
 
-def _append(marker: WritableTxnMarker, topic: str, index: int, context: Context) -> _Pending:
+def _append(marker: api.WritableTxnMarker, topic: str, index: int, context: Context) -> _Pending:
     """Append a marker; return its commit, or the error code if it is refused or committed already."""
     broker = context.broker
     producer = Producer(marker.producer_id, marker.producer_epoch)
@@ -107,15 +109,6 @@ def _append(marker: WritableTxnMarker, topic: str, index: int, context: Context)
     except FAILURES as error:
         return _translated(error_code(error))
     return ErrorCode.NONE if commit is None else commit
-
-
-def _code(pending: _Pending) -> ErrorCode:
-    if isinstance(pending, ErrorCode):
-        return pending
-    if not pending.done():
-        return ErrorCode.REQUEST_TIMED_OUT
-    error = pending.exception() or pending.result()
-    return _translated(error_code(error)) if isinstance(error, KafkaError) else ErrorCode.NONE
 
 
 def _translated(code: ErrorCode) -> ErrorCode:

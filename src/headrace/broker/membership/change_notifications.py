@@ -1,9 +1,14 @@
 """Change notifications in ZooKeeper: sequential znodes with which a broker tells the others what to read."""
 
+import logging
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
+from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Watcher, ZooKeeperSession
+from headrace.replication.controller.transactions import remove_old_changes
+
+logger = logging.getLogger(__name__)
 
 
 class Notification(NamedTuple):
@@ -28,6 +33,14 @@ class ChangeNotifications:
     async def skip(self) -> None:
         """Skip the existing notifications, before everything is read for the first time."""
         self._last = max(await self._numbers(), default=-1)
+
+    async def notify(self, data: bytes, now_ms: int) -> None:
+        """Tell the other brokers what has changed."""
+        await self._session.create(f"{self._directory}/{self._name}", data, sequence=True)
+        try:
+            await remove_old_changes(self._session, self._directory, now_ms)
+        except CoordinationError as error:  # the change itself is made; the next one removes them
+            logger.debug("could not remove old change notifications: %s", error)
 
     async def new(self) -> AsyncIterator[Notification | None]:
         """Yield the notifications since the last call. None comes first if some were missed.

@@ -5,6 +5,7 @@ import logging
 import secrets
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from headrace.broker.membership.change_notifications import ChangeNotifications
@@ -28,7 +29,7 @@ from headrace.coordination.znodes import (
 from headrace.storage.errors import StorageError
 
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 1.0
-_KINDS = ("brokers", "groups", "users", "clients", "ips", "client-metrics")  # configs that every broker reads
+_KINDS = ("brokers", "groups", "users", "clients", "ips")  # configs that every broker reads
 _READ_TOGETHER = 64  # configs: a cluster may have many users
 
 logger = logging.getLogger(__name__)
@@ -38,24 +39,23 @@ async def prepare(session: ZooKeeperSession) -> str:
     """Create the persistent paths, and the cluster id if this is the first broker; return the id."""
     for path in PERSISTENT_PATHS:
         await session.ensure(path)
-    try:
-        await session.create(ClusterId.path, ClusterId(id=encode_id(secrets.token_bytes(16))).encode())
-    except Conflict:
-        logger.debug("the cluster already has an id")
-    found = await session.get(ClusterId.path)
-    assert found is not None, "the cluster id was just created"
-    return ClusterId.decode(found.data).id
+    new = ClusterId(id=encode_id(secrets.token_bytes(16)))
+    return ClusterId.decode(await _first(session, ClusterId.path, new.encode())).id
 
 
 async def cluster_secret(session: ZooKeeperSession) -> bytes:
     """Return the secret of the cluster, which the first broker that needs it makes."""
-    try:
-        await session.create(ClusterSecret.path, ClusterSecret(secret=secrets.token_bytes(32)).encode())
-    except Conflict:
-        logger.debug("the cluster already has a secret")
-    found = await session.get(ClusterSecret.path)
-    assert found is not None, "the secret was just created"
-    return ClusterSecret.decode(found.data).secret
+    new = ClusterSecret(secret=secrets.token_bytes(32))
+    return ClusterSecret.decode(await _first(session, ClusterSecret.path, new.encode())).secret
+
+
+async def _first(session: ZooKeeperSession, path: str, data: bytes) -> bytes:
+    """Return the content of a znode, which is `data` if it does not exist yet."""
+    with suppress(Conflict):
+        await session.create(path, data)
+    found = await session.get(path)
+    assert found is not None, f"{path} was just created"
+    return found.data
 
 
 class RegisteredBrokers(NamedTuple):
@@ -84,7 +84,9 @@ class ClusterView:
         self._session = session
         self._on_config = on_config
         self._loaded_configs: defaultdict[str, set[str]] = defaultdict(set)  # the names of each kind
-        self._notifications = ChangeNotifications(session, ConfigChange.prefix, self._config_changed)
+        self._notifications = ChangeNotifications(
+            session, ConfigChange.prefix, lambda: self.changed(CONFIG_CHANGES)
+        )
         self._dirty: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._loaded = False
@@ -170,9 +172,6 @@ class ClusterView:
             children = await asyncio.gather(*(self._load_config(kind, name) for name in some))
             parents += [name for name, count in zip(some, children, strict=True) if count]
         return parents
-
-    def _config_changed(self) -> None:
-        self.changed(CONFIG_CHANGES)
 
     async def load_brokers(self, *, again: bool = False) -> None:
         """Read which brokers are registered, and the registrations that are new or have changed.

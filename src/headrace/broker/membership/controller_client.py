@@ -3,24 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from headrace.broker.errors import RefusedByController
-from headrace.broker.peers.peer import Peer, Peers
-from headrace.broker.peers.versions import PeerVersions
+from headrace.broker.peers.peer import Peer, Peers, PeerVersions
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import Message
 from headrace.protocol.peers import PeerGone
+from headrace.protocol.schema import create_topics as api
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
-from headrace.protocol.schema.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-)
 from headrace.replication.controller.topic_admin import BROKER_DEFAULT
 
 _NO_CONTROLLER_TIMEOUT_S = 10.0  # how long a request waits for a controller to be elected
@@ -134,30 +129,21 @@ class ControllerClient:
         configs: Mapping[str, str] | None = None,
     ) -> None:
         """Create a topic; on return this broker knows it. KafkaError with the controller's code if not."""
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=replicas,
-            assignments=(),
-            configs=[
-                CreatableTopicConfig(name=setting, value=value) for setting, value in (configs or {}).items()
-            ],
-        )
-        (result,) = await self._create([topic])
+        (result,) = await self._create([new_topic(name, partitions, replicas, configs or {})])
         if result.error_code:
             raise RefusedByController(ErrorCode(result.error_code), result.error_message or "")
 
     async def create_topics(self, names: Iterable[str]) -> dict[str, ErrorCode]:
         """Create topics with the broker's defaults, in one request; return the errors of those refused."""
-        return refused_topics(await self._create(topics_with_defaults(names)))
+        return refused_topics(await self._create([new_topic(name) for name in names]))
 
-    async def _create(self, topics: Sequence[CreatableTopic]) -> Sequence[CreatableTopicResult]:
-        request = CreateTopicsRequest(topics=topics, timeout_ms=0)  # the client that needs them retries
+    async def _create(self, topics: Sequence[api.CreatableTopic]) -> Sequence[api.CreatableTopicResult]:
+        request = api.CreateTopicsRequest(topics=topics, timeout_ms=0)  # the client that needs them retries
         try:
             response = await self.ask(request, CREATE_TOPICS_VERSIONS, timeout_s=_CREATE_TIMEOUT_S)
         except PeerGone as error:
             raise NotController(f"the controller has not answered: {error} (NOT_CONTROLLER)") from error
-        results: Sequence[CreatableTopicResult] = response.topics
+        results: Sequence[api.CreatableTopicResult] = response.topics
         return results
 
     # -- shutdown ------------------------------------------------------------------------------
@@ -185,20 +171,22 @@ class ControllerClient:
         logger.warning("shutting down although this broker still leads some partitions")
 
 
-def topics_with_defaults(names: Iterable[str]) -> list[CreatableTopic]:
-    """Return topics with the broker's numbers of partitions and replicas, for a CreateTopics request."""
-    return [
-        CreatableTopic(
-            name=name,
-            num_partitions=BROKER_DEFAULT,
-            replication_factor=BROKER_DEFAULT,
-            assignments=(),
-            configs=(),
-        )
-        for name in names
-    ]
+def new_topic(
+    name: str,
+    partitions: int = BROKER_DEFAULT,
+    replicas: int = BROKER_DEFAULT,
+    configs: Mapping[str, str] = MappingProxyType({}),
+) -> api.CreatableTopic:
+    """Return a topic of a CreateTopics request."""
+    return api.CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
+        assignments=(),
+        configs=[api.CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+    )
 
 
-def refused_topics(results: Iterable[CreatableTopicResult]) -> dict[str, ErrorCode]:
+def refused_topics(results: Iterable[api.CreatableTopicResult]) -> dict[str, ErrorCode]:
     """Return the error codes of the topics that were not created."""
     return {each.name: ErrorCode(each.error_code) for each in results if each.error_code}

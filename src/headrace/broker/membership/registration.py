@@ -6,7 +6,8 @@ The registration is ephemeral, and the lease under which the broker serves depen
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from headrace.broker.errors import StartRefused
 from headrace.broker.membership.cluster import FIRST_RETRY_S, LAST_RETRY_S
@@ -35,24 +36,22 @@ class Registration:
         self,
         session: ZooKeeperSession,
         lease: Lease,
+        own: BrokerRegistration,
         *,
-        broker_id: int,
-        endpoints: Sequence[Endpoint],
-        rack: str | None,
-        node: str | None,
         losses: Losses,
         now_ms: Callable[[], int],
         on_registered: Callable[[], Awaitable[None]],
         on_reconnected: Callable[[], None],
         on_lost: Callable[[], None],
     ) -> None:
-        """`on_registered` loads the state of the cluster; the broker counts as joined when it returns."""
+        """`own` is the registration without what changes from one registration of this broker to the next.
+
+        `on_registered` loads the state of the cluster; the broker counts as joined when it returns.
+        """
         self._session = session
         self._lease = lease
-        self._broker_id = broker_id
-        self._endpoints = endpoints
-        self._rack = rack
-        self._node = node
+        self._own = own
+        self._broker_id = own.broker_id
         self._losses = losses
         self._now_ms = now_ms
         self._on_registered = on_registered
@@ -108,7 +107,13 @@ class Registration:
             self._is_compared = True
         # Before the registration: if this broker ends meanwhile, the directory must not look like an old one.
         await asyncio.to_thread(self._losses.registered, registrations + 1)
-        registration = self._content()
+        registration = replace(
+            self._own,
+            timestamp_ms=self._now_ms(),
+            may_have_lost=self._losses.everywhere,
+            lost=frozenset(self._losses.partitions),
+            process=own_process(),
+        )
         deadline = self._loop.time() + self._session.timeout_s + _CONFLICT_GRACE_S
         while True:
             try:
@@ -131,18 +136,6 @@ class Registration:
         found = await self._session.get(registration_count(self._broker_id))
         return 0 if found is None else found.version
 
-    def _content(self) -> BrokerRegistration:
-        return BrokerRegistration(
-            broker_id=self._broker_id,
-            endpoints=tuple(self._endpoints),
-            timestamp_ms=self._now_ms(),
-            rack=self._rack,
-            node=self._node,
-            may_have_lost=self._losses.everywhere,
-            lost=frozenset(self._losses.partitions),
-            process=own_process(),
-        )
-
     async def _is_ours(self, registration: BrokerRegistration, deadline: float) -> bool:
         """Return whether the existing registration is our own, because the answer to our attempt was lost.
 
@@ -163,22 +156,17 @@ class Registration:
         # At our own endpoints it is this process that would accept the connection.
         is_elsewhere = tuple(other.endpoints) != tuple(registration.endpoints)
         if self._loop.time() > deadline or (is_elsewhere and await _accepts_connections(other.endpoints[0])):
-            raise StartRefused(self._taken_by(other))
+            where, advice = "", "stop it first, or give this one another broker.id"
+            if self._own.node is not None and other.node is not None and other.node != self._own.node:
+                where = f" on node {other.node}"
+                advice = (
+                    "the ids of two nodes overlap, because a node uses one id for each broker, from "
+                    "broker.id on; choose another broker.id"
+                )
+            address = other.endpoints[0].address
+            raise StartRefused(f"broker {self._broker_id} is running already{where}, at {address}: {advice}")
         await asyncio.sleep(_CONFLICT_RETRY_S)
         return False
-
-    def _taken_by(self, other: BrokerRegistration) -> str:
-        address = other.endpoints[0].address
-        if self._node is not None and other.node is not None and other.node != self._node:
-            return (
-                f"broker {self._broker_id} is running already on node {other.node}, at {address}: the ids of "
-                "two nodes overlap, because a node uses one id for each broker, from broker.id on; choose "
-                "another broker.id"
-            )
-        return (
-            f"broker {self._broker_id} is running already, at {address}: "
-            "stop it first, or give this one another broker.id"
-        )
 
     # -- the session ---------------------------------------------------------------------------
 

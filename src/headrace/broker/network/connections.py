@@ -84,7 +84,9 @@ class Connections:
             now_ms = int(time.monotonic() * 1000)
             delay_ms = self._rates.delay_ms(connection.listener, connection.address, now_ms)
             if delay_ms is not None:
-                self._add(connection)
+                self._connections.add(connection)
+                self._per_address[connection.address] += 1
+                self._per_listener[connection.listener.name] += 1
                 if delay_ms:
                     connection.mute(delay_ms)
                 return True
@@ -107,11 +109,6 @@ class Connections:
         if self._per_address[address] >= limit:
             return "max.connections.per.ip is reached"
         return None
-
-    def _add(self, connection: ClientConnection) -> None:
-        self._connections.add(connection)
-        self._per_address[connection.address] += 1
-        self._per_listener[connection.listener.name] += 1
 
     def _log_refusal(self, address: str, why: str) -> None:
         """Log a refused connection, and how many others were refused since the last one that was logged."""

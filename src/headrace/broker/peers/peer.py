@@ -4,24 +4,26 @@ import asyncio
 import logging
 import ssl
 from collections import deque
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
-from typing import Any, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from headrace import __version__
 from headrace.broker.peers.authentication import PeerCredentials
-from headrace.broker.peers.versions import PeerVersions
 from headrace.coordination.znodes import BrokerRegistration
-from headrace.protocol.api import decode_response
+from headrace.protocol.api import decode_response, request_class
 from headrace.protocol.api_versions import BROKER_SOFTWARE
+from headrace.protocol.between_brokers.broker_metrics import BROKER_METRICS
+from headrace.protocol.between_brokers.step_down import STEP_DOWN
+from headrace.protocol.between_brokers.update_metadata import UPDATE_METADATA
 from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import FrameBuffer, encode_frame
 from headrace.protocol.headers import decode_response_header, encode_request_header
 from headrace.protocol.message import Message
 from headrace.protocol.peers import PeerGone, UnsupportedByPeer
-from headrace.protocol.schema.api_versions import ApiVersionsRequest
+from headrace.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
 from headrace.security.listeners import Endpoint
 
@@ -30,7 +32,54 @@ CONNECT_TIMEOUT_S = 3.0
 _NEGOTIATION_VERSION = 3  # of ApiVersions: the first with the name of the software
 _RENEWED_AFTER = 0.8  # of the time for which an authentication is valid
 
+FIRST_VERSIONS: Final[Mapping[int, range]] = {
+    UPDATE_METADATA: range(8, 9),
+    ApiKey.ENVELOPE: range(1),
+    BROKER_METRICS: range(1),
+    STEP_DOWN: range(1),
+}
+"""Of brokers that do not list these APIs. Never change it: such brokers do not change any more either."""
+
 logger = logging.getLogger(__name__)
+
+
+class PeerVersions(NamedTuple):
+    """The versions that another broker supports, by API key; each connection learns it from ApiVersions.
+
+    During a rolling upgrade the brokers of a cluster differ: a request is sent in the highest version that
+    both brokers know. ApiVersions lists the APIs that only brokers use to brokers alone, which give
+    `BROKER_SOFTWARE` as the name of their software. Brokers from before this rule list none of them, and
+    support `FIRST_VERSIONS`.
+    """
+
+    supported: Mapping[int, range]
+
+    @classmethod
+    def of(cls, response: ApiVersionsResponse) -> "PeerVersions":
+        listed = {each.api_key: range(each.min_version, each.max_version + 1) for each in response.api_keys}
+        return cls(listed if UPDATE_METADATA in listed else {**FIRST_VERSIONS, **listed})
+
+    def common(self, key: int, versions: range) -> range:
+        """Return the versions among `versions` that the other broker supports; perhaps none."""
+        theirs = self.supported.get(key, range(0))
+        return range(max(versions.start, theirs.start), min(versions.stop, theirs.stop))
+
+    def choose(self, key: int, versions: range) -> int:
+        """Return the highest version of an API that both brokers support, or raise UnsupportedByPeer."""
+        common = self.common(key, versions)
+        if common:
+            return common[-1]
+        theirs = self.supported.get(key)
+        found = "does not support it" if theirs is None else f"supports {_text(theirs)}"
+        name = request_class(key).__name__.removesuffix("Request")
+        raise UnsupportedByPeer(
+            f"{name} is needed in {_text(versions)}, and the broker {found} (UNSUPPORTED_VERSION)", key
+        )
+
+
+def _text(versions: range) -> str:
+    first, last = versions.start, versions.stop - 1
+    return f"v{first}" if first == last else f"v{first}-v{last}"
 
 
 class _Pending:
@@ -61,7 +110,9 @@ class Peer(asyncio.BufferedProtocol):
         self._reauthenticating: asyncio.Task[None] | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self.versions = PeerVersions({})  # until they are negotiated
-        self.on_unsupported: Callable[[UnsupportedByPeer], None] = _log_unsupported
+        self.on_unsupported: Callable[[UnsupportedByPeer], None] = lambda error: logger.warning(
+            "another broker cannot be sent a request: %s", error
+        )
 
     @classmethod
     async def connect(
@@ -217,10 +268,6 @@ class Peer(asyncio.BufferedProtocol):
             pending.future.set_result(response)
 
 
-def _log_unsupported(error: UnsupportedByPeer) -> None:
-    logger.warning("another broker cannot be sent a request: %s", error)
-
-
 class Peers:
     """Connects this broker to the inter-broker listeners of others."""
 
@@ -236,8 +283,8 @@ class Peers:
         self._listener = listener
         self._pool = pool
         self._tls = tls
-        self._untrusted: dict[int, str] = {}  # why TLS with a broker has failed, until it succeeds
-        self._unsupported: dict[tuple[int, int], str] = {}  # by broker and API: what was logged last
+        # What was logged last: by broker, why TLS has failed; by broker and API, why it is not supported.
+        self._logged: dict[tuple[int, int | None], str] = {}
         self.credentials = credentials
 
     async def connect(self, registration: BrokerRegistration) -> Peer:
@@ -252,24 +299,19 @@ class Peers:
             peer = await Peer.connect(endpoint, self._client_id, self._pool, self.credentials, self._tls())
         except PeerGone as error:
             if isinstance(error.__cause__, ssl.SSLError):
-                self._warn(registration.broker_id, str(error))
+                self._warn(
+                    registration.broker_id, None, "TLS with broker %d has failed, and is retried: %s", error
+                )
             raise
-        self._untrusted.pop(registration.broker_id, None)
-        peer.on_unsupported = partial(self._warn_unsupported, registration.broker_id)
+        self._logged.pop((registration.broker_id, None), None)
+        too_far = "the versions of this broker and of broker %d are too far apart: %s"
+        peer.on_unsupported = lambda error: self._warn(registration.broker_id, error.key, too_far, error)
         return peer
 
-    def _warn_unsupported(self, broker_id: int, error: UnsupportedByPeer) -> None:
-        place, why = (broker_id, error.key), str(error)
-        if self._unsupported.get(place) != why:
-            self._unsupported[place] = why
-            logger.warning(
-                "the versions of this broker and of broker %d are too far apart: %s", broker_id, why
-            )
-
-    def _warn(self, broker_id: int, why: str) -> None:
-        if self._untrusted.get(broker_id) != why:
-            self._untrusted[broker_id] = why
-            logger.warning("TLS with broker %d has failed, and is retried: %s", broker_id, why)
+    def _warn(self, broker_id: int, key: int | None, message: str, error: Exception) -> None:
+        if self._logged.get((broker_id, key)) != str(error):
+            self._logged[broker_id, key] = str(error)
+            logger.warning(message, broker_id, error)
 
 
 class PeerPool:

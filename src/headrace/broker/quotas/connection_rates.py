@@ -1,6 +1,5 @@
 """How many connections per second may be created: on a broker, on a listener, and from an IP address."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from headrace.broker.quotas.client_quotas import ClientQuotas, window_of
@@ -41,8 +40,17 @@ class ConnectionRates:
         A connection waits until the rates of the broker and of its listener allow it, for one sample at
         most. Beyond the quota of its address it is refused at once.
         """
+        limits: list[tuple[SampledRate, float]] = []
+        # As in Kafka, the broker's limit does not apply to its inter-broker listener if there are others.
+        is_protected = listener.is_inter_broker and len(self._limits) > 1
+        if self._limit < _UNLIMITED and not is_protected:
+            limits.append((self._of_broker, self._limit))
+        of_listener = self._limits.get(listener.name, _UNLIMITED)
+        if of_listener < _UNLIMITED:
+            rate = self._of_listeners.setdefault(listener.name, SampledRate(self._window))
+            limits.append((rate, of_listener))
         recorded, delay_ms = [], 0
-        for rate, limit in self._rates(listener):
+        for rate, limit in limits:
             rate.record(1, now_ms)
             recorded.append(rate)
             delay_ms = max(delay_ms, rate.throttle_ms(limit or _NONE_AT_ALL, now_ms))
@@ -61,15 +69,3 @@ class ConnectionRates:
                 rate.record(-1, now_ms)
             return None
         return delay_ms
-
-    def _rates(self, listener: Listener) -> Iterator[tuple[SampledRate, float]]:
-        """Yield the limited rates that a connection counts for.
-
-        The limit of the broker does not apply to its inter-broker listener if there are others, as in Kafka.
-        """
-        is_protected = listener.is_inter_broker and len(self._limits) > 1
-        if self._limit < _UNLIMITED and not is_protected:
-            yield self._of_broker, self._limit
-        limit = self._limits.get(listener.name, _UNLIMITED)
-        if limit < _UNLIMITED:
-            yield self._of_listeners.setdefault(listener.name, SampledRate(self._window)), limit

@@ -1,15 +1,21 @@
-"""What one request uses of its client's quotas, from its arrival to its response."""
+"""What one request uses of its client's quotas, from its arrival to its response with the throttle time."""
 
+import copy
 from collections.abc import Awaitable, Generator, Mapping
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from headrace.broker.quotas.client_quotas import ClientQuotas
+from headrace.broker.results import Encoded, Reply
+from headrace.protocol.api import response_class
+from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.quota.entities import QuotaKey
 
 T = TypeVar("T")
+_FIELD: Final = "throttle_time_ms"
+_BYTES: Final = 4
 EXEMPT: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.WRITE_TXN_MARKERS})
 """Requests that are never throttled, like all that only brokers send."""
 STRICT_SINCE: Final[Mapping[int, int]] = {
@@ -99,11 +105,9 @@ class RequestUsage:
         now_ms = _now_ms()
         by_time = self._charge_time(now_ms)
         by_bytes = self._record(QuotaKey.CONSUMER_BYTE_RATE, size, now_ms)
-        throttle_ms = max(by_time, by_bytes)
+        throttle_ms = self._larger(QuotaKey.CONSUMER_BYTE_RATE, by_bytes, by_time)
         if throttle_ms:
             self._record(QuotaKey.CONSUMER_BYTE_RATE, -size, now_ms)
-            is_bytes = by_bytes > by_time
-            self._count(QuotaKey.CONSUMER_BYTE_RATE if is_bytes else QuotaKey.REQUEST_PERCENTAGE, throttle_ms)
         return throttle_ms
 
     def charge(self, *, answered: bool) -> int:
@@ -119,10 +123,13 @@ class RequestUsage:
         if self._key == ApiKey.PRODUCE:
             by_bytes = self._record(QuotaKey.PRODUCER_BYTE_RATE, self._size, now_ms)
         by_time = self._charge_time(now_ms) if answered else 0
+        return self._larger(QuotaKey.PRODUCER_BYTE_RATE, by_bytes, by_time)
+
+    def _larger(self, of_bytes: QuotaKey, by_bytes: int, by_time: int) -> int:
+        """Return the larger throttle time, and count it for its quota."""
         throttle_ms = max(by_bytes, by_time)
         if throttle_ms:
-            is_bytes = by_bytes > by_time
-            self._count(QuotaKey.PRODUCER_BYTE_RATE if is_bytes else QuotaKey.REQUEST_PERCENTAGE, throttle_ms)
+            self._count(of_bytes if by_bytes > by_time else QuotaKey.REQUEST_PERCENTAGE, throttle_ms)
         return throttle_ms
 
     def mutate(self, partitions: int, *, strict: bool) -> int:
@@ -175,3 +182,31 @@ class Timed(Awaitable[T]):
                 yield waits_for
             except BaseException as error:  # noqa: BLE001  the awaitable decides what it means
                 step = partial(steps.throw, error)
+
+
+def with_throttle_time(reply: Reply, throttle_ms: int, key: int, version: int) -> tuple[Reply, int]:
+    """Return a response with the larger of `throttle_ms` and its own throttle time, and that time.
+
+    The controller, and the handler of Fetch, have set one already. A response is sent at once, and then the
+    channel is muted (KIP-219).
+    """
+    if isinstance(reply, Message):
+        own = int(getattr(reply, _FIELD, 0))
+        if throttle_ms > own and hasattr(reply, _FIELD):
+            reply = copy.copy(reply)  # others may share it
+            setattr(reply, _FIELD, throttle_ms)
+    elif isinstance(reply, Encoded) and reply.body and _is_first(key, version):
+        first, *rest = reply.body
+        own = int.from_bytes(first[:_BYTES], "big")
+        if throttle_ms > own:
+            reply = Encoded([throttle_ms.to_bytes(_BYTES, "big"), memoryview(first)[_BYTES:], *rest])
+    else:
+        own = 0
+    return reply, max(own, throttle_ms)
+
+
+@cache  # bounded: only for responses that were encoded
+def _is_first(key: int, version: int) -> bool:
+    """Return whether the throttle time is the first field of a response."""
+    fields = (each for each in response_class(key).__fields__ if each.tag is None and each.exists_in(version))
+    return next((each.name for each in fields), None) == _FIELD

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -10,10 +9,9 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple, cast
 
 from headrace.broker.network.fair_queue import QUANTUM_S
-from headrace.broker.quotas.throttling import EXEMPT, RequestUsage, Timed
+from headrace.broker.quotas.throttling import EXEMPT, RequestUsage, Timed, with_throttle_time
 from headrace.broker.requests.dispatch import Context, Handler, HangUp, accepts_brokers, call, can_answer
 from headrace.broker.requests.envelopes import forward
-from headrace.broker.requests.throttled_replies import with_throttle_time
 from headrace.broker.results import Encoded, Reply, Result
 from headrace.broker.security.authentication import refuse
 from headrace.broker.services import BrokerServices
@@ -130,16 +128,13 @@ class Connection(asyncio.BufferedProtocol):
         if not self._connections.admit(self):
             self._transport.abort()
         elif self.listener.security_protocol is SecurityProtocol.SSL:
-            self._name_principal(transport.get_extra_info("ssl_object"))
-
-    def _name_principal(self, tls: ssl.SSLObject) -> None:
-        """Name the client after its certificate; without one it is ANONYMOUS."""
-        certificate = tls.getpeercert(binary_form=True)
-        try:
-            self.principal = self._broker.tls.principals(self.listener).principal(certificate)
-        except NoMatchingRule as error:
-            logger.warning("closing the connection of %s: %s", self.address, error)
-            self.abort()
+            # The client is named after its certificate; without one it is ANONYMOUS.
+            certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+            try:
+                self.principal = self._broker.tls.principals(self.listener).principal(certificate)
+            except NoMatchingRule as error:
+                logger.warning("closing the connection of %s: %s", self.address, error)
+                self.abort()
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._transport = None
@@ -254,7 +249,10 @@ class Connection(asyncio.BufferedProtocol):
         self.client_id = header.client_id
         handler = self._handler(key, version)
         if self._sasl is not None and key not in _BEFORE_AUTHENTICATION:
-            self._ensure_authenticated(handler)
+            principal = self._sasl.principal  # None: not authenticated, or not again in time
+            if principal is None:
+                raise HangUp(f"{handler.key.name} is not accepted before authentication")
+            self.principal = principal
         usage = self._usage(header, handler, frame) if self._broker.quotas.is_active else None
         if usage is not None and (muted_ms := usage.muted_ms(version, self._used_quotas)):
             self._backlog.appendleft(frame)
@@ -376,7 +374,8 @@ class Connection(asyncio.BufferedProtocol):
             self._put_out(encode_frame(b"", [sasl.respond(bytes(frame))]))
             self._authentication_continued(sasl)
         except AuthenticationFailed as error:
-            self._broker.loop.call_later(refuse(error, self._broker, self.address), self.close)
+            delay_s = refuse(error, self.address, self._broker.meters, self._broker.config)
+            self._broker.loop.call_later(delay_s, self.close)
 
     def _authentication_continued(self, sasl: SaslSession) -> None:
         """Lift the limits for the size of requests and for the time once the client has authenticated.
@@ -386,14 +385,6 @@ class Connection(asyncio.BufferedProtocol):
         if sasl.principal is not None:
             self.authenticating_since = None
             self._frames.max_frame_bytes = self._broker.config.integer("socket.request.max.bytes")
-
-    def _ensure_authenticated(self, handler: Handler) -> None:
-        """Raise HangUp if the client has not authenticated, or not again in time."""
-        assert self._sasl is not None
-        principal = self._sasl.principal
-        if principal is None:
-            raise HangUp(f"{handler.key.name} is not accepted before authentication")
-        self.principal = principal
 
     def _call(self, request: Any, handler: Handler, context: Context) -> Result:
         """Return what the handler returns, once it can answer, or what the controller answers."""

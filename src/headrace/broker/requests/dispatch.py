@@ -195,19 +195,12 @@ def call(handler: Handler, request: Any, context: Context) -> Result:
     """Authorize a request and return what its handler returns. Every request goes through here."""
     if context.authorizer is not ALLOW_ALL:
         try:
-            _authorize(handler, request, context)
+            for required in handler.requires:
+                if isinstance(required, Requirement) and (name := required.name(request)) is not None:
+                    context.require(required.permission, name)
         except AuthorizationFailed as error:
             return Result(_refusal(handler, error))
     return handler.function(request, context)
-
-
-def _authorize(handler: Handler, request: Any, context: Context) -> None:
-    """Raise AuthorizationFailed if the principal lacks a permission for the whole request."""
-    for required in handler.requires:
-        if isinstance(required, Requirement):
-            name = required.name(request)
-            if name is not None:
-                context.require(required.permission, name)
 
 
 def _refusal(handler: Handler, error: AuthorizationFailed) -> Message:

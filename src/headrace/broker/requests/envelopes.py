@@ -12,7 +12,7 @@ from headrace.protocol.headers import decode_response_header, encode_request_hea
 from headrace.protocol.kafka_errors import NotController
 from headrace.protocol.message import Message
 from headrace.protocol.peers import PeerGone
-from headrace.protocol.schema.envelope import EnvelopeRequest, EnvelopeResponse
+from headrace.protocol.schema.envelope import EnvelopeRequest
 from headrace.protocol.schema.request_header import RequestHeader
 
 ENVELOPE_VERSIONS: Final = range(1)
@@ -39,10 +39,14 @@ async def forward(request: Message, context: Context) -> Encoded:
         except (PeerGone, NotController) as error:
             raise HangUp(f"the controller has not answered: {error}") from error
         if response.error_code != ErrorCode.NOT_CONTROLLER:
-            return opened(response, request, context.version)
+            break
         if loop.time() > deadline:
             raise HangUp("the controller cannot be reached (NOT_CONTROLLER)")
         await asyncio.sleep(_RETRY_S)
+    if response.error_code or response.response_data is None:
+        raise HangUp(f"the controller refuses a forwarded request: {ErrorCode(response.error_code).name}")
+    _, body = decode_response_header(key, context.version, memoryview(response.response_data))
+    return Encoded([body])
 
 
 def sealed(request: Message, context: Context) -> Steps[EnvelopeRequest]:
@@ -57,30 +61,18 @@ def sealed(request: Message, context: Context) -> Steps[EnvelopeRequest]:
     )
     body = yield from request.encode_in_slices(context.version)
     frame = [encode_request_header(header), *body]
+    try:
+        address = ipaddress.ip_address(context.address).packed
+    except ValueError:  # a connection without an IP address
+        address = b""
     return EnvelopeRequest(
         request_data=b"".join(frame),
         request_principal=context.principal.encode(),
-        client_host_address=_packed(context.address),
+        client_host_address=address,
     )
-
-
-def opened(response: EnvelopeResponse, request: Message, version: int) -> Encoded:
-    """Return the body of the response inside; raise HangUp if the controller could not answer."""
-    if response.error_code or response.response_data is None:
-        raise HangUp(f"the controller refuses a forwarded request: {ErrorCode(response.error_code).name}")
-    assert request.__api_key__ is not None, request
-    _, body = decode_response_header(request.__api_key__, version, memoryview(response.response_data))
-    return Encoded([body])
 
 
 def client_address(envelope: EnvelopeRequest) -> str:
     """Return the address of the client whose request is inside."""
     packed = envelope.client_host_address
     return str(ipaddress.ip_address(packed)) if packed else ""
-
-
-def _packed(address: str) -> bytes:
-    try:
-        return ipaddress.ip_address(address).packed
-    except ValueError:  # a connection without an IP address
-        return b""

@@ -6,6 +6,7 @@ the other resources of the request are served.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from headrace.replication.controller.config_admin import ResourceType as ConfigResourceType
@@ -45,17 +46,9 @@ def on_transactional_id(operation: Operation) -> Requirement:
     return Requirement(permission, lambda request: request.transactional_id)
 
 
-def on_topics(operation: Operation) -> Permission:
-    return Permission(operation, ResourceType.TOPIC)
-
-
-def on_groups(operation: Operation) -> Permission:
-    return Permission(operation, ResourceType.GROUP)
-
-
-def on_transactional_ids(operation: Operation) -> Permission:
-    return Permission(operation, ResourceType.TRANSACTIONAL_ID)
-
+on_topics = partial(Permission, resource_type=ResourceType.TOPIC)
+on_groups = partial(Permission, resource_type=ResourceType.GROUP)
+on_transactional_ids = partial(Permission, resource_type=ResourceType.TRANSACTIONAL_ID)
 
 _CONFIG_RESOURCES: Final[Mapping[int, ResourceType]] = {
     ConfigResourceType.TOPIC: ResourceType.TOPIC,

@@ -83,7 +83,14 @@ class SchemaMirror:
     async def _write(self, znodes: dict[str, bytes]) -> None:
         session = self._session()
         if self._known is None:
-            self._known = await self._read()
+            known: dict[str, bytes] = {}
+            for parent in (SchemaSubject.parent, SchemaText.parent):
+                await session.ensure(parent)
+                for name in await session.children(parent):
+                    node = await session.get(f"{parent}/{name}")
+                    if node is not None:
+                        known[f"{parent}/{name}"] = node.data
+            self._known = known
         for path, data in znodes.items():
             if path not in self._known:
                 await session.create(path, data)
@@ -93,16 +100,6 @@ class SchemaMirror:
         for path in [path for path in self._known if path not in znodes]:
             await session.delete(path)
             del self._known[path]
-
-    async def _read(self) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
-        for parent in (SchemaSubject.parent, SchemaText.parent):
-            await self._session().ensure(parent)
-            for name in await self._session().children(parent):
-                node = await self._session().get(f"{parent}/{name}")
-                if node is not None:
-                    found[f"{parent}/{name}"] = node.data
-        return found
 
 
 async def _znodes(state: "State") -> dict[str, bytes]:

@@ -1,7 +1,7 @@
 """Schema validation of produced records, and the copy of the schemas in ZooKeeper."""
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from headrace.broker.image import TopicImage
@@ -17,14 +17,7 @@ from headrace.protocol.ids import TopicPartition
 from headrace.protocol.record_walk import MAX_NAMED
 from headrace.protocol.records import with_headers
 from headrace.registry.schema_ids import HEADERS, SchemaRef
-from headrace.registry.validation import (
-    KnownSchemas,
-    NotLookedUp,
-    Record,
-    RegisteredSchema,
-    Rule,
-    invalid_records,
-)
+from headrace.registry.validation import KnownSchemas, NotLookedUp, RegisteredSchema, Rule, invalid_records
 from headrace.storage.append.inspection import is_quick
 
 MOST_NAMED: Final = MAX_NAMED  # invalid records of a batch that the response lists
@@ -41,12 +34,6 @@ def check(topic: str, rule: Rule, batch: Buffer, known: KnownSchemas) -> None:
 
     Raise NotLookedUp if the result depends on schemas that are not in `known`; it names all of them.
     """
-    found = invalid_records(topic, rule, _records(batch), known, MOST_NAMED)
-    if found:
-        raise WrongSchema(found)
-
-
-def _records(batch: Buffer) -> Iterator[Record]:
     view = memoryview(batch)
     header = read_batch(view)
     if header.records_count > MOST_RECORDS:
@@ -54,7 +41,10 @@ def _records(batch: Buffer) -> Iterator[Record]:
             f"the batch has {header.records_count:,} records; "
             f"schema validation accepts at most {MOST_RECORDS:,} (INVALID_RECORD)"
         )
-    return with_headers(view, header, HEADERS.values(), max_bytes=MOST_BYTES)
+    records = with_headers(view, header, HEADERS.values(), max_bytes=MOST_BYTES)
+    invalid = invalid_records(topic, rule, records, known, MOST_NAMED)
+    if invalid:
+        raise WrongSchema(invalid)
 
 
 class Schemas:
@@ -109,30 +99,25 @@ class Schemas:
         rule = self.rules.get(topic)
         if rule is None:
             return None
-        found: dict[SchemaRef, RegisteredSchema] = {}  # looked up for this batch
+        looked_up: dict[SchemaRef, RegisteredSchema] = {}  # for this batch
         while True:
+            remembered = self._view.names.schemas
+            known = KnownSchemas(
+                self._view.refs(f"{topic}-key"),
+                self._view.refs(f"{topic}-value"),
+                ChainMap(looked_up, remembered) if looked_up else remembered,
+            )
             try:
-                await self._check(topic, rule, batch, found)
+                if is_quick(batch):
+                    check(topic, rule, batch, known)
+                else:
+                    await self._run(check, topic, rule, batch, known)
             except NotLookedUp as missing:
-                found.update(await self._view.look_up(missing.refs))
+                looked_up.update(await self._view.look_up(missing.refs))
             except KafkaError as error:
                 return error
             else:
                 return None
-
-    async def _check(
-        self, topic: str, rule: Rule, batch: Buffer, found: dict[SchemaRef, RegisteredSchema]
-    ) -> None:
-        remembered = self._view.names.schemas
-        known = KnownSchemas(
-            self._view.refs(f"{topic}-key"),
-            self._view.refs(f"{topic}-value"),
-            ChainMap(found, remembered) if found else remembered,
-        )
-        if is_quick(batch):
-            check(topic, rule, batch, known)
-        else:
-            await self._run(check, topic, rule, batch, known)
 
     def stop(self) -> None:
         self._mirror.stop()

@@ -5,36 +5,24 @@ schemas to ZooKeeper. The broker fetches committed records like a consumer, from
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from headrace.broker.errors import TimedOut
 from headrace.broker.image import ClusterImage
-from headrace.broker.peers.peer import Peer
-from headrace.broker.schemas.names import SchemaNames
+from headrace.broker.peers.peer import PeerPool
 from headrace.protocol.batch import read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
-from headrace.protocol.message import Message
 from headrace.protocol.peers import PeerGone
-from headrace.protocol.schema.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-)
-from headrace.protocol.schema.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from headrace.protocol.schema import fetch, list_offsets
 from headrace.registry.schema_ids import SchemaRef
-from headrace.registry.validation import RegisteredSchema
+from headrace.registry.validation import UNREGISTERED, RegisteredSchema
 from headrace.storage.append.inspection import MAX_INSPECTED_BYTES, is_quick
 
 if TYPE_CHECKING:
     from headrace.registry.reader import SchemasReader
+    from headrace.registry.record_names import RecordNames
     from headrace.registry.state import State
 
 SCHEMAS_TOPIC: Final = "_schemas"
@@ -45,7 +33,9 @@ EARLIEST: Final = -2
 _TIMEOUT_S: Final = 5.0
 _RETRY_S: Final = 1.0  # after a failure
 _STEP: Final = 50  # records, before other requests are served
-_REMEMBERED: Final = 10_000  # subjects
+REMEMBERED: Final = 10_000  # schemas, and subjects
+MOST_NAMES: Final = 100_000  # of all schemas
+_LOOKED_UP_TOGETHER: Final = 500  # schemas, before other requests are served
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,23 +47,80 @@ class RunInThread(Protocol):
     async def __call__(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T: ...
 
 
+class SchemaNames:
+    """A cache of schemas and the names of their record types, filled when a record refers to a schema.
+
+    Parsing a schema takes a thread and, for Protobuf, twenty milliseconds. The names are cached until a
+    schema is deleted permanently; the subjects of a schema, until the registry changes. Ids are those of the
+    default context.
+    """
+
+    def __init__(self, most: int = REMEMBERED) -> None:
+        self._most = most
+        self.schemas: dict[SchemaRef, RegisteredSchema] = {}  # registered ones that were looked up
+        self._changes = 0  # how often the registry has changed
+        self._names: dict[SchemaRef, RecordNames | str] = {}
+        self._count = 0  # the number of cached names
+        self._source: tuple[State | None, int] = (None, 0)  # the state, and its permanent deletions
+
+    def forget(self) -> None:
+        """Invalidate the subjects of all schemas, because the registry has changed."""
+        self._changes += 1
+        self.schemas.clear()
+
+    async def look_up(
+        self, state: "State | None", refs: Iterable[SchemaRef]
+    ) -> Mapping[SchemaRef, RegisteredSchema]:
+        """Return every schema in `refs`, UNREGISTERED for those that do not exist."""
+        changes = self._changes
+        found: dict[SchemaRef, RegisteredSchema] = {}
+        for number, ref in enumerate(refs):
+            if not number % _LOOKED_UP_TOGETHER:
+                await asyncio.sleep(0)
+            found[ref] = await self._look_up_one(state, ref)
+        if changes == self._changes:
+            registered = {ref: each for ref, each in found.items() if each.subjects}
+            if len(self.schemas) + len(registered) > self._most:
+                self.schemas.clear()
+            self.schemas.update(islice(registered.items(), self._most))
+        return found
+
+    async def _look_up_one(self, state: "State | None", ref: SchemaRef) -> RegisteredSchema:
+        from headrace.registry.record_names import live_versions, names_of, referenced  # noqa: PLC0415  loaded on demand
+
+        live = [] if state is None else live_versions(state, ref)
+        if state is None or not live:
+            return UNREGISTERED
+        source = (state, state.permanent_deletions)
+        if self._source != source:
+            self._clear_names()
+            self._source = source
+        names = self._names.get(ref)
+        if names is None:
+            names = await asyncio.to_thread(names_of, live[0], referenced(state, live[0]))
+            if self._source == source == (state, state.permanent_deletions):
+                self._remember(ref, names)
+        return RegisteredSchema(frozenset(each.subject for each in live), names)
+
+    def _clear_names(self) -> None:
+        self._names.clear()
+        self._count = 0
+
+    def _remember(self, ref: SchemaRef, names: "RecordNames | str") -> None:
+        size = 1 if isinstance(names, str) else 1 + len(names.names)
+        if len(self._names) >= self._most or self._count + size > MOST_NAMES:
+            self._clear_names()
+        self._names[ref] = names
+        self._count += size
+
+
 class SchemaView:
     """The registry's state; `catch_up` reads all records that were committed when it was called."""
 
-    def __init__(
-        self,
-        broker_id: int,
-        image: ClusterImage,
-        run: RunInThread,
-        *,
-        handle_locally: Callable[[Message, int], Awaitable[Any]],
-        connect_to: Callable[[int], Awaitable[Peer]],
-    ) -> None:
-        self._broker_id = broker_id
+    def __init__(self, image: ClusterImage, run: RunInThread, peers: PeerPool) -> None:
         self._image = image
         self._run = run
-        self._handle_locally = handle_locally
-        self._connect_to = connect_to
+        self._peers = peers
         self._reader: SchemasReader | None = None
         self._lock = asyncio.Lock()
         self._refs: dict[str, frozenset[SchemaRef]] = {}  # a cache by subject, cleared by every change
@@ -81,8 +128,6 @@ class SchemaView:
         self._begun = self._done = 0  # the number of reads, and the number of the last successful one
         self._failure: KafkaError | None = None
         self._failed_until = 0.0
-        self._peer: Peer | None = None
-        self._peer_id = -1
 
     @property
     def state(self) -> "State":
@@ -103,7 +148,7 @@ class SchemaView:
             from headrace.registry.record_names import refs_of  # noqa: PLC0415  loaded with the state
 
             refs = refs_of(self._reader.state, subject)
-            if len(self._refs) < _REMEMBERED:
+            if len(self._refs) < REMEMBERED:
                 self._refs[subject] = refs
         return refs
 
@@ -183,46 +228,40 @@ class SchemaView:
         self._refs.clear()
         self.names.forget()
 
-    async def _fetch(self, leader: int) -> PartitionData:
-        partition = FetchPartition(
+    async def _fetch(self, leader: int) -> fetch.PartitionData:
+        partition = fetch.FetchPartition(
             partition=0, fetch_offset=self.position, partition_max_bytes=_SLICE_BYTES, log_start_offset=-1
         )
-        request = FetchRequest(
+        request = fetch.FetchRequest(
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=_SLICE_BYTES,
             session_id=0,
             session_epoch=-1,
-            topics=[FetchTopic(topic=SCHEMAS_TOPIC, partitions=[partition])],
+            topics=[fetch.FetchTopic(topic=SCHEMAS_TOPIC, partitions=[partition])],
             forgotten_topics_data=(),
             rack_id="",
         )
-        response: FetchResponse = await self._send(leader, request, _FETCH_VERSIONS)
+        response: fetch.FetchResponse = await self._peers.ask(
+            leader, request, _FETCH_VERSIONS, timeout_s=_TIMEOUT_S
+        )
         return response.responses[0].partitions[0]
 
     async def _earliest(self, leader: int) -> int:
-        partition = ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
-        request = ListOffsetsRequest(
-            replica_id=-1, topics=[ListOffsetsTopic(name=SCHEMAS_TOPIC, partitions=[partition])]
+        partition = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
+        request = list_offsets.ListOffsetsRequest(
+            replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=SCHEMAS_TOPIC, partitions=[partition])]
         )
-        response: ListOffsetsResponse = await self._send(leader, request, _LIST_VERSIONS)
+        response: list_offsets.ListOffsetsResponse = await self._peers.ask(
+            leader, request, _LIST_VERSIONS, timeout_s=_TIMEOUT_S
+        )
         answer = response.topics[0].partitions[0]
         if answer.error_code:
             raise PeerGone(ErrorCode(answer.error_code).name)
         return answer.offset
 
-    async def _send(self, leader: int, request: Message, versions: range) -> Any:
-        if leader == self._broker_id:
-            return await self._handle_locally(request, versions[-1])
-        if self._peer is None or not self._peer.is_open or self._peer_id != leader:
-            self.close()
-            self._peer, self._peer_id = await self._connect_to(leader), leader
-        return await self._peer.ask(request, versions, timeout_s=_TIMEOUT_S)
-
     def close(self) -> None:
-        if self._peer is not None:
-            self._peer.close()
-            self._peer = None
+        self._peers.close()
 
 
 def _new_reader() -> "SchemasReader":

@@ -7,19 +7,16 @@ from functools import partial
 from typing import Final
 
 from headrace.broker.membership.change_notifications import ChangeNotifications
-from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
 from headrace.protocol.kafka_errors import InvalidRequest
-from headrace.replication.controller.transactions import remove_old_changes
 from headrace.security import acl_storage
 from headrace.security.acl_index import AclIndex
 from headrace.security.acl_storage import UnreadableAcls
 from headrace.security.acls import AclEntry, PatternType, ResourcePattern
 from headrace.security.authorization import ResourceType
 
-MAX_ENTRIES_BYTES: Final = (
-    512 * 1024
-)  # of one pattern: all its entries share a znode, which has 1 MiB at most
+MAX_ENTRIES_BYTES: Final = 512 * 1024
+"""Of one pattern: all its entries share a znode, which has 1 MiB at most."""
 READ_TOGETHER: Final = 64  # patterns
 _ATTEMPTS: Final = 10  # to change a pattern that other brokers change at the same time
 
@@ -87,7 +84,8 @@ class AclStore:
                 else:
                     break
             # Also if nothing has changed: an earlier attempt may have failed before it could notify others.
-            await self._notify(pattern)
+            data = acl_storage.encode_change(pattern)
+            await self._notifications[pattern.pattern_type].notify(data, self._now_ms())
             self.index.replace(pattern, new)
             return old
 
@@ -105,16 +103,6 @@ class AclStore:
             await self._session.create(path, data)
         else:
             await self._session.set(path, data, version)
-
-    async def _notify(self, pattern: ResourcePattern) -> None:
-        directory = acl_storage.ACL_CHANGES[pattern.pattern_type]
-        await self._session.create(
-            f"{directory}/{acl_storage.CHANGE_PREFIX}", acl_storage.encode_change(pattern), sequence=True
-        )
-        try:
-            await remove_old_changes(self._session, directory, self._now_ms())
-        except CoordinationError as error:  # the change itself is made; the next one removes them
-            logger.debug("could not remove old change notifications: %s", error)
 
     async def _load_changes(self, pattern_type: PatternType) -> None:
         """Read the patterns that have changed. If one cannot be read, what was known of it stays in force."""

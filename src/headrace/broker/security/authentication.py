@@ -5,7 +5,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from headrace.broker.image import ClusterImage
 from headrace.broker.meters import Meters
@@ -61,11 +61,16 @@ class Authentication:
 
     def mechanisms(self, config: BrokerConfig) -> dict[str, dict[str, Mechanism]]:
         """Return the mechanisms of each listener by its name; InvalidSetting if there is a contradiction."""
-        return {
-            endpoint.name: self._of_listener(config, endpoint.name)
-            for endpoint in config.listeners
-            if endpoint.security_protocol.uses_sasl
-        }
+        mechanisms = {}
+        for listener in [each.name for each in config.listeners if each.security_protocol.uses_sasl]:
+            enabled = config.of_listener(listener, "sasl.enabled.mechanisms")
+            assert isinstance(enabled, tuple), enabled
+            mechanisms[listener] = {name: self._mechanism(config, listener, name) for name in enabled}
+            if not enabled:
+                raise InvalidSetting(
+                    f"sasl.enabled.mechanisms: listener {listener} needs one of {', '.join(SUPPORTED)}"
+                )
+        return mechanisms
 
     @property
     def needs_secret(self) -> bool:
@@ -77,16 +82,6 @@ class Authentication:
         if not listener.security_protocol.uses_sasl:
             return None
         return SaslSession(self._mechanisms[listener.name], self._now_ms)
-
-    def _of_listener(self, config: BrokerConfig, listener: str) -> dict[str, Mechanism]:
-        enabled = config.of_listener(listener, "sasl.enabled.mechanisms")
-        assert isinstance(enabled, tuple), enabled
-        found = {name: self._mechanism(config, listener, name) for name in enabled}
-        if not found:
-            raise InvalidSetting(
-                f"sasl.enabled.mechanisms: listener {listener} needs one of {', '.join(SUPPORTED)}"
-            )
-        return found
 
     def _mechanism(self, config: BrokerConfig, listener: str, name: str) -> Mechanism:
         if name not in SUPPORTED:
@@ -104,9 +99,9 @@ class Authentication:
         begin = partial(
             ScramExchange,
             name,
-            partial(self._credential, name),
+            lambda user: _decoded(self._image.users.get(user, {}).get(name)),
             fake_challenge=partial(self._fake_challenge, name),
-            token_of=partial(self._token, name),
+            token_of=lambda token_id: None if self.tokens is None else self.tokens.account(name, token_id),
         )
         return Mechanism(begin, limit_ms)
 
@@ -138,12 +133,6 @@ class Authentication:
         for keys in list(self._token_keys.values()):
             await keys.refresh()
 
-    def _token(self, mechanism: str, token_id: str) -> TokenAccount | None:
-        return None if self.tokens is None else self.tokens.account(mechanism, token_id)
-
-    def _credential(self, mechanism: str, user: str) -> ScramCredential | None:
-        return _decoded(self._image.users.get(user, {}).get(mechanism))
-
     def user_changed(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Note that the configs of a user have changed: challenges of unknown users resemble the others'."""
         for mechanism, shapes in self._shapes.items():
@@ -164,19 +153,12 @@ def _decoded(text: str | None) -> ScramCredential | None:
         return None
 
 
-class Refusing(Protocol):
-    """What `refuse` needs of a broker."""
-
-    config: BrokerConfig
-    meters: Meters
-
-
-def refuse(error: AuthenticationFailed, broker: Refusing, address: str) -> float:
+def refuse(error: AuthenticationFailed, address: str, meters: Meters, config: BrokerConfig) -> float:
     """Count and log a failed authentication; return how many seconds later the client may know of it."""
-    broker.meters.failed_authentications += 1
+    meters.failed_authentications += 1
     # A name that nobody has confirmed must not write lines of its own into the log.
     logger.warning("user %.100r from %s failed to authenticate: %s", error.user, address, error)
-    return broker.config.integer("connection.failed.authentication.delay.ms") / 1000
+    return config.integer("connection.failed.authentication.delay.ms") / 1000
 
 
 def plain_users(config: BrokerConfig, listener: str) -> Mapping[str, str]:

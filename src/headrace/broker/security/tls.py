@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.settings.security import SECURITY_SETTINGS
 from headrace.broker.settings.setting import InvalidSetting, Value, show
 from headrace.security.certificate_changes import check_alternative_names, check_handshake, check_subject
 from headrace.security.listeners import Listener
@@ -17,23 +18,7 @@ from headrace.security.tls import ReloadingContext, TlsSettings
 
 CLIENT_AUTH: Final = "ssl.client.auth"
 HOST_CHECK: Final = "ssl.endpoint.identification.algorithm"
-SETTINGS: Final = (
-    "ssl.cipher.suites",
-    CLIENT_AUTH,
-    "ssl.enabled.protocols",
-    HOST_CHECK,
-    "ssl.key.password",
-    "ssl.keystore.certificate.chain",
-    "ssl.keystore.key",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.keystore.type",
-    "ssl.protocol",
-    "ssl.truststore.certificates",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.type",
-)
+SETTINGS: Final = [setting.name for setting in SECURITY_SETTINGS if setting.name.startswith("ssl.")]
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +67,11 @@ class BrokerTls:
             for name, new in made.items():
                 old = self._listeners.get(name)
                 if old is not None and old is not new:
-                    _check_certificates(config, name, old.context.current.chain, new.context.current.chain)
+                    chains = old.context.current.chain, new.context.current.chain
+                    if not config.of_listener(name, "ssl.allow.dn.changes"):
+                        check_subject(*chains)
+                    if not config.of_listener(name, "ssl.allow.san.changes"):
+                        check_alternative_names(*chains)
                     if new.peers is not None:
                         _check_connections(old, new)
         except InvalidTlsSetting as error:
@@ -134,26 +123,15 @@ class BrokerTls:
                 await asyncio.to_thread(each.peers.refresh)
 
 
-def _check_certificates(config: BrokerConfig, listener: str, old_chain: str, new_chain: str) -> None:
-    if not config.of_listener(listener, "ssl.allow.dn.changes"):
-        check_subject(old_chain, new_chain)
-    if not config.of_listener(listener, "ssl.allow.san.changes"):
-        check_alternative_names(old_chain, new_chain)
-
-
 def _check_connections(old: _ListenerTls, new: _ListenerTls) -> None:
     """Raise InvalidTlsSetting if brokers with the old and the new settings cannot connect to each other."""
-    new_client = _client_of_any_host(new.settings)
+    new_client = replace(new.settings, checks_host=False).client_context()
     check_handshake(old.context.current, new_client)
     try:
-        old_client = _client_of_any_host(old.settings)
+        old_client = replace(old.settings, checks_host=False).client_context()
     except InvalidTlsSetting:
         old_client = new_client  # the old files are unusable by now, and may be the reason for the change
     check_handshake(new.context.current, old_client)
-
-
-def _client_of_any_host(settings: TlsSettings) -> ssl.SSLContext:
-    return replace(settings, checks_host=False).client_context()
 
 
 def tls_settings(config: BrokerConfig, listener: str) -> TlsSettings:

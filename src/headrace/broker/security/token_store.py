@@ -7,9 +7,7 @@ from functools import partial
 from typing import Final
 
 from headrace.broker.membership.change_notifications import ChangeNotifications
-from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
-from headrace.replication.controller.transactions import remove_old_changes
 from headrace.security.delegation_tokens import (
     CHANGE_PREFIX,
     TOKEN_CHANGES,
@@ -82,7 +80,13 @@ class TokenStore:
         token = self._tokens.get(token_id)
         if token is None or token.is_expired(self._now_ms()):
             return None
-        credential = self._credential(mechanism, token_id)
+        credential = self._credentials.get((mechanism, token_id))
+        if credential is None:
+            password = token_password(self._secret_key, token_id)
+            credential = ScramCredential.of_password(mechanism, password)
+            if len(self._credentials) >= MAX_CACHED_CREDENTIALS:
+                del self._credentials[next(iter(self._credentials))]
+            self._credentials[mechanism, token_id] = credential
         return TokenAccount(credential, token.owner, min(token.expiry_ms, token.max_ms))
 
     async def put(self, token: DelegationToken) -> None:
@@ -93,7 +97,7 @@ class TokenStore:
         else:
             await self._session.create(path, token.encode())
         self._remember(token)
-        await self._notify(token.token_id)
+        await self._notifications.notify(token.token_id.encode(), self._now_ms())
 
     async def delete(self, token_id: str) -> None:
         try:
@@ -101,7 +105,7 @@ class TokenStore:
         except Conflict:
             logger.debug("delegation token %s is already deleted", token_id)
         # Forgotten last: if other brokers cannot be told, the client's next attempt finds the token again.
-        await self._notify(token_id)
+        await self._notifications.notify(token_id.encode(), self._now_ms())
         self._forget(token_id)
 
     async def delete_expired(self) -> None:
@@ -111,24 +115,6 @@ class TokenStore:
             if token.is_expired(now_ms):
                 logger.info("deleting expired delegation token %s of %s", token.token_id, token.owner)
                 await self.delete(token.token_id)
-
-    def _credential(self, mechanism: str, token_id: str) -> ScramCredential:
-        known = self._credentials.get((mechanism, token_id))
-        if known is None:
-            password = token_password(self._secret_key, token_id)
-            known = ScramCredential.of_password(mechanism, password)
-            if len(self._credentials) >= MAX_CACHED_CREDENTIALS:
-                del self._credentials[next(iter(self._credentials))]
-            self._credentials[mechanism, token_id] = known
-        return known
-
-    async def _notify(self, token_id: str) -> None:
-        prefix = f"{TOKEN_CHANGES}/{CHANGE_PREFIX}"
-        await self._session.create(prefix, token_id.encode(), sequence=True)
-        try:
-            await remove_old_changes(self._session, TOKEN_CHANGES, self._now_ms())
-        except CoordinationError as error:  # the change itself is made; the next one removes them
-            logger.debug("could not remove old change notifications: %s", error)
 
     async def _load_changes(self) -> None:
         async for notification in self._notifications.new():

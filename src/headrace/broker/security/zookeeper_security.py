@@ -5,26 +5,14 @@ from typing import Final
 
 from headrace.broker.security.tls import parse_tls
 from headrace.broker.settings.config import BrokerConfig
+from headrace.broker.settings.security import ZOOKEEPER_SETTINGS
 from headrace.broker.settings.setting import InvalidSetting
 from headrace.coordination.client_security import ClientSecurity
 from headrace.coordination.credentials import Credential
 from headrace.coordination.errors import CoordinationError
 from headrace.security.pem import InvalidTlsSetting
-from headrace.security.tls import TlsSettings
 
 _PREFIX: Final = "zookeeper."
-_TLS: Final = (
-    "ssl.cipher.suites",
-    "ssl.enabled.protocols",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.keystore.type",
-    "ssl.protocol",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.type",
-)
 
 
 def zookeeper_security(config: BrokerConfig) -> ClientSecurity:
@@ -32,7 +20,15 @@ def zookeeper_security(config: BrokerConfig) -> ClientSecurity:
 
     This reads the JAAS file, so call it in a thread.
     """
-    tls = _tls(config) if config.flag("zookeeper.ssl.client.enable") else None
+    tls = None
+    if config.flag("zookeeper.ssl.client.enable"):
+        names = [setting.name.removeprefix(_PREFIX) for setting in ZOOKEEPER_SETTINGS]
+        try:
+            tls = parse_tls(
+                {name: config.values[_PREFIX + name] for name in names if name.startswith("ssl.")}
+            )
+        except InvalidTlsSetting as error:
+            raise InvalidSetting(f"{_PREFIX}{error}") from error
     credential = _credential(config)
     set_acl = config.flag("zookeeper.set.acl")
     if set_acl and credential is None and (tls is None or tls.keystore is None):
@@ -56,10 +52,3 @@ def _credential(config: BrokerConfig) -> Credential | None:
         return Credential.of_config(str(inline), "zookeeper.sasl.jaas.config") if inline else None
     except CoordinationError as error:
         raise InvalidSetting(str(error)) from error
-
-
-def _tls(config: BrokerConfig) -> TlsSettings:
-    try:
-        return parse_tls({name: config.values[_PREFIX + name] for name in _TLS})
-    except InvalidTlsSetting as error:
-        raise InvalidSetting(f"{_PREFIX}{error}") from error

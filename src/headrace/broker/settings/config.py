@@ -40,12 +40,11 @@ class BrokerConfig:
 
         The later of the three takes precedence.
         """
-        given: dict[str, str] = {}
-        if file is not None:
-            given |= parse_properties(file.read_text("utf-8"), str(file))
-        given |= _from_environment(environment or {})
-        given |= sets
-        return cls.of(given)
+        given = {} if file is None else parse_properties(file.read_text("utf-8"), str(file))
+        for variable, value in (environment or {}).items():
+            if variable.startswith(ENVIRONMENT_PREFIX):  # names of unknown settings are refused below
+                given[variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")] = value
+        return cls.of({**given, **sets})
 
     @classmethod
     def of(
@@ -60,7 +59,12 @@ class BrokerConfig:
         Raise InvalidSetting for the first invalid one. Unknown dynamic settings are kept and have no
         effect, as in Kafka.
         """
-        given = _with_aliases(given)
+        given = dict(given)
+        for name, alias in _ALIASES:  # a setting that has two names is given under both of them
+            if alias in given:
+                given.setdefault(name, given[alias])
+        if given.get("broker.id") != given.get("node.id"):
+            raise InvalidSetting(f"broker.id={given['broker.id']} and node.id={given['node.id']} differ")
         values = {name: setting.default for name, setting in BROKER_SETTINGS.by_name.items()}
         values |= coarser_times(given)
         values |= BROKER_SETTINGS.parse(given)
@@ -76,14 +80,6 @@ class BrokerConfig:
         """Raise InvalidSetting for contradictions now rather than when a setting is used."""
         _ = self.advertised, self.inter_broker_listener, self.connections_by_address, self.super_users
         check_topic_values(self.topic_values({}))
-        self._check_directories()
-        roles = self.items("process.roles")
-        if roles and "broker" not in roles:
-            raise InvalidSetting(
-                f"process.roles={','.join(roles)}: expected the role broker; every broker can be controller"
-            )
-
-    def _check_directories(self) -> None:
         count, brokers = len(self.items("log.dirs")), self.text("headrace.brokers")
         if not count:
             raise InvalidSetting("log.dirs: expected at least one directory")
@@ -91,6 +87,11 @@ class BrokerConfig:
             raise InvalidSetting(
                 f"log.dirs has {count} directories, and headrace.brokers={brokers}: a broker uses one "
                 f"directory; set headrace.brokers to auto, or to {count} or more"
+            )
+        roles = self.items("process.roles")
+        if roles and "broker" not in roles:
+            raise InvalidSetting(
+                f"process.roles={','.join(roles)}: expected the role broker; every broker can be controller"
             )
 
     @property
@@ -149,7 +150,9 @@ class BrokerConfig:
         for part in parts:
             address, _, count = part.strip().rpartition(":")
             try:
-                limits[str(ipaddress.ip_address(address.strip("[]")))] = _count(count)
+                if not count.isdecimal() or len(count) > _MOST_DIGITS:
+                    raise ValueError(count)  # noqa: TRY301
+                limits[str(ipaddress.ip_address(address.strip("[]")))] = int(count)
             except ValueError:
                 raise InvalidSetting(
                     f"{name}={part[:100]}: expected ADDRESS:COUNT, such as 127.0.0.1:200; "
@@ -188,11 +191,11 @@ class BrokerConfig:
     @property
     def inter_broker_listener(self) -> str:
         """The name of the listener that other brokers connect to."""
-        listeners = {each.name: each.security_protocol for each in self.listeners}
+        listeners = {endpoint.name: endpoint.security_protocol for endpoint in self.listeners}
         name = self.values["inter.broker.listener.name"]
         if name is None:
             required = SecurityProtocol[self.text("security.inter.broker.protocol")]
-            matching = [each for each, protocol in listeners.items() if protocol is required]
+            matching = [listener for listener, protocol in listeners.items() if protocol is required]
             if not matching:
                 raise InvalidSetting(
                     f"listeners has no listener with security.inter.broker.protocol={required.name}"
@@ -217,29 +220,22 @@ class BrokerConfig:
         return self.values[name]
 
     def _endpoints(self, setting: str) -> tuple[Endpoint, ...]:
-        protocols = self._security_protocols()
-        endpoints = []
-        for text in self.items(setting):
-            try:
-                endpoint = Endpoint.parse(text, protocols)
-            except ValueError as error:
-                raise InvalidSetting(f"{setting}={text}: {error}") from None
-            endpoints.append(endpoint)
-        return tuple(endpoints)
-
-    def _security_protocols(self) -> dict[str, SecurityProtocol]:
-        """Return the security protocol of each listener name, from listener.security.protocol.map."""
-        setting = "listener.security.protocol.map"
-        found = {}
-        for entry in filter(None, self.text(setting).split(",")):
+        protocols, by_name = "listener.security.protocol.map", {}
+        for entry in filter(None, self.text(protocols).split(",")):
             name, colon, protocol = entry.strip().partition(":")
             if not (name and colon and protocol in SecurityProtocol.__members__):
                 raise InvalidSetting(
-                    f"{setting}={entry}: expected NAME:PROTOCOL, with one of "
+                    f"{protocols}={entry}: expected NAME:PROTOCOL, with one of "
                     f"{', '.join(SecurityProtocol.__members__)}"
                 )
-            found[name] = SecurityProtocol[protocol]
-        return found
+            by_name[name] = SecurityProtocol[protocol]
+        endpoints = []
+        for text in self.items(setting):
+            try:
+                endpoints.append(Endpoint.parse(text, by_name))
+            except ValueError as error:
+                raise InvalidSetting(f"{setting}={text}: {error}") from None
+        return tuple(endpoints)
 
     def topic_values(self, own: Mapping[str, str]) -> Mapping[str, Value]:
         """Return every setting of a topic with the settings `own`."""
@@ -295,23 +291,6 @@ class BrokerConfig:
 _ALIASES = (("broker.id", "node.id"), ("node.id", "broker.id"), ("log.dirs", "log.dir"))
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or len(text) > _MOST_DIGITS:
-        raise ValueError(text)
-    return int(text)
-
-
-def _with_aliases(given: Mapping[str, str]) -> dict[str, str]:
-    """Return `given` with every setting that has two names under both of them."""
-    both = dict(given)
-    for name, alias in _ALIASES:
-        if alias in given:
-            both.setdefault(name, given[alias])
-    if both.get("broker.id") != both.get("node.id"):
-        raise InvalidSetting(f"broker.id={both['broker.id']} and node.id={both['node.id']} differ")
-    return both
-
-
 def coarser_times(given: Mapping[str, str]) -> dict[str, int]:
     """Return the settings in ms that `given` sets in minutes or hours; those set in ms take precedence."""
     times: dict[str, int] = {}
@@ -323,12 +302,3 @@ def coarser_times(given: Mapping[str, str]) -> dict[str, int]:
                 times[name] = -1 if value < 0 else value * unit_ms
                 break
     return times
-
-
-def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return `HEADRACE_LOG_DIRS=…` as `log.dirs`, and so on; names of unknown settings are refused later."""
-    return {
-        name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", "."): value
-        for name, value in environment.items()
-        if name.startswith(ENVIRONMENT_PREFIX)
-    }

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from headrace.broker.settings.broker import BROKER_SETTINGS
-from headrace.broker.settings.client_metrics import CLIENT_METRICS_CONFIGS, INTERVAL_MS, check_patterns
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.group_configs import GROUP_CONFIGS, check_group_values
 from headrace.broker.settings.setting import InvalidSetting, Kind, Scope, Settings, show
@@ -18,7 +17,6 @@ _PER_LISTENER = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
 _SETTINGS: Mapping[ResourceType, Settings] = {
     ResourceType.TOPIC: TOPIC_SETTINGS,
     ResourceType.BROKER: BROKER_SETTINGS,
-    ResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
     ResourceType.GROUP: GROUP_CONFIGS,
 }
 
@@ -47,8 +45,6 @@ class SettingRules:
                 self.check_topic(values)
             case ResourceType.BROKER:
                 await self._check_broker(name, values)
-            case ResourceType.CLIENT_METRICS:
-                _check_client_metrics(values)
             case ResourceType.GROUP:
                 with _refused_as(InvalidConfig):
                     check_group_values(values, self._config().values)
@@ -79,17 +75,6 @@ class SettingRules:
             else:
                 changed = config.with_dynamic(config.for_all, values)
             await self._check_security(changed)
-
-
-def _check_client_metrics(values: Mapping[str, str]) -> None:
-    for each in values:
-        if each not in CLIENT_METRICS_CONFIGS.by_name:
-            raise InvalidRequest(f"client metrics have no config {each[:100]!r}")
-    with _refused_as(InvalidConfig):
-        interval_ms = CLIENT_METRICS_CONFIGS.parse(values).get("interval.ms", INTERVAL_MS[0])
-        check_patterns(values)
-    if interval_ms not in INTERVAL_MS:
-        raise InvalidRequest(f"interval.ms={interval_ms}: expected {INTERVAL_MS[0]} to {INTERVAL_MS[-1]}")
 
 
 @contextmanager

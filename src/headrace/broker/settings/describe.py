@@ -8,7 +8,6 @@ from itertools import dropwhile
 from typing import Final
 
 from headrace.broker.settings.broker import BROKER_SETTINGS, COARSER
-from headrace.broker.settings.client_metrics import CLIENT_METRICS_CONFIGS
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.group_configs import GROUP_CONFIGS, GROUP_SYNONYMS
 from headrace.broker.settings.setting import Kind, Scope, Setting, show, shown
@@ -32,7 +31,6 @@ class Source(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
-    CLIENT_METRICS = 7
     GROUP = 8
 
 
@@ -85,13 +83,6 @@ def describe_group(config: BrokerConfig, own: Mapping[str, str]) -> Iterator[Des
         yield DescribedSetting(setting, synonyms[0].value, synonyms)
 
 
-def describe_client_metrics(own: Mapping[str, str]) -> Iterator[DescribedSetting]:
-    """Yield every setting of a client metrics subscription."""
-    for setting in CLIENT_METRICS_CONFIGS.by_name.values():
-        synonyms = [*_own_synonym(setting, own, Source.CLIENT_METRICS)]
-        yield DescribedSetting(setting, synonyms[0].value if synonyms else show(setting.default), synonyms)
-
-
 def describe_broker(config: BrokerConfig) -> Iterator[DescribedSetting]:
     """Yield every setting of this broker, and its process id, which no other API returns."""
     given = config.given.keys() | config.for_all.keys() | config.for_this.keys()
@@ -117,7 +108,7 @@ def describe_all_brokers(config: BrokerConfig) -> Iterator[DescribedSetting]:
 def _broker_setting(name: str) -> Setting:
     """Return the setting called `name`; an unknown one is sensitive, as in Kafka."""
     known = BROKER_SETTINGS.get(name)
-    return known or Setting(name=name, kind=Kind.UNKNOWN, default=None, doc=_UNKNOWN_DOC, has_effect=False)
+    return known or Setting(name=name, kind=Kind.UNKNOWN, default=None, doc=_UNKNOWN_DOC)
 
 
 def _is_read_only(setting: Setting) -> bool:

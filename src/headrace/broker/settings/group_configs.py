@@ -1,69 +1,60 @@
 """The settings of a group (KIP-848, KIP-932, KIP-1071), which override the broker's `group.*` settings."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from headrace.broker.settings.setting import InvalidSetting, Kind, Scope, Setting, Settings, Value
+from headrace.broker.settings.setting import (
+    CLUSTER_WIDE,
+    InvalidSetting,
+    Settings,
+    Value,
+    documented,
+    flag,
+    integer,
+    text,
+    without_effect,
+)
 from headrace.coordinators.group.limits import ConsumerTimeouts
 
-_NO_SHARE: Final = "No effect: share groups are not supported."
-_NO_STREAMS: Final = "No effect: streams groups are not supported."
-_NO_DELAY: Final = "No effect: assignments are computed immediately."
-_WITHOUT_EFFECT: Final = (_NO_SHARE, _NO_STREAMS, _NO_DELAY)
-
-
-def _setting(name: str, kind: Kind, default: Value, doc: str, **bounds: object) -> Setting:
-    bounds |= {"scope": Scope.CLUSTER_WIDE, "has_effect": doc not in _WITHOUT_EFFECT}
-    return Setting(name=name, kind=kind, default=default, doc=doc, **bounds)  # type: ignore[arg-type]
-
-
-def _int(name: str, default: int, doc: str, low: int) -> Setting:
-    return _setting(name, Kind.INT, default, doc, low=low)
-
-
+_DECLARED: Final = documented(
+    integer("consumer.session.timeout.ms", 45_000, low=1),
+    "The session timeout of the members of this consumer group.",
+    integer("consumer.heartbeat.interval.ms", 5_000, low=1),
+    "The heartbeat interval of the members of this consumer group.",
+    integer("consumer.assignment.interval.ms", 1_000, low=0),
+    "No effect: assignments are computed immediately.",
+)
+_SHARE: Final = (
+    integer("share.session.timeout.ms", 45_000, low=1),
+    integer("share.heartbeat.interval.ms", 5_000, low=1),
+    integer("share.assignment.interval.ms", 1_000, low=0),
+    integer("share.record.lock.duration.ms", 30_000, low=1_000),
+    integer("share.delivery.count.limit", 5, low=2),
+    integer("share.partition.max.record.locks", 2_000, low=100),
+    text(
+        "share.auto.offset.reset",
+        "latest",
+        form="latest|earliest|by_duration:P.+",
+        example="latest, earliest or by_duration:PnDTnHnMn.nS",
+    ),
+    text("share.isolation.level", "read_uncommitted", choices=("read_committed", "read_uncommitted")),
+    flag("share.renew.acknowledge.enable", True),
+)
+_STREAMS: Final = (
+    integer("streams.session.timeout.ms", 45_000, low=1),
+    integer("streams.heartbeat.interval.ms", 5_000, low=1),
+    integer("streams.assignment.interval.ms", 1_000, low=0),
+    integer("streams.initial.rebalance.delay.ms", 3_000, low=0),
+    integer("streams.num.standby.replicas", 0, low=0),
+)
 GROUP_CONFIGS: Final = Settings(
-    [
-        _int(
-            "consumer.session.timeout.ms",
-            45_000,
-            "The session timeout of the members of this consumer group.",
-            low=1,
-        ),
-        _int(
-            "consumer.heartbeat.interval.ms",
-            5_000,
-            "The heartbeat interval of the members of this consumer group.",
-            low=1,
-        ),
-        _int("consumer.assignment.interval.ms", 1_000, _NO_DELAY, low=0),
-        _int("share.session.timeout.ms", 45_000, _NO_SHARE, low=1),
-        _int("share.heartbeat.interval.ms", 5_000, _NO_SHARE, low=1),
-        _int("share.assignment.interval.ms", 1_000, _NO_SHARE, low=0),
-        _int("share.record.lock.duration.ms", 30_000, _NO_SHARE, low=1_000),
-        _int("share.delivery.count.limit", 5, _NO_SHARE, low=2),
-        _int("share.partition.max.record.locks", 2_000, _NO_SHARE, low=100),
-        _setting(
-            "share.auto.offset.reset",
-            Kind.STRING,
-            "latest",
-            _NO_SHARE,
-            form="latest|earliest|by_duration:P.+",
-            example="latest, earliest or by_duration:PnDTnHnMn.nS",
-        ),
-        _setting(
-            "share.isolation.level",
-            Kind.STRING,
-            "read_uncommitted",
-            _NO_SHARE,
-            choices=("read_committed", "read_uncommitted"),
-        ),
-        _setting("share.renew.acknowledge.enable", Kind.BOOLEAN, True, _NO_SHARE),
-        _int("streams.session.timeout.ms", 45_000, _NO_STREAMS, low=1),
-        _int("streams.heartbeat.interval.ms", 5_000, _NO_STREAMS, low=1),
-        _int("streams.assignment.interval.ms", 1_000, _NO_STREAMS, low=0),
-        _int("streams.initial.rebalance.delay.ms", 3_000, _NO_STREAMS, low=0),
-        _int("streams.num.standby.replicas", 0, _NO_STREAMS, low=0),
-    ]
+    replace(setting, scope=CLUSTER_WIDE)
+    for setting in (
+        *_DECLARED,
+        *without_effect("share groups are not supported", *_SHARE),
+        *without_effect("streams groups are not supported", *_STREAMS),
+    )
 )
 _WITHOUT_SYNONYM: Final = {
     "share.auto.offset.reset",

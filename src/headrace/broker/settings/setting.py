@@ -1,15 +1,23 @@
 """Declarations of settings, and parsing of their values.
 
-A setting is declared once, in `broker_settings` or `topic_settings`: Kafka's name, type, default,
-bounds, description, and whether it can change while the broker runs.
+A setting is declared once, with its documentation in the line below:
+
+    documented(
+        integer("num.partitions", 1, low=1),
+        "The default number of partitions of a topic.",
+        ...
+    )
+
+`scope` is whether it can change while the broker runs.
 """
 
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 
 class InvalidSetting(Exception):
@@ -45,6 +53,9 @@ class Scope(Enum):
     CLUSTER_WIDE = "cluster-wide"  # dynamic, for one broker or for all
 
 
+NO_EFFECT: Final = "No effect: "
+"""The beginning of the documentation of a setting that has no effect; the reason follows."""
+
 Value = bool | str | int | float | tuple[str, ...]
 
 
@@ -54,17 +65,21 @@ class Setting:
 
     name: str
     kind: Kind
-    default: Value | None
-    doc: str
+    default: Value | None = None
+    doc: str = ""
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
     form: str | None = None  # a regular expression for text, or for each member of a list
     example: str = ""  # a description of `form` for error messages
     scope: Scope = Scope.READ_ONLY
-    has_effect: bool = True  # False: accepted for compatibility with Kafka; `doc` says why it has no effect
     only_default: bool = False  # other values are refused; `doc` says why
     internal: bool = False  # DescribeConfigs shows it only if it is set
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether the setting does something here, and is not only accepted for compatibility with Kafka."""
+        return not self.doc.startswith(NO_EFFECT)
 
     @property
     def is_sensitive(self) -> bool:
@@ -95,15 +110,15 @@ class Setting:
         return value
 
     def _check(self, value: Value, text: str) -> None:
+        is_valid = True
         if isinstance(value, int | float) and not isinstance(value, bool):
             low = float("-inf") if self.low is None else self.low
             high = float("inf") if self.high is None else self.high
-            if not low <= value <= high:
-                raise InvalidSetting(f"{self.name}={text}: expected {self._expected()}")
-        members = value if isinstance(value, tuple) else (value,)
-        if self.choices and not all(member in self.choices for member in members):
-            raise InvalidSetting(f"{self.name}={text}: expected {self._expected()}")
-        if self.form is not None and not all(re.fullmatch(self.form, str(member)) for member in members):
+            is_valid = low <= value <= high
+        for member in value if isinstance(value, tuple) else (value,):
+            is_valid &= not self.choices or member in self.choices
+            is_valid &= self.form is None or re.fullmatch(self.form, str(member)) is not None
+        if not is_valid:
             raise InvalidSetting(f"{self.name}={text}: expected {self._expected()}")
         if self.only_default and value != self.default:
             raise InvalidSetting(f"{self.name}={text}: {self.doc[0].lower()}{self.doc[1:]}")
@@ -114,22 +129,48 @@ class Setting:
         if self.choices:
             return f"{'some' if self.kind is Kind.LIST else 'one'} of {', '.join(self.choices)}"
         what = {
+            **dict.fromkeys(_BITS, "a whole number"),
             Kind.BOOLEAN: "true or false",
-            Kind.SHORT: "a whole number",
-            Kind.INT: "a whole number",
-            Kind.LONG: "a whole number",
             Kind.DOUBLE: "a number",
             Kind.LIST: "a list separated by commas",
-            Kind.STRING: "text",
             Kind.CLASS: "a class",
-            Kind.PASSWORD: "text",
-            Kind.UNKNOWN: "text",
-        }[self.kind]
+        }.get(self.kind, "text")
         if self.low is not None and self.high is not None:
             return f"{what} from {self.low:g} to {self.high:g}"
         if self.low is not None:
             return f"{what} of at least {self.low:g}"
         return f"{what} of {_BITS[self.kind]} bits" if self.kind in _BITS else what
+
+
+def _declare(kind: Kind, name: str, default: Value | None = None, **more: Any) -> Setting:
+    return Setting(name=name, kind=kind, default=default, **more)
+
+
+flag = partial(_declare, Kind.BOOLEAN)
+text = partial(_declare, Kind.STRING)
+short = partial(_declare, Kind.SHORT)
+integer = partial(_declare, Kind.INT)
+long = partial(_declare, Kind.LONG)
+double = partial(_declare, Kind.DOUBLE)
+items = partial(_declare, Kind.LIST)
+java_class = partial(_declare, Kind.CLASS)
+password = partial(_declare, Kind.PASSWORD)
+PER_BROKER, CLUSTER_WIDE = Scope.PER_BROKER, Scope.CLUSTER_WIDE
+
+
+def documented(*declared: Setting | str) -> list[Setting]:
+    """Return the settings, each with the text that follows it as its documentation."""
+    settings = []
+    for setting, doc in zip(declared[::2], declared[1::2], strict=True):
+        assert isinstance(setting, Setting), setting
+        assert isinstance(doc, str), (setting.name, doc)
+        settings.append(replace(setting, doc=doc))
+    return settings
+
+
+def without_effect(reason: str, *settings: Setting) -> list[Setting]:
+    """Return settings of Kafka that are accepted for compatibility, and do nothing for this reason."""
+    return [replace(setting, doc=f"{NO_EFFECT}{reason}.") for setting in settings]
 
 
 def _whole_number(text: str, bits: int) -> int:

@@ -1,16 +1,26 @@
 """The topic settings, the broker settings that are their defaults, and the LogConfig of a topic."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from headrace.broker.settings.setting import InvalidSetting, Kind, Scope, Setting, Settings, Value
+from headrace.broker.settings.setting import (
+    CLUSTER_WIDE,
+    InvalidSetting,
+    Settings,
+    Value,
+    documented,
+    double,
+    flag,
+    integer,
+    items,
+    long,
+    text,
+)
 from headrace.protocol.batch import TimestampType
 from headrace.protocol.compression import Compression
 from headrace.registry.validation import Strategy
 from headrace.storage.config import DAY_MS, NEVER, LogConfig
-
-_CLEANUP_POLICIES: Final = ("delete", "compact")
-_THROTTLED_REPLICA: Final = r"\*|[0-9]+:[0-9]+"
 
 _COMPRESSIONS: Final[Mapping[str, Compression | None]] = {
     "producer": None,
@@ -22,243 +32,97 @@ _COMPRESSIONS: Final[Mapping[str, Compression | None]] = {
 }
 
 
-def _setting(name: str, kind: Kind, default: Value | None, doc: str, **bounds: object) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, scope=Scope.CLUSTER_WIDE, **bounds)  # type: ignore[arg-type]
+_STRATEGIES: Final = tuple(strategy.value for strategy in Strategy)
+_REPLICAS: Final = {"form": r"\*|[0-9]+:[0-9]+", "example": "PARTITION:BROKER,… or *"}
+_NOT_TIERED: Final = "No effect: tiered storage is not supported."
+_NO_LEVEL: Final = "No effect: the leader compresses at the codec's default level."
 
-
-TOPIC_SETTINGS: Final = Settings(
-    [
-        _setting(
-            "cleanup.policy",
-            Kind.LIST,
-            ("delete",),
-            "The retention policy: delete removes old segments, compact keeps the last record of each key. "
-            "Empty: all data is kept.",
-            choices=_CLEANUP_POLICIES,
-        ),
-        _setting(
-            "compression.type",
-            Kind.STRING,
-            "producer",
-            "The compression of the log: producer keeps the producer's codec; with any other value the "
-            "leader recompresses batches of another codec.",
-            choices=tuple(_COMPRESSIONS),
-        ),
-        _setting(
-            "compression.gzip.level",
-            Kind.INT,
-            -1,
-            "No effect: the leader compresses at the codec's default level.",
-            form="-1|[1-9]",
-            example="a whole number from 1 to 9, or -1",
-            has_effect=False,
-        ),
-        _setting(
-            "compression.lz4.level",
-            Kind.INT,
-            9,
-            "No effect: the leader compresses at the codec's default level.",
-            low=1,
-            high=17,
-            has_effect=False,
-        ),
-        _setting(
-            "compression.zstd.level",
-            Kind.INT,
-            3,
-            "No effect: the leader compresses at the codec's default level.",
-            low=-131_072,
-            high=22,
-            has_effect=False,
-        ),
-        _setting(
-            "confluent.key.schema.validation",
-            Kind.BOOLEAN,
-            False,
-            "Whether to refuse records whose key does not carry the id of a schema of its subject.",
-        ),
-        _setting(
-            "confluent.value.schema.validation",
-            Kind.BOOLEAN,
-            False,
-            "Whether to refuse records whose value does not carry the id of a schema of its subject.",
-        ),
-        _setting(
-            "confluent.key.subject.name.strategy",
-            Kind.STRING,
-            Strategy.TOPIC.value,
-            "The subject that keys are validated against: TOPIC-key, the record name, or TOPIC-NAME.",
-            choices=tuple(each.value for each in Strategy),
-        ),
-        _setting(
-            "confluent.value.subject.name.strategy",
-            Kind.STRING,
-            Strategy.TOPIC.value,
-            "The subject that values are validated against: TOPIC-value, the record name, or TOPIC-NAME.",
-            choices=tuple(each.value for each in Strategy),
-        ),
-        _setting(
-            "delete.retention.ms",
-            Kind.LONG,
-            DAY_MS,
-            "How long a compacted topic keeps a tombstone after the first cleaning that includes it.",
-            low=0,
-        ),
-        _setting(
-            "file.delete.delay.ms",
-            Kind.LONG,
-            60_000,
-            "No effect: files are deleted immediately.",
-            low=0,
-            has_effect=False,
-        ),
-        _setting(
-            "flush.messages",
-            Kind.LONG,
-            NEVER,
-            "The number of records after which a log is flushed to disk.",
-            low=1,
-        ),
-        _setting("flush.ms", Kind.LONG, NEVER, "The time after which a log is flushed to disk.", low=0),
-        _setting(
-            "headrace.append.expected.offset",
-            Kind.BOOLEAN,
-            False,
-            "Whether the base offset of a batch must be the log end offset: compare and append.",
-        ),
-        _setting(
-            "headrace.validate.records",
-            Kind.BOOLEAN,
-            False,
-            "Whether every record of a batch is validated before the append, as Kafka does. The validation "
-            "decompresses the batch and costs 1 to 2 microseconds of CPU time per record, in a thread.",
-        ),
-        _setting(
-            "index.interval.bytes", Kind.INT, 4096, "The number of bytes between two index entries.", low=0
-        ),
-        _setting(
-            "max.compaction.lag.ms",
-            Kind.LONG,
-            NEVER,
-            "The maximum time that a record stays uncompacted.",
-            low=1,
-        ),
-        _setting("max.message.bytes", Kind.INT, 1024**2 + 12, "The maximum size of a record batch.", low=0),
-        _setting(
-            "leader.replication.throttled.replicas",
-            Kind.LIST,
-            (),
-            "The replicas that leader.replication.throttled.rate applies to: PARTITION:BROKER,… or *.",
-            form=_THROTTLED_REPLICA,
-            example="PARTITION:BROKER,… or *",
-        ),
-        _setting(
-            "follower.replication.throttled.replicas",
-            Kind.LIST,
-            (),
-            "The replicas that follower.replication.throttled.rate applies to: PARTITION:BROKER,… or *.",
-            form=_THROTTLED_REPLICA,
-            example="PARTITION:BROKER,… or *",
-        ),
-        _setting(
-            "message.timestamp.after.max.ms",
-            Kind.LONG,
-            3_600_000,
-            "How far the timestamp of a record may be ahead of the broker's clock.",
-            low=0,
-        ),
-        _setting(
-            "message.timestamp.before.max.ms",
-            Kind.LONG,
-            NEVER,
-            "How far the timestamp of a record may be behind the broker's clock.",
-            low=0,
-        ),
-        _setting(
-            "message.timestamp.type",
-            Kind.STRING,
-            "CreateTime",
-            "The timestamp of a record: the producer's (CreateTime) or that of the append (LogAppendTime).",
-            choices=("CreateTime", "LogAppendTime"),
-        ),
-        _setting(
-            "min.cleanable.dirty.ratio",
-            Kind.DOUBLE,
-            0.5,
-            "The minimum ratio of uncompacted bytes to all bytes at which a log is compacted.",
-            low=0,
-            high=1,
-        ),
-        _setting(
-            "min.compaction.lag.ms", Kind.LONG, 0, "The minimum time that a record stays uncompacted.", low=0
-        ),
-        _setting(
-            "min.insync.replicas",
-            Kind.INT,
-            1,
-            "The minimum size of the ISR for a produce request with acks=all.",
-            low=1,
-        ),
-        _setting(
-            "preallocate", Kind.BOOLEAN, False, "No effect: files are not preallocated.", has_effect=False
-        ),
-        _setting(
-            "remote.storage.enable",
-            Kind.BOOLEAN,
-            False,
-            "Only the default is accepted: tiered storage is not supported.",
-            only_default=True,
-        ),
-        *(
-            _setting(
-                name, Kind.BOOLEAN, False, "No effect: tiered storage is not supported.", has_effect=False
-            )
-            for name in ("remote.log.copy.disable", "remote.log.delete.on.disable")
-        ),
-        *(
-            _setting(
-                name, Kind.LONG, -2, "No effect: tiered storage is not supported.", low=-2, has_effect=False
-            )
-            for name in ("local.retention.bytes", "local.retention.ms")
-        ),
-        _setting(
-            "retention.bytes",
-            Kind.LONG,
-            -1,
-            "The size of a partition above which old segments are deleted; -1: unlimited.",
-            low=-1,
-        ),
-        _setting("retention.ms", Kind.LONG, 7 * DAY_MS, "The retention time; -1: unlimited.", low=-1),
-        _setting("segment.bytes", Kind.INT, 1024**3, "The size at which a segment is rolled.", low=14),
-        _setting(
-            "internal.segment.bytes",
-            Kind.INT,
-            None,
-            "Overrides segment.bytes; Kafka's own tests use it.",
-            low=14,
-            internal=True,
-        ),
-        _setting(
-            "segment.index.bytes", Kind.INT, 10 * 1024**2, "The maximum size of an offset index.", low=4
-        ),
-        _setting(
-            "segment.jitter.ms",
-            Kind.LONG,
-            0,
-            "No effect: segments are rolled without jitter.",
-            low=0,
-            has_effect=False,
-        ),
-        _setting("segment.ms", Kind.LONG, 7 * DAY_MS, "The age at which a segment is rolled.", low=1),
-        _setting(
-            "unclean.leader.election.enable",
-            Kind.BOOLEAN,
-            False,
-            "Whether a replica outside the ISR may be elected leader as a last resort, which may lose "
-            "records.",
-        ),
-    ]
+_DECLARED: Final = documented(
+    items("cleanup.policy", ("delete",), choices=("delete", "compact")),
+    "The retention policy: delete removes old segments, compact keeps the last record of each key. Empty: "
+    "all data is kept.",
+    text("compression.type", "producer", choices=tuple(_COMPRESSIONS)),
+    "The compression of the log: producer keeps the producer's codec; with any other value the leader "
+    "recompresses batches of another codec.",
+    integer("compression.gzip.level", -1, form="-1|[1-9]", example="a whole number from 1 to 9, or -1"),
+    _NO_LEVEL,
+    integer("compression.lz4.level", 9, low=1, high=17),
+    _NO_LEVEL,
+    integer("compression.zstd.level", 3, low=-131_072, high=22),
+    _NO_LEVEL,
+    flag("confluent.key.schema.validation", False),
+    "Whether to refuse records whose key does not carry the id of a schema of its subject.",
+    flag("confluent.value.schema.validation", False),
+    "Whether to refuse records whose value does not carry the id of a schema of its subject.",
+    text("confluent.key.subject.name.strategy", Strategy.TOPIC.value, choices=_STRATEGIES),
+    "The subject that keys are validated against: TOPIC-key, the record name, or TOPIC-NAME.",
+    text("confluent.value.subject.name.strategy", Strategy.TOPIC.value, choices=_STRATEGIES),
+    "The subject that values are validated against: TOPIC-value, the record name, or TOPIC-NAME.",
+    long("delete.retention.ms", DAY_MS, low=0),
+    "How long a compacted topic keeps a tombstone after the first cleaning that includes it.",
+    long("file.delete.delay.ms", 60_000, low=0),
+    "No effect: files are deleted immediately.",
+    long("flush.messages", NEVER, low=1),
+    "The number of records after which a log is flushed to disk.",
+    long("flush.ms", NEVER, low=0),
+    "The time after which a log is flushed to disk.",
+    flag("headrace.append.expected.offset", False),
+    "Whether the base offset of a batch must be the log end offset: compare and append.",
+    flag("headrace.validate.records", False),
+    "Whether every record of a batch is validated before the append, as Kafka does. The validation "
+    "decompresses the batch and costs 1 to 2 microseconds of CPU time per record, in a thread.",
+    integer("index.interval.bytes", 4096, low=0),
+    "The number of bytes between two index entries.",
+    long("max.compaction.lag.ms", NEVER, low=1),
+    "The maximum time that a record stays uncompacted.",
+    integer("max.message.bytes", 1024**2 + 12, low=0),
+    "The maximum size of a record batch.",
+    items("leader.replication.throttled.replicas", (), **_REPLICAS),
+    "The replicas that leader.replication.throttled.rate applies to: PARTITION:BROKER,… or *.",
+    items("follower.replication.throttled.replicas", (), **_REPLICAS),
+    "The replicas that follower.replication.throttled.rate applies to: PARTITION:BROKER,… or *.",
+    long("message.timestamp.after.max.ms", 3_600_000, low=0),
+    "How far the timestamp of a record may be ahead of the broker's clock.",
+    long("message.timestamp.before.max.ms", NEVER, low=0),
+    "How far the timestamp of a record may be behind the broker's clock.",
+    text("message.timestamp.type", "CreateTime", choices=("CreateTime", "LogAppendTime")),
+    "The timestamp of a record: the producer's (CreateTime) or that of the append (LogAppendTime).",
+    double("min.cleanable.dirty.ratio", 0.5, low=0, high=1),
+    "The minimum ratio of uncompacted bytes to all bytes at which a log is compacted.",
+    long("min.compaction.lag.ms", 0, low=0),
+    "The minimum time that a record stays uncompacted.",
+    integer("min.insync.replicas", 1, low=1),
+    "The minimum size of the ISR for a produce request with acks=all.",
+    flag("preallocate", False),
+    "No effect: files are not preallocated.",
+    flag("remote.storage.enable", False, only_default=True),
+    "Only the default is accepted: tiered storage is not supported.",
+    flag("remote.log.copy.disable", False),
+    _NOT_TIERED,
+    flag("remote.log.delete.on.disable", False),
+    _NOT_TIERED,
+    long("local.retention.bytes", -2, low=-2),
+    _NOT_TIERED,
+    long("local.retention.ms", -2, low=-2),
+    _NOT_TIERED,
+    long("retention.bytes", -1, low=-1),
+    "The size of a partition above which old segments are deleted; -1: unlimited.",
+    long("retention.ms", 7 * DAY_MS, low=-1),
+    "The retention time; -1: unlimited.",
+    integer("segment.bytes", 1024**3, low=14),
+    "The size at which a segment is rolled.",
+    integer("internal.segment.bytes", low=14, internal=True),
+    "Overrides segment.bytes; Kafka's own tests use it.",
+    integer("segment.index.bytes", 10 * 1024**2, low=4),
+    "The maximum size of an offset index.",
+    long("segment.jitter.ms", 0, low=0),
+    "No effect: segments are rolled without jitter.",
+    long("segment.ms", 7 * DAY_MS, low=1),
+    "The age at which a segment is rolled.",
+    flag("unclean.leader.election.enable", False),
+    "Whether a replica outside the ISR may be elected leader as a last resort, which may lose records.",
 )
+TOPIC_SETTINGS: Final = Settings(replace(setting, scope=CLUSTER_WIDE) for setting in _DECLARED)
 
 BROKER_SYNONYMS: Final = {
     "cleanup.policy": "log.cleanup.policy",

@@ -117,7 +117,13 @@ class Brokers:
 
         Another broker is asked as well after each SILENT_S without an answer: `exchange` must be idempotent.
         """
-        why, left, asked = "expected HOST:PORT,...", self._in_turn(), dict[Future[Answer], Address]()
+        known = self.addresses
+        first = next(self._turns) % len(known) if known else 0  # another broker each time
+        left = sorted(
+            [*known[first:], *known[:first]],
+            key=lambda address: address in self._failed or address in self._silent,
+        )
+        why, asked = "expected HOST:PORT,...", dict[Future[Answer], Address]()
         deadline = time.monotonic() + within_s
         with _threads(THREADS) as threads:
             while left or asked:
@@ -282,14 +288,6 @@ class Brokers:
     def _learn(self, answer: Any) -> None:
         if isinstance(answer, MetadataResponse):
             self._learned = tuple(Address(each.host, each.port) for each in answer.brokers)
-
-    def _in_turn(self) -> list[Address]:
-        """Return all known brokers, another one first each time, and those that failed to answer last."""
-        known = self.addresses
-        if known:
-            first = next(self._turns) % len(known)
-            known = [*known[first:], *known[:first]]
-        return sorted(known, key=lambda each: each in self._failed or each in self._silent)
 
     def _is_silent(self, address: Address) -> bool:
         since = self._silent.get(address)

@@ -7,7 +7,7 @@ The syntax is that of Kafka's ConfigProviders: `${provider:path:key}` or `${prov
     config.providers.vault.class=company.secrets:read     read(path, key, **parameters) -> str
     config.providers.vault.param.address=https://...      a parameter
 
-or entry points of the group `headrace.config_providers`. What a reference refers to is in no error message.
+What a reference refers to is in no error message.
 """
 
 import os
@@ -22,7 +22,6 @@ from headrace.client.errors import WrongSetting
 from headrace.client.properties import InvalidProperties, parse_properties
 
 PROVIDERS: Final = "config.providers"
-GROUP: Final = "headrace.config_providers"
 MAX_BYTES: Final = 1024 * 1024  # of a file with a secret
 _REFERENCE: Final = re.compile(r"\$\{(?P<provider>[^}:]*):(?:(?P<path>[^}]*):)?(?P<key>[^}:]*)\}")
 _OF_KAFKA: Final = "org.apache.kafka.common.config.provider."
@@ -50,7 +49,7 @@ def resolve(settings: Mapping[str, Any], literal: Collection[str] = ()) -> dict[
     Values of the settings in `literal` are used as they are: they were resolved before, or come from users
     who must not read files and variables of this process.
     """
-    others = {name: value for name, value in settings.items() if not _is_of_providers(name)}
+    others = {name: value for name, value in settings.items() if not f"{name}.".startswith(f"{PROVIDERS}.")}
     referring = [name for name, value in others.items() if name not in literal and has_reference(value)]
     if not referring:
         return others
@@ -58,14 +57,10 @@ def resolve(settings: Mapping[str, Any], literal: Collection[str] = ()) -> dict[
     return others | {name: _resolved(name, others[name], providers) for name in referring}
 
 
-def _is_of_providers(name: str) -> bool:
-    return name == PROVIDERS or name.startswith(f"{PROVIDERS}.")
-
-
 def _resolved(setting: str, value: str, providers: Mapping[str, Provider]) -> str:
     def replaced(found: re.Match[str]) -> str:
         reference, name = found[0], found["provider"]
-        provider = providers.get(name) or _installed(name)
+        provider = providers.get(name)
         if provider is None:
             known = ", ".join(sorted(providers))
             why = (
@@ -174,13 +169,3 @@ def _loaded(setting: str, named: str) -> Provider:
         raise WrongSetting(setting, f"is {named}, which cannot be imported: {error}") from error
     assert callable(loaded), named
     return loaded  # type: ignore[no-any-return]
-
-
-def _installed(name: str) -> Provider | None:
-    """Return the provider that an installed package offers."""
-    from importlib.metadata import entry_points  # noqa: PLC0415  slow to import, and few files have references
-
-    for each in entry_points(group=GROUP, name=name):
-        loaded: Provider = each.load()
-        return loaded
-    return None

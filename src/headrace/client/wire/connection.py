@@ -94,7 +94,10 @@ class Connection:
             raise self._failed("cannot be reached", error, connected=False) from error
         try:
             asked = self.send(ApiVersionsRequest(), 0)
-            self._check_protocol()
+            # A web server that reads lines would not answer a request of ours before its timeout.
+            is_late = security.tls is None and not _readable(self._socket, FIRST_ANSWER_S)
+            if is_late and speaks_http(*address):
+                raise http_instead(str(address))
             self._versions = {
                 each.api_key: range(each.min_version, each.max_version + 1)
                 for each in self.receive(asked).api_keys
@@ -107,16 +110,6 @@ class Connection:
         except ClientError:
             self.close()
             raise
-
-    def _check_protocol(self) -> None:
-        """Raise Refused if the first response is late because the server waits for the end of a line of HTTP.
-
-        A web server that reads lines would not answer a request of ours before its timeout.
-        """
-        if self._security.tls is not None or _readable(self._socket, FIRST_ANSWER_S):
-            return
-        if speaks_http(*self.address):
-            raise http_instead(str(self.address))
 
     def close(self) -> None:
         self._socket.close()
@@ -191,7 +184,13 @@ class Connection:
         doubtful = isinstance(error, _HUNG_UP) and not self._has_answered
         doubt = self._security.doubt(connected=connected) if doubtful else ""
         timed_out = isinstance(error, TimeoutError)
-        reason = f"{self.address} {what}: {_why(error)}"
+        said = getattr(error, "strerror", None) or str(error)
+        why = f"{said[:1].lower()}{said[1:]}"
+        if timed_out:
+            why = "it takes too long"
+        elif isinstance(error, _HUNG_UP):
+            why = "the broker closed the connection"
+        reason = f"{self.address} {what}: {why}"
         return NoAnswer(reason, doubt=doubt, timed_out=timed_out, sent=connected)
 
     def _receive(self) -> memoryview:
@@ -275,12 +274,3 @@ def _joined(buffers: list[Buffer]) -> Iterator[Buffer]:
 def _key(request: Message) -> int:
     assert request.__api_key__ is not None, request
     return request.__api_key__
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "it takes too long"
-    if isinstance(error, _HUNG_UP):
-        return "the broker closed the connection"
-    said = getattr(error, "strerror", None) or str(error)
-    return f"{said[:1].lower()}{said[1:]}"

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from headrace.client.errors import BadSetting, ClientError
 from headrace.client.wire.config_providers import resolve
-from headrace.client.wire.sasl import Sasl
 from headrace.client.wire.security import Security
 from headrace.client.wire.tls import Tls
 from headrace.security.pem import InvalidTlsSetting
@@ -57,24 +56,22 @@ def with_librdkafka_security(given: Mapping[str, Any], literal: Collection[str] 
 def librdkafka_settings(security: Security) -> dict[str, Any]:
     """Return librdkafka's settings; BadSetting if a keystore or a truststore cannot be read."""
     settings: dict[str, Any] = {"security.protocol": security.protocol}
-    if security.sasl is not None:
-        settings |= _sasl(security.sasl)
+    sasl = security.sasl
+    if sasl is not None:
+        settings["sasl.mechanism"] = sasl.mechanism
+        if sasl.tokens is not None:
+            settings |= {"oauth_cb": sasl.tokens}
+            settings |= {"sasl.oauthbearer.config": sasl.username} if sasl.username else {}
+        elif sasl.is_token:
+            raise TokenNeedsExtension
+        else:
+            settings |= {"sasl.username": sasl.username, "sasl.password": sasl.password}
     if security.tls is not None:
         try:
             settings |= _tls(security.tls)
         except InvalidTlsSetting as error:
             raise BadSetting(str(error)) from error
     return settings
-
-
-def _sasl(sasl: Sasl) -> dict[str, Any]:
-    if sasl.tokens is not None:
-        config = {"sasl.oauthbearer.config": sasl.username} if sasl.username else {}
-        return {"sasl.mechanism": sasl.mechanism, "oauth_cb": sasl.tokens, **config}
-    if sasl.is_token:
-        raise TokenNeedsExtension
-    user = {"sasl.username": sasl.username, "sasl.password": sasl.password}
-    return {"sasl.mechanism": sasl.mechanism, **user}
 
 
 def _tls(tls: Tls) -> dict[str, Any]:

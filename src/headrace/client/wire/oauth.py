@@ -63,7 +63,11 @@ class TokenEndpoint:
             said = "is missing, and oauth_cb too" if not url else f"is {url!r}"
             raise WrongSetting(URL, f"{said}: expected https://HOST/PATH, or file:///PATH of a token")
         jaas = jaas_options(settings.get("sasl.jaas.config", ""))
-        found = {what: _first(jaas | dict(settings), names) for what, names in _NAMES.items()}
+        given = jaas | dict(settings)
+        found = {
+            what: next((given[name] for name in names if given.get(name)), "")
+            for what, names in _NAMES.items()
+        }
         if parts.scheme != "file":
             for what in ("id", "secret"):
                 if not found[what]:
@@ -83,14 +87,27 @@ class TokenEndpoint:
 
     def __call__(self, _config: str = "") -> tuple[str, float, str, dict[str, str]]:
         """Return a token, when it expires, the client, and the extensions (KIP-342)."""
-        token, expires_s = _cached(self)
+        with _lock:
+            token, replaced_s, expires_s = _tokens.get(self, ("", 0.0, 0.0))
+            if time.time() >= replaced_s:
+                token, expires_s = self.request()
+                if len(_tokens) >= _MAX_CACHED:
+                    _tokens.clear()
+                now_s = time.time()
+                _tokens[self] = (token, now_s + _USED_OF_LIFETIME * (expires_s - now_s), expires_s)
         return token, expires_s, self.client_id, dict(self.extensions)
 
     def request(self) -> tuple[str, float]:
         """Return a new token and when it expires; AuthenticationFailed, or Unreachable."""
         parts = urlsplit(self.url)
         if parts.scheme == "file":
-            token, lifetime_s = _from_file(unquote(parts.path)), None
+            path, lifetime_s = unquote(parts.path), None
+            try:
+                with Path(path).open(encoding="utf-8") as file:
+                    token = file.read(_MAX_BYTES).strip()
+            except (OSError, UnicodeDecodeError) as error:
+                why = getattr(error, "strerror", None) or "it is not text"
+                raise AuthenticationFailed(f"{path} cannot be read as a token: {why.lower()}") from error
         else:
             answer = self._post(parts)
             token, lifetime_s = str(answer.get("access_token") or ""), answer.get("expires_in")
@@ -128,31 +145,11 @@ class TokenEndpoint:
         return _parsed(_shown(parts), response.status, body)
 
 
-# -- the tokens of this process ----------------------------------------------------------------
-
-_tokens: dict[TokenEndpoint, tuple[str, float, float]] = {}  # the token, when to replace it, when it expires
+# The tokens of this process: the token, when to replace it, and when it expires.
+_tokens: dict[TokenEndpoint, tuple[str, float, float]] = {}
 _lock: Final = Lock()
 
-
-def _cached(endpoint: TokenEndpoint) -> tuple[str, float]:
-    """Return the token that this process has already, or request one."""
-    with _lock:
-        known = _tokens.get(endpoint)
-        if known is not None and time.time() < known[1]:
-            return known[0], known[2]
-        token, expires_s = endpoint.request()
-        if len(_tokens) >= _MAX_CACHED:
-            _tokens.clear()
-        now_s = time.time()
-        _tokens[endpoint] = (token, now_s + _USED_OF_LIFETIME * (expires_s - now_s), expires_s)
-        return token, expires_s
-
-
 # -- settings and responses --------------------------------------------------------------------
-
-
-def _first(given: Mapping[str, str], names: tuple[str, ...]) -> str:
-    return next((given[name] for name in names if given.get(name)), "")
 
 
 def _seconds(settings: Mapping[str, str], name: str) -> float:
@@ -179,15 +176,6 @@ def _shown(parts: SplitResult) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
-def _from_file(path: str) -> str:
-    try:
-        with Path(path).open(encoding="utf-8") as file:
-            return file.read(_MAX_BYTES).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text"
-        raise AuthenticationFailed(f"{path} cannot be read as a token: {why.lower()}") from error
-
-
 def _parsed(url: str, status: int, body: bytes) -> dict[str, Any]:
     """Return the response of an identity provider; its text is not shown: it may have a token."""
     try:
@@ -206,20 +194,17 @@ def _parsed(url: str, status: int, body: bytes) -> dict[str, Any]:
 
 
 def _expiry_s(token: str, lifetime_s: object) -> float:
-    """Return when a token expires: by its claim `exp`, or by what the identity provider said."""
-    expires_s = _claims(token).get("exp")
+    """Return when a token expires: by its claim `exp`, or by what the identity provider said.
+
+    The claims of a JWT are not verified here, which brokers do; an opaque token has none.
+    """
+    payload = token.partition(".")[2].partition(".")[0]
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (ValueError, binascii.Error):
+        claims = None
+    expires_s = claims.get("exp") if isinstance(claims, dict) else None
     if isinstance(expires_s, int | float) and not isinstance(expires_s, bool):
         return float(expires_s)
     is_number = isinstance(lifetime_s, int | float) and not isinstance(lifetime_s, bool)
     return time.time() + (float(lifetime_s) if is_number else _UNKNOWN_LIFETIME_S)  # type: ignore[arg-type]
-
-
-def _claims(token: str) -> dict[str, Any]:
-    """Return the claims of a JWT, unverified: brokers verify it; empty if the token is opaque."""
-    _, _, rest = token.partition(".")
-    payload = rest.partition(".")[0]
-    try:
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except (ValueError, binascii.Error):
-        return {}
-    return claims if isinstance(claims, dict) else {}

@@ -37,9 +37,17 @@ class ConnectionPool:
 
     def lease(self, address: Address, timeout_s: float) -> Connection:
         """Return an idle connection, or a new one, which is the caller's until it is released or closed."""
-        connection = self._take(address) or self._connect(address)
-        connection.timeout_s = timeout_s
-        return connection
+        while True:
+            with self._lock:
+                idle = self._idle.get(address)
+                connection = idle.pop() if idle else None
+            if connection is None:
+                connection = self._connect(address)
+            elif connection.is_stale:  # the broker has closed it meanwhile
+                connection.close()
+                continue
+            connection.timeout_s = timeout_s
+            return connection
 
     def release(self, connection: Connection) -> None:
         """Keep a connection for the next caller. It is open, and no request is in flight."""
@@ -55,18 +63,6 @@ class ConnectionPool:
         with self._lock:
             self._closed = True
             _close(self._idle)
-
-    def _take(self, address: Address) -> Connection | None:
-        """Return an idle connection that the broker has not closed meanwhile."""
-        while True:
-            with self._lock:
-                idle = self._idle.get(address)
-                if not idle:
-                    return None
-                connection = idle.pop()
-            if not connection.is_stale:
-                return connection
-            connection.close()
 
 
 def _close(idle: dict[Address, list[Connection]]) -> None:

@@ -10,28 +10,12 @@ from headrace.client.wire.connection import Address
 from headrace.protocol.batch import read_offset_and_size
 from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition, by_topic
+from headrace.protocol.schema import incremental_alter_configs, list_offsets, offset_commit
 from headrace.protocol.schema.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
-from headrace.protocol.schema.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from headrace.protocol.schema.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from headrace.protocol.schema.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 EARLIEST, LATEST = -2, -1  # timestamps of ListOffsets that stand for the two ends of a log
@@ -102,13 +86,13 @@ def leaders_of(found: MetadataResponse) -> dict[TopicPartition, int]:
 
 def list_offsets_request(
     timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
-) -> ListOffsetsRequest:
+) -> list_offsets.ListOffsetsRequest:
     """Ask a leader for the offset of a timestamp, or of EARLIEST or LATEST, in each partition."""
     topics = [
-        ListOffsetsTopic(
+        list_offsets.ListOffsetsTopic(
             name=topic,
             partitions=[
-                ListOffsetsPartition(
+                list_offsets.ListOffsetsPartition(
                     partition_index=index, timestamp=timestamps[TopicPartition(topic, index)]
                 )
                 for index in indexes
@@ -116,12 +100,14 @@ def list_offsets_request(
         )
         for topic, indexes in by_topic(timestamps).items()
     ]
-    return ListOffsetsRequest(
+    return list_offsets.ListOffsetsRequest(
         replica_id=_CLIENT, isolation_level=int(read_committed), topics=topics, timeout_ms=TIMEOUT_MS
     )
 
 
-def listed_offsets(found: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
+def listed_offsets(
+    found: list_offsets.ListOffsetsResponse,
+) -> dict[TopicPartition, list_offsets.ListOffsetsPartitionResponse]:
     """Return the answer for each partition."""
     return {
         TopicPartition(topic.name, each.partition_index): each
@@ -203,14 +189,14 @@ def coordinators_request(
 
 def offset_commit_request(
     group: str, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, bytes] | None = None
-) -> OffsetCommitRequest:
+) -> offset_commit.OffsetCommitRequest:
     """Ask a coordinator to commit offsets for a group without members."""
     topics = [
-        OffsetCommitRequestTopic(
+        offset_commit.OffsetCommitRequestTopic(
             name=topic,
             topic_id=(topic_ids or {}).get(topic, _NO_ID),
             partitions=[
-                OffsetCommitRequestPartition(
+                offset_commit.OffsetCommitRequestPartition(
                     partition_index=index,
                     committed_offset=offsets[TopicPartition(topic, index)],
                     committed_metadata="",
@@ -220,7 +206,7 @@ def offset_commit_request(
         )
         for topic, indexes in by_topic(offsets).items()
     ]
-    return OffsetCommitRequest(group_id=group, member_id="", topics=topics)
+    return offset_commit.OffsetCommitRequest(group_id=group, member_id="", topics=topics)
 
 
 def describe_configs_request(
@@ -237,20 +223,22 @@ def describe_configs_request(
 
 def alter_configs_request(
     resource_type: int, changes: Mapping[str, Iterable[ConfigChange]]
-) -> IncrementalAlterConfigsRequest:
+) -> incremental_alter_configs.IncrementalAlterConfigsRequest:
     """Ask to change settings of topics or brokers, by their names."""
     resources = [
-        AlterConfigsResource(
+        incremental_alter_configs.AlterConfigsResource(
             resource_type=resource_type,
             resource_name=name,
             configs=[
-                AlterableConfig(name=setting, config_operation=operation, value=value)
+                incremental_alter_configs.AlterableConfig(
+                    name=setting, config_operation=operation, value=value
+                )
                 for setting, operation, value in some
             ],
         )
         for name, some in changes.items()
     ]
-    return IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
+    return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
 
 
 def create_topic_request(

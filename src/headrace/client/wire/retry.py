@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from headrace.client.errors import Retriable, Unreachable, error_name, raise_for
 from headrace.protocol.errors import ErrorCode
@@ -99,18 +99,12 @@ class Answers(Generic[Key, Answer]):
         return self.answers
 
 
-class Pauses(Protocol):
-    """What `ask_owners` needs of a Backoff."""
-
-    def rest(self) -> bool: ...
-
-
 def ask_owners(
     keys: Iterable[Key],
     *,
     locate: Callable[[list[Key]], Mapping[Key, Owner | Unanswered | Known[Answer]]],
     ask: Callable[[Mapping[Owner, list[Key]]], Mapping[Key, Answer | Unanswered]],
-    backoff: Pauses,
+    backoff: Backoff,
     known: Mapping[Key, Owner] | None = None,
 ) -> Answers[Key, Answer]:
     """Ask the owner of every key, and locate and ask again for keys without an answer, until time is over.

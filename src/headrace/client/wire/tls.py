@@ -60,11 +60,22 @@ class Tls:
         truststore = None
         if trusted is not None and (trusted.setting, trusted.value) != _PROBE:
             truststore = Truststore(source=trusted, password=settings.get("ssl.truststore.password"))
+        certificate, key = _first(settings, _CERTIFICATE), _first(settings, _KEY)
+        keystore = None
+        if certificate is not None:
+            keystore = Keystore(
+                certificate=certificate,
+                key=key or certificate,
+                password=settings.get("ssl.keystore.password"),
+                key_password=settings.get("ssl.key.password"),
+            )
+        elif key is not None:
+            raise WrongSetting(key.setting, "is set, and the certificate of that key is missing")
         return cls(
             truststore=truststore,
             revoked=settings.get("ssl.crl.location"),
             suites=suites,
-            keystore=_keystore(settings),
+            keystore=keystore,
             checks_host=_one_of(
                 settings, "ssl.endpoint.identification.algorithm", {"https": True, "none": False, "": False}
             ),
@@ -104,7 +115,13 @@ class Tls:
     def refusal(self, error: OSError, address: str) -> Refused | None:
         """Return the error as Refused if a retry would fail in the same way, else None."""
         if isinstance(error, ssl.SSLCertVerificationError):
-            return Refused(_untrusted(error, address))
+            advice = ""
+            if error.verify_code in _NAMES_DIFFER:
+                advice = "; connect by a name that it is for"
+            elif error.verify_code in _NO_ISSUER:
+                advice = "; name who signed it with ssl.ca.location or ssl.truststore.location"
+            said = error.verify_message.rstrip(".")
+            return Refused(f"the certificate of {address} cannot be trusted: {said}{advice}")
         reason = getattr(error, "reason", None) if isinstance(error, ssl.SSLError) else None
         if not reason:
             return None
@@ -135,20 +152,6 @@ def wrap(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.soc
         raise
 
 
-def _keystore(settings: Mapping[str, str]) -> Keystore | None:
-    certificate, key = _first(settings, _CERTIFICATE), _first(settings, _KEY)
-    if certificate is None:
-        if key is not None:
-            raise WrongSetting(key.setting, "is set, and the certificate of that key is missing")
-        return None
-    return Keystore(
-        certificate=certificate,
-        key=key or certificate,
-        password=settings.get("ssl.keystore.password"),
-        key_password=settings.get("ssl.key.password"),
-    )
-
-
 def _first(settings: Mapping[str, str], names: tuple[str, ...]) -> Source | None:
     return next((Source(name, settings[name]) for name in names if settings.get(name)), None)
 
@@ -158,13 +161,3 @@ def _one_of(settings: Mapping[str, str], name: str, meaning: Mapping[str, bool])
     if value not in meaning:
         raise WrongSetting(name, f"is {value!r}: choose {' or '.join(filter(None, meaning))}")
     return meaning[value]
-
-
-def _untrusted(error: ssl.SSLCertVerificationError, address: str) -> str:
-    said = error.verify_message.rstrip(".")
-    what = f"the certificate of {address} cannot be trusted: {said}"
-    if error.verify_code in _NAMES_DIFFER:
-        return f"{what}; connect by a name that it is for"
-    if error.verify_code in _NO_ISSUER:
-        return f"{what}; name who signed it with ssl.ca.location or ssl.truststore.location"
-    return what

@@ -25,7 +25,6 @@ class ResourceType(IntEnum):
 
     TOPIC = 2
     BROKER = 4
-    CLIENT_METRICS = 16
     GROUP = 32
 
     @property
@@ -34,12 +33,7 @@ class ResourceType(IntEnum):
         return _ZNODES[self]
 
 
-_ZNODES: Final = {
-    ResourceType.TOPIC: "topics",
-    ResourceType.BROKER: "brokers",
-    ResourceType.CLIENT_METRICS: "client-metrics",
-    ResourceType.GROUP: "groups",
-}
+_ZNODES: Final = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers", ResourceType.GROUP: "groups"}
 
 
 class ConfigOperation(IntEnum):

@@ -7,12 +7,21 @@ from collections.abc import Mapping
 import pytest
 
 from headrace.broker.coordinators.groups import Groups
-from headrace.broker.coordinators.internal_topics import InternalTopic
+from headrace.broker.coordinators.runtime import CoordinatorHost, InternalTopic
 from headrace.broker.coordinators.transactions import Transactions
 from headrace.broker.image import ClusterImage
+from headrace.broker.peers.peer import PeerPool
 from headrace.broker.settings.config import BrokerConfig
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.storage.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+
+
+async def _no_producer_id() -> int:
+    raise AssertionError("topics need no producer id")
+
+
+def _no_peers() -> PeerPool:
+    raise AssertionError("topics need no other brokers")
 
 
 class Cluster:
@@ -24,16 +33,20 @@ class Cluster:
         registrations = {
             each: BrokerRegistration(broker_id=each, endpoints=[], timestamp_ms=0) for each in range(brokers)
         }
-        warned_of: set[int] = set()
+        host = CoordinatorHost(
+            0,
+            ClusterImage("id", registrations),
+            partitions={},
+            ensure_lease=lambda _partition: None,
+            loop=asyncio.get_running_loop,
+            config=lambda: config,
+            create_topic=self._create,
+            new_producer_id=_no_producer_id,
+            new_peer_pool=_no_peers,
+            warned_of=set(),
+        )
         self.topics = [
-            InternalTopic(
-                settings,
-                config=lambda: config,
-                image=ClusterImage("id", registrations),
-                create_topic=self._create,
-                warned_of=warned_of,
-            )
-            for settings in (Groups.topic_settings, Transactions.topic_settings)
+            InternalTopic(settings, host) for settings in (Groups.topic_settings, Transactions.topic_settings)
         ]
 
     async def _create(self, name: str, *, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:

@@ -31,10 +31,13 @@ class Setup:
         self.registration = Registration(
             self.session.real,
             self.lease,
-            broker_id=HERE,
-            endpoints=[Endpoint("PLAINTEXT", "here", 9092)],
-            rack="r1",
-            node="n1",
+            BrokerRegistration(
+                broker_id=HERE,
+                endpoints=(Endpoint("PLAINTEXT", "here", 9092),),
+                timestamp_ms=0,
+                rack="r1",
+                node="n1",
+            ),
             losses=self.losses,
             now_ms=lambda: 7,
             on_registered=self._registered,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.broker.peers.versions import FIRST_VERSIONS, PeerVersions
+from headrace.broker.peers.peer import FIRST_VERSIONS, PeerVersions
 from headrace.protocol.between_brokers.step_down import STEP_DOWN
 from headrace.protocol.between_brokers.update_metadata import UPDATE_METADATA
 from headrace.protocol.peers import UnsupportedByPeer

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from headrace.broker.schemas.names import SchemaNames
+from headrace.broker.schemas.view import SchemaNames
 from headrace.registry.formats import Reference, Schema, SchemaType
 from headrace.registry.record_names import RecordNames
 from headrace.registry.records import Record, SchemaKey, SchemaValue

@@ -71,17 +71,6 @@ def test_a_provider_is_a_function_of_python() -> None:
     assert found == {"sasl.password": "https://v/kv/spark#pw"}  # clients do not know config.providers
 
 
-def test_a_package_can_bring_a_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    metadata = tmp_path / "vaulted-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: vaulted\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[headrace.config_providers]\nvaulted = vaulted:read\n")
-    (tmp_path / "vaulted.py").write_text("def read(path, key): return f'{path} {key}'")
-    monkeypatch.syspath_prepend(tmp_path)
-
-    assert password("${vaulted:kv:pw}") == "kv pw"
-
-
 def test_a_provider_can_be_limited(kept: Path) -> None:
     (kept / "inside").mkdir()
     file = {

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 
-from headrace.client.wire.retry import Answers, Known, Unanswered, ask_owners
+from headrace.client.wire.retry import Answers, Backoff, Known, Unanswered, ask_owners
 
 Located = dict[str, str | Unanswered | Known[str]]
 
 
-class Rounds:
-    """Patience for so many more rounds."""
+class Rounds(Backoff):
+    """A number of retries without pauses."""
 
     def __init__(self, more: int) -> None:
+        super().__init__(timeout_s=0)
         self.more = more
 
     def rest(self) -> bool:
