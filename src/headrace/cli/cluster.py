@@ -404,7 +404,7 @@ def _wait(session: Session, moves: Sequence[Move], timeout_s: float | None) -> N
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     is_terminal, reported = sys.stderr.isatty(), False
     try:
-        with bar("moving", total, unit="partitions") as advance:
+        with bar("moving", total) as advance:
             for left in session.cluster.wait(moves):
                 if left != waiting or not reported:
                     advance(waiting - left)

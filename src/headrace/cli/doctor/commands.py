@@ -112,7 +112,7 @@ def _directories(data: Path) -> Iterator[Finding]:
         yield Area(str(data)).ok("owner", "No broker has run here.")
         return
     total = sum(map(doctor_data.bytes_to_read, directories))
-    with bar("reading logs", total, unit="bytes") as advance:
+    with bar("reading logs", total) as advance:
         found = [doctor_data.read_directory(each, advance) for each in directories]
     for each in found:
         yield from data_rules.examine(each)

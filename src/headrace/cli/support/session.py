@@ -281,6 +281,13 @@ acks_option = click.option(
     default="all",
     help="Who has to have a record before it counts as written: nobody, its leader, or all in-sync replicas.",
 )
+compression_option = click.option(
+    "--compression",
+    "-z",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    default="none",
+    help="The compression of record batches.",
+)
 host_option = click.option("--host", default="127.0.0.1", help="The address to listen on.")
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 directory = click.Path(file_okay=False, path_type=Path)
