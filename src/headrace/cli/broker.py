@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.broker.settings.broker import BROKER_SETTINGS
 from headrace.broker.settings.config import ENVIRONMENT_PREFIX, BrokerConfig
-from headrace.broker.settings.setting import InvalidSetting, Scope, Setting, show
+from headrace.broker.settings.setting import InvalidSetting
 from headrace.cli import completion
 from headrace.cli.machine.gateway import GatewayOptions, advertised, http_socket, on_demand
 from headrace.cli.machine.node_settings import broker_count
 from headrace.cli.support import process
 from headrace.cli.support.lazy import Lazy, LazyGroup
-from headrace.cli.support.output import Drawable, table
 from headrace.cli.support.profiles import PROFILE
 from headrace.cli.support.session import (
     BOOTSTRAP_VARIABLE,
@@ -78,7 +76,6 @@ def load_settings(file: Path | None, sets: Mapping[str, str]) -> BrokerConfig:
     help="A file for the process id; it is deleted when the broker stops.",
 )
 @click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="The log of a daemon.")
-@click.option("--settings", "list_settings", is_flag=True, help="List every setting, and start nothing.")
 @json_option
 @click.pass_context
 def broker(
@@ -90,7 +87,6 @@ def broker(
     pid_file: Path | None,
     log_file: Path | None,
     daemon: bool,
-    list_settings: bool,
 ) -> None:
     """Run one broker:  headrace broker --config server.properties
 
@@ -101,14 +97,10 @@ def broker(
     With headrace.brokers=auto, or a number, it runs several brokers: one for each core of the machine.
     """
     if context.invoked_subcommand is not None:
-        if file or sets or pid_file or log_file or daemon or list_settings:
+        if file or sets or pid_file or log_file or daemon:
             raise click.UsageError(
                 f"`{context.invoked_subcommand}` does not take the options that run a broker."
             )
-        return
-    if list_settings:
-        every = [BROKER_SETTINGS.by_name[name] for name in sorted(BROKER_SETTINGS.by_name)]
-        session.show(list(map(_describe_setting, every)), lambda: _draw_settings(every))
         return
     if daemon != (log_file is not None):
         raise click.UsageError("--daemon and --log-file go together.")
@@ -150,7 +142,7 @@ class _Runner:
         self._advertised: Callable[[BrokerConfig], BrokerConfig] = lambda config: config
 
     async def serve(self) -> None:
-        from headrace.broker.server import Broker  # noqa: PLC0415  --settings does without
+        from headrace.broker.server import Broker  # noqa: PLC0415  slow to import
 
         with http_socket(self._config) as http:
             options = GatewayOptions.of(self._config)
@@ -182,26 +174,3 @@ class _Runner:
         logger.info("settings read again")
         if waiting:
             logger.warning("these settings need a restart: %s", ", ".join(waiting))
-
-
-def _describe_setting(setting: Setting) -> dict[str, object]:
-    return {
-        "name": setting.name,
-        "type": setting.kind.name.lower(),
-        "default": show(setting.default),
-        "dynamic": setting.scope is not Scope.READ_ONLY,
-        "low": setting.low,
-        "high": setting.high,
-        "choices": list(setting.choices),
-        "meaning": setting.doc,
-    }
-
-
-def _draw_settings(settings: Sequence[Setting]) -> Drawable:
-    rows = []
-    for setting in settings:
-        dynamic = "no" if setting.scope is Scope.READ_ONLY else "yes"
-        rows.append(
-            (setting.name, setting.kind.name.lower(), show(setting.default) or "", dynamic, setting.doc)
-        )
-    return table(["setting", "type", "default", "dynamic", "meaning"], rows)

@@ -1,21 +1,17 @@
 """`headrace topic`: create, list, describe, alter, delete, offsets, delete-records."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import click
 
 from headrace.cli import completion
-from headrace.cli.support.formats import BadInput
 from headrace.cli.support.lazy import LazyGroup
 from headrace.cli.support.output import count, table
 from headrace.cli.support.session import (
     Session,
     check_internal,
     confirm,
-    existing_file,
     if_exists_option,
     internal_option,
     options,
@@ -188,12 +184,6 @@ def offsets(session: Session, name: str, at: str, indexes: Sequence[int]) -> Non
 @_existing
 @click.option("--before", type=click.IntRange(0), metavar="OFFSET", help="Delete the records before it.")
 @click.option("--all", "everything", is_flag=True, help="Delete all records that exist now.")
-@click.option(
-    "--from-file",
-    "file",
-    type=existing_file,
-    help="Partitions and offsets, as kafka-delete-records takes them.",
-)
 @partition_option
 @yes_option
 @internal_option
@@ -204,7 +194,6 @@ def delete_records(
     name: str,
     before: int | None,
     everything: bool,
-    file: Path | None,
     indexes: Sequence[int],
     yes: bool,
     internal: bool,
@@ -213,39 +202,16 @@ def delete_records(
 
     The partitions start at these offsets from then on. Deleted records cannot be restored.
     """
-    if sum((before is not None, everything, file is not None)) != 1 or (indexes and file):
-        raise click.UsageError("Give --before, --all or --from-file; --partition goes with the first two.")
+    if (before is None) != everything:
+        raise click.UsageError("Give --before or --all.")
     check_internal(name, is_internal=session.topics.topic(name).internal, allowed=internal)
-    if file is not None:
-        ends = read_offsets(file.read_text("utf-8", errors="replace"), name)
-    else:
-        end = LATEST if before is None else before
-        ends = {each.partition: end for each in session.topics.partitions_of(name, indexes)}
+    end = LATEST if before is None else before
+    ends = {each.partition: end for each in session.topics.partitions_of(name, indexes)}
     what = f"records of {name}, in {count(len(ends), 'partition')}"
     confirm(f"Delete {what}? They cannot be restored", action=f"to delete {what}", yes=yes)
     starts = session.topics.delete_records(name, ends)
     result = [{"topic": name, "partition": index, "start_offset": starts[index]} for index in sorted(starts)]
     session.show(result, lambda: table(["partition", "start offset"], sorted(starts.items())))
-
-
-def read_offsets(text: str, topic: str) -> dict[int, int]:
-    """Return the offsets that a file of kafka-delete-records has for `topic`.
-
-    Raise BadInput if the file has another form, or names other topics as well.
-    """
-    try:
-        entries = [
-            (str(each["topic"]), int(each["partition"]), int(each["offset"]))
-            for each in json.loads(text)["partitions"]
-        ]
-    except (ValueError, KeyError, TypeError):
-        raise BadInput(
-            'the file: expected {"partitions": [{"topic": "orders", "partition": 0, "offset": 12}]}'
-        ) from None
-    for other, _, _ in entries:
-        if other != topic:
-            raise BadInput(f"the file also names topic {other}: only {topic} was given")
-    return {partition: offset for _, partition, offset in entries}
 
 
 def _in_short(topic: Topic) -> str:

@@ -73,7 +73,7 @@ def up(
 
     Prints `ready bootstrap=HOST:PORT,... http=URL` when clients can connect; URL is the address of the
     console, for a browser. TERM or Ctrl-C stops everything; the same command with the same DIR continues with
-    the data. `headrace broker --settings` lists the settings.
+    the data. docs/config.md lists the settings.
 
     A cluster that only its users may enter:  headrace up --secure --data DIR
     """

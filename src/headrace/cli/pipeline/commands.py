@@ -1,4 +1,4 @@
-"""`headrace pipeline`: the commands, and the pipeline that a command is about: a file, or a project."""
+"""`headrace pipeline`: the commands, and the pipeline in a file that a command is about."""
 
 import os
 from dataclasses import dataclass
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from headrace.pipeline.declaration import Pipeline
 
-SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 COMMANDS: Final = {
     "check": Lazy("headrace.cli.pipeline.plan", "check", "Check whether a pipeline would run.", needs=SPARK),
     "explain": Lazy("headrace.cli.pipeline.plan", "explain", "Show what a pipeline would do.", needs=SPARK),
@@ -98,10 +97,6 @@ def open_pipeline(session: Session, path: Path, root: Path | str | None) -> Open
 
     path = with_suffix(path).absolute()
     root = root.absolute() if isinstance(root, Path) else root
-    if project(path) is not None:
-        raise PipelineError(
-            f"{path.name} is a project of Spark Declarative Pipelines: it can be checked, run and stopped"
-        )
     if path.parent.is_dir():
         os.chdir(path.parent)
     pipeline = load(path)
@@ -133,10 +128,3 @@ def with_suffix(path: Path) -> Path:
     """Return trucks.py for `trucks` if only that file exists."""
     beside = path.with_name(f"{path.name}.py")
     return beside if not path.exists() and beside.is_file() else path
-
-
-def project(path: Path) -> Path | None:
-    """Return the specification of a project if `path` is its file or its directory."""
-    if path.name in SPECS and path.is_file():
-        return path
-    return next((path / name for name in SPECS if (path / name).is_file()), None)
