@@ -51,7 +51,7 @@ set_option = click.option(
     "sets",
     metavar="NAME=VALUE",
     multiple=True,
-    shell_complete=completion.broker_settings,
+    shell_complete=completion.settings,
     help="A broker setting; repeatable.",
 )
 

@@ -7,7 +7,6 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from headrace.cli import completion
 from headrace.cli.support.lazy import LazyGroup
 from headrace.cli.support.output import count, table
 from headrace.cli.support.registry import connect, registry_option
@@ -36,10 +35,8 @@ def _not_empty(_context: click.Context, _parameter: click.Parameter, subject: st
     return subject
 
 
-subject_argument = click.argument("subject", callback=_not_empty, shell_complete=completion.subjects)
-any_subject_argument = click.argument(
-    "subject", required=False, callback=_not_empty, shell_complete=completion.subjects
-)
+subject_argument = click.argument("subject", callback=_not_empty)
+any_subject_argument = click.argument("subject", required=False, callback=_not_empty)
 file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 
 
