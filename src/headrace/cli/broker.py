@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,6 +14,7 @@ from headrace.broker.settings.config import ENVIRONMENT_PREFIX, BrokerConfig
 from headrace.broker.settings.setting import InvalidSetting
 from headrace.cli import completion
 from headrace.cli.machine.gateway import GatewayOptions, advertised, http_socket, on_demand
+from headrace.cli.machine.node import Node
 from headrace.cli.machine.node_settings import broker_count
 from headrace.cli.support import process
 from headrace.cli.support.lazy import Lazy, LazyGroup
@@ -31,7 +32,6 @@ from headrace.system.system_calls import usable_cpus
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker
-    from headrace.cli.machine.node import Node
 
 RESERVED: Final = {BOOTSTRAP_VARIABLE, COMMAND_CONFIG, PROFILE, REGISTRY_VARIABLE, process.LOG_FORMAT}
 """Environment variables with the prefix of settings that are none."""
@@ -105,13 +105,16 @@ def broker(
     if daemon != (log_file is not None):
         raise click.UsageError("--daemon and --log-file go together.")
     given = pairs(sets, "--set")
-    config = load_settings(file, given)
+    read_config = partial(load_settings, file, given)
+    config = read_config()
     count = broker_count(config, cpus=usable_cpus())
 
     def serve(ready: process.Readiness) -> None:
         with process.pid_file(pid_file):
-            runner = _runner(config, count, partial(load_settings, file, given), ready)
-            process.run(runner.serve(), on_hup=runner.reload)
+            runner: _Runner | Node = _Runner(config, read_config, ready)
+            if count > 1:
+                runner = Node(config, count, read_config, ready)
+            process.run(runner.serve(), on_hup=partial(_reload, runner.reload))
 
     if log_file is not None:
         process.daemonize(log_file, serve, as_json=session.as_json)
@@ -119,14 +122,16 @@ def broker(
         serve(process.Readiness(as_json=session.as_json))
 
 
-def _runner(
-    config: BrokerConfig, count: int, read_config: Callable[[], BrokerConfig], ready: process.Readiness
-) -> "_Runner | Node":
-    if count == 1:
-        return _Runner(config, read_config, ready)
-    from headrace.cli.machine.node import Node  # noqa: PLC0415  not for one broker
-
-    return Node(config, count, read_config, ready)
+def _reload(reload: Callable[[], Collection[str]]) -> None:
+    """Reload the settings, and log which need a restart; a file with an error changes nothing."""
+    try:
+        waiting = reload()
+    except (InvalidSetting, OSError, UnicodeDecodeError) as error:
+        logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
+        return
+    logger.info("settings read again")
+    if waiting:
+        logger.warning("these settings need a restart: %s", ", ".join(waiting))
 
 
 class _Runner:
@@ -159,18 +164,7 @@ class _Runner:
                 self._serving = None
                 await broker.stop()
 
-    def reload(self) -> None:
-        """Apply the dynamic settings of the file and log which others need a restart.
-
-        A file with an error changes nothing.
-        """
-        if self._serving is None:
-            return
-        try:
-            waiting = self._serving.reload(self._advertised(self._read_config()))
-        except (InvalidSetting, OSError, UnicodeDecodeError) as error:
-            logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
-            return
-        logger.info("settings read again")
-        if waiting:
-            logger.warning("these settings need a restart: %s", ", ".join(waiting))
+    def reload(self) -> Collection[str]:
+        """Apply the dynamic settings of the file, and return those that need a restart."""
+        config = self._advertised(self._read_config())
+        return () if self._serving is None else self._serving.reload(config)

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.broker.settings.config import BrokerConfig
-from headrace.cli.machine.administrator import ensure_administrator
 from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.gateway import GatewayOptions
 from headrace.cli.machine.secure import ADMINISTRATOR, DECIDED, SecureCluster
+from headrace.cli.machine.zookeeper_state import ensure_administrator
 from headrace.client.admin.admin import Admin
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.security.acls import (
@@ -93,7 +93,7 @@ class SecuredBrokers:
         }
 
     def _client(self, bootstrap: str, name: str, password: str) -> ClientSettings:
-        return ClientSettings(bootstrap, self._root, User(name, password, self._cluster.ca_file))
+        return ClientSettings(bootstrap, self._root, User(name, password, self._cluster.certificates.ca))
 
 
 def _allowed(
