@@ -26,14 +26,6 @@ from headrace.client.wire.requests import EARLIEST, LATEST
 
 _TIMESTAMPS: Final = {"latest": LATEST, "earliest": EARLIEST, "max-timestamp": -3}  # of ListOffsets
 
-_config = click.option(
-    "--config",
-    "configs",
-    metavar="NAME=VALUE",
-    multiple=True,
-    shell_complete=completion.settings,
-    help="A setting of the topic; repeatable.",
-)
 _existing = click.argument("name", shell_complete=completion.topics)
 
 
@@ -53,7 +45,14 @@ def topic() -> None:
     type=click.IntRange(1),
     help="Default: default.replication.factor of the brokers.",
 )
-@_config
+@click.option(
+    "--config",
+    "configs",
+    metavar="NAME=VALUE",
+    multiple=True,
+    shell_complete=completion.settings,
+    help="A setting of the topic; repeatable.",
+)
 @click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
 @options
 def create(
@@ -104,28 +103,19 @@ def describe(session: Session, name: str) -> None:
 
 @topic.command()
 @_existing
-@click.option("--partitions", type=click.IntRange(1), help="The new number of partitions: it can only grow.")
-@_config
 @click.option(
-    "--unset",
-    "unsets",
-    metavar="NAME",
-    multiple=True,
-    shell_complete=completion.settings,
-    help="A setting that goes back to the broker's value; repeatable.",
+    "--partitions",
+    type=click.IntRange(1),
+    required=True,
+    help="The new number of partitions: it can only grow.",
 )
 @options
-def alter(
-    session: Session, name: str, partitions: int | None, configs: Sequence[str], unsets: Sequence[str]
-) -> None:
-    """Change a topic:  headrace topic alter orders --partitions 12 --config retention.ms=3600000"""
-    sets = pairs(configs, "--config")
-    if partitions is None and not sets and not unsets:
-        raise click.UsageError("Nothing to change: give --partitions, --config or --unset.")
-    if sets or unsets:
-        session.admin.alter_topic_configs(name, sets=sets, unsets=unsets)
-    if partitions is not None:
-        session.admin.add_partitions(name, partitions)
+def alter(session: Session, name: str, partitions: int) -> None:
+    """Add partitions to a topic:  headrace topic alter orders --partitions 12
+
+    `headrace config set topic orders retention.ms=3600000` changes its settings.
+    """
+    session.admin.add_partitions(name, partitions)
     altered = session.admin.describe_topic(name)
     session.show(altered, f"altered {_in_short(altered)}")
 

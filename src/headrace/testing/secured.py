@@ -49,9 +49,9 @@ class SecuredBrokers:
                 raise ValueError(f"{name} is decided by secure=True: leave it out")
         return self._cluster.broker_settings(broker_id, self._host, port, given)
 
-    async def create_administrator(self, settings: Mapping[str, str]) -> None:
-        """Store the administrator in the ZooKeeper that a broker's settings name, before brokers start."""
-        await ensure_administrator(BrokerConfig.of(settings), self._cluster)
+    async def create_administrator(self, zookeeper: str) -> None:
+        """Store the administrator in ZooKeeper, before brokers start."""
+        await ensure_administrator(BrokerConfig.of({"zookeeper.connect": zookeeper}), self._cluster)
 
     def administrator(self, bootstrap: str) -> ClientSettings:
         """Return how the administrator connects, who may do everything."""
