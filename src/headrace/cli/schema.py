@@ -1,24 +1,22 @@
 """`headrace schema`: list, get, register, check, delete, config, mode."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
 from headrace.cli.support.lazy import LazyGroup
 from headrace.cli.support.output import count, table
 from headrace.cli.support.registry import connect, registry_option
-from headrace.cli.support.session import Session, confirm, yes_option
+from headrace.cli.support.session import Command, Session, confirm, yes_option
 from headrace.cli.support.session import options as cluster_options
 from headrace.client.errors import ClientError
 from headrace.client.schemas.files import TYPES, pretty, read_schema, reasons
 from headrace.client.schemas.registry import INCOMPATIBLE, LATEST, LEVELS, MODES, RegistryError, Schema
 
 LARGEST_BYTES: Final = 16 * 1024 * 1024  # of a file; no registry accepts as much
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @click.group(cls=LazyGroup)

@@ -43,30 +43,18 @@ def pipeline() -> None:
     """Run pipelines on Spark: from topics, through functions of DataFrames, into topics and tables."""
 
 
-class LocalDirectory(click.Path):
-    """A directory of this machine, given as a path or as a file: URL."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(file_okay=False, path_type=Path)
-        self._what = what
+class StateLocation(click.Path):
+    """A directory of this machine, given as a path or as a file: URL, or the URL of an object store."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         given = os.fspath(value)
+        if is_remote(given):
+            return value
         try:
-            found = local_directory(given, self._what)
+            directory = local_directory(given, "the state of a pipeline")
         except PipelineError as error:
             self.fail(str(error), param, ctx)
-        return super().convert(found if given.lower().startswith("file:") else given, param, ctx)
-
-
-class StateLocation(LocalDirectory):
-    """A directory of this machine, or the URL of an object store."""
-
-    def __init__(self) -> None:
-        super().__init__("the state of a pipeline")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if is_remote(os.fspath(value)) else super().convert(value, param, ctx)
+        return super().convert(directory if given.lower().startswith("file:") else given, param, ctx)
 
 
 file_argument = click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
@@ -74,7 +62,7 @@ state_option = click.option(
     "--state",
     "root",
     metavar="DIR|URL",
-    type=StateLocation(),
+    type=StateLocation(file_okay=False, path_type=Path),
     help="The directory of checkpoints, or a URL: s3a://…, gs://…, abfss://…. "
     f"Default: {DIRECTORY} beside the file.",
 )

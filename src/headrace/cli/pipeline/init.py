@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.pipeline.commands import LocalDirectory
 from headrace.cli.support.session import Session, options
 from headrace.pipeline.declaration import check_name
 from headrace.pipeline.errors import PipelineError
@@ -15,7 +14,7 @@ from headrace.pipeline.errors import PipelineError
 @click.option(
     "--directory",
     metavar="DIR",
-    type=LocalDirectory("a pipeline"),
+    type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     show_default=False,
     help="Where to create it. Default: the current directory.",
