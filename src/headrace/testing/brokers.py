@@ -216,15 +216,9 @@ class RunningBrokers:
         """
         if self._secured is None:
             raise RuntimeError("only a secured cluster has users: use secure=True")
-        return self._secured.add_user(
-            self.bootstrap,
-            name,
-            password=password,
-            produces=produces,
-            consumes=consumes,
-            groups=groups,
-            transactional_ids=transactional_ids,
-        )
+        topics = {"produces": produces, "consumes": consumes}
+        allowed = {**topics, "groups": groups, "transactional_ids": transactional_ids}
+        return self._secured.add_user(self.bootstrap, name, password, allowed)
 
     @cached_property
     def admin(self) -> "Admin":

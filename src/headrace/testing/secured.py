@@ -58,21 +58,16 @@ class SecuredBrokers:
         return self._client(bootstrap, ADMINISTRATOR, self._cluster.password)
 
     def add_user(
-        self,
-        bootstrap: str,
-        name: str,
-        *,
-        password: str | None,
-        produces: Iterable[str],
-        consumes: Iterable[str],
-        groups: Iterable[str],
-        transactional_ids: Iterable[str],
+        self, bootstrap: str, name: str, password: str | None, allowed: Mapping[str, Iterable[str]]
     ) -> ClientSettings:
         """Create a user with ACLs, and return how the user connects."""
         made = self._client(bootstrap, name, password or generate_password())
         assert made.user is not None
-        producer = {ResourceType.TOPIC: produces, ResourceType.TRANSACTIONAL_ID: transactional_ids}
-        consumer = {ResourceType.TOPIC: consumes, ResourceType.GROUP: groups}
+        producer = {
+            ResourceType.TOPIC: allowed["produces"],
+            ResourceType.TRANSACTIONAL_ID: allowed["transactional_ids"],
+        }
+        consumer = {ResourceType.TOPIC: allowed["consumes"], ResourceType.GROUP: allowed["groups"]}
         acls = [
             *_allowed(f"User:{name}", PRODUCER_OPERATIONS, producer),
             *_allowed(f"User:{name}", CONSUMER_OPERATIONS, consumer),
