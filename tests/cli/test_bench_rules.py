@@ -1,7 +1,6 @@
 """The figures of a bench and its records: no process, no clock."""
 
-from headrace.cli.bench import Latency
-from headrace.cli.bench_worker import values
+from headrace.cli.bench import Latency, values
 
 
 def test_percentiles_are_records_that_there_were() -> None:

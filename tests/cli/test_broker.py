@@ -184,17 +184,6 @@ def test_a_daemon_needs_a_log_file(setup: Setup, headrace: Command) -> None:
     assert "--daemon and --log-file go together" in refused.complaint
 
 
-def test_settings_are_listed_with_type_default_and_meaning(headrace: Command) -> None:
-    listed = {each["name"]: each for each in headrace.ok("broker", "--settings", "--json").json}
-    assert listed["broker.id"]["type"] == "int"
-    assert listed["broker.id"]["dynamic"] is False
-    assert listed["log.retention.ms"]["dynamic"] is True
-    assert listed["log.retention.bytes"]["default"] == "-1"
-    assert "No effect" in listed["num.io.threads"]["meaning"]
-    table = headrace.ok("broker", "--settings").text
-    assert all(name in table for name in listed)
-
-
 def _daemon(setup: Setup) -> list[str]:
     return [
         "broker",

@@ -99,7 +99,6 @@ def test_a_cluster_that_is_not_there_completes_nothing_and_says_nothing() -> Non
     nobody = Command(NOWHERE)
     assert in_bash(nobody, "topic", "describe", "") == []
     assert in_bash(nobody, "group", "describe", "") == []
-    assert in_bash(nobody, "schema", "get", "--registry", "http://127.0.0.1:1", "") == []
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

@@ -83,22 +83,6 @@ def test_a_directory_has_indexes_snapshots_and_epochs(left: Path) -> None:
     assert by_suffix[".timeindex"][-1]["offset"] == 6
 
 
-def test_records_of_groups_and_transactions_are_decoded(left: Path) -> None:
-    offsets = [left / f"__consumer_offsets-{each}" for each in range(10)]
-    (file,) = [each / f"{SEGMENT}.log" for each in offsets if (each / f"{SEGMENT}.log").exists()]
-    groups = [each for each in lines(file, "--offsets-decoder") if "type" in each]
-    commits = [each for each in groups if each["type"] == "OffsetCommit"]
-    assert commits[-1]["key"] == {"group": "billing", "topic": "orders", "partition": 0}
-    assert commits[-1]["value"]["offset"] == 3
-
-    (state,) = left.glob("__transaction_state-*")
-    states = [
-        each for each in lines(state / f"{SEGMENT}.log", "--transaction-log-decoder") if "value" in each
-    ]
-    assert {each["transactional_id"] for each in states} == {"payments"}
-    assert states[-1]["value"]["state"] == "COMPLETE_ABORT"
-
-
 def test_checkpoints_and_text_for_people(left: Path) -> None:
     recovery = lines(left / "recovery-point-offset-checkpoint")
     assert {"topic": "orders", "partition": 0, "offset": 7}.items() <= next(

@@ -1,7 +1,6 @@
 """`headrace pipeline` as far as it goes without Spark, and what people get wrong."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -106,20 +105,6 @@ def test_init_makes_a_pipeline_that_can_be_explained_and_leaves_files_alone(
         {"name": "shop-one-orders.dead-letters", "partitions": 3, "replicas": 1},
     ]
     assert [each["creates"] for each in plan["queries"]] == [None, "Delta table shop-one-table", None]
-
-
-def test_init_makes_a_project_for_triggered_runs(headrace: Command, tmp_path: Path) -> None:
-    home = tmp_path / "für 100%20"  # Hadoop takes a URL as it is: nothing in it may be escaped
-    here = ("--triggered", "--directory", str(home))
-    made = headrace.ok("pipeline", "init", "Sales-2", *here, "--json").json
-    root = home / "Sales-2"
-    assert made["files"] == [str(root / "spark-pipeline.yml"), str(root / "transformations" / "sales_2.py")]
-    specification = (root / "spark-pipeline.yml").read_text()
-    assert f'storage: "file://{root}/.headrace/Sales-2/storage"' in specification
-    compile((root / "transformations" / "sales_2.py").read_text(), "sales_2.py", "exec")
-    again = headrace("pipeline", "init", "Sales-2", *here)
-    assert "exists already" in again.complaint
-    assert "it can be checked, run and stopped" in headrace("pipeline", "explain", str(root)).complaint
 
 
 @pytest.mark.parametrize("verb", ["run", "explain", "status"])
@@ -386,10 +371,3 @@ def test_files_of_a_pipeline_that_was_forgotten_are_not_added_to(headrace: Comma
     said = headrace("pipeline", "run", str(pipeline)).complaint
     assert "batches 0 to 3" in said
     assert "move the directory away" in said
-
-
-def test_a_project_runs_locally_or_by_connect(headrace: Command, tmp_path: Path) -> None:
-    headrace.ok("pipeline", "init", "far", "--triggered", "--directory", str(tmp_path))
-    said = headrace("pipeline", "run", str(tmp_path / "far"), "--master", "spark://h:7077").complaint
-    assert said == "a project runs locally or with Spark Connect (sc://HOST), not on spark://h:7077"
-    assert not os.path.lexists(tmp_path / "far" / ".headrace")

@@ -56,7 +56,6 @@ def test_a_subject_from_its_first_version_to_its_end(registry: Registry) -> None
     assert [each["id"] for each in registry.ok("list", "--prefix", "life-")] == [second["id"]]
     assert json.loads(registry("get", "life-value", "--version", "1").text) == ORDER
     assert json.loads(registry("get", "--id", str(second["id"]), "--raw").text)["fields"][1]["name"] == "item"
-    assert '+      "name": "item",' in registry("diff", "life-value").text
 
     assert registry.ok("delete", "life-value", "--version", "latest", "--yes")["deleted"] == [2]
     gone = registry.ok("delete", "life-value", "--permanent", "--yes")
@@ -123,7 +122,6 @@ def test_a_level_and_a_mode_are_a_subjects_own_or_everybodys(registry: Registry)
         ("get --id 987654", 1, "987654 not found"),
         ("get", 2, "Give a subject or --id."),
         ("get nowhere --version soon", 2, "version soon: expected a number such as 1, or latest"),
-        ("diff nowhere 1 2 3", 2, "Give 2 versions at most."),
         ("delete nowhere", 2, "Confirmation needs a terminal: give --yes"),
         ("mode --unset", 2, "--unset needs a subject"),
         ("config --set FULL --unset", 2, "contradict each other"),

@@ -89,7 +89,7 @@ def test_an_iceberg_table_is_shown_compacted_and_expired(headrace: Headrace, cat
         (("expire", "TABLE"), "is a Delta table, which has no snapshots to expire"),
         (("cluster", "TABLE", "--by", "nothing"), "there is no column 'nothing'"),
         (("status", "TABLE", "--catalog", "uri=x"), "--catalog is for Iceberg tables"),
-        (("status", "TABLE", "--storage", "x"), "--storage expects NAME=VALUE"),
+        (("status", "TABLE", "--storage", "x"), "--storage x: expected NAME=VALUE."),
     ],
 )
 def test_what_cannot_be_done_is_one_line(

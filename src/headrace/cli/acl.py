@@ -184,7 +184,8 @@ def _create(
         raise click.UsageError(f"Name what it is about: {_RESOURCES}.")
     if operations and (producer or consumer):
         raise click.UsageError("Give --operation, or --producer and --consumer.")
-    of_type = _operations(producer, consumer, [_OPERATIONS[each] for each in operations] or [Operation.ALL])
+    roles = [PRODUCER_OPERATIONS] * producer + [CONSUMER_OPERATIONS] * consumer
+    given = [_OPERATIONS[name] for name in operations] or [Operation.ALL]
     pattern_type = PatternType.PREFIXED if prefixed else PatternType.LITERAL
     made = [
         AclBinding(
@@ -192,23 +193,14 @@ def _create(
             AclEntry(principal_of(principal), host, operation, permission),
         )
         for kind, name in resources
-        for operation in of_type(kind)
+        for operation in (
+            dict.fromkeys(it for role in roles for it in role.get(kind, ())) if roles else given
+        )
     ]
     if not made:
         raise click.UsageError("A producer writes to a --topic; a consumer reads a --topic in a --group.")
     session.admin.create_acls(made)
     session.show([_as_json(each) for each in made], lambda: _table(made))
-
-
-def _operations(
-    producer: bool, consumer: bool, given: Sequence[Operation]
-) -> Callable[[ResourceType], Sequence[Operation]]:
-    if not (producer or consumer):
-        return lambda _kind: given
-    tables = [
-        each for each, wanted in ((PRODUCER_OPERATIONS, producer), (CONSUMER_OPERATIONS, consumer)) if wanted
-    ]
-    return lambda kind: list(dict.fromkeys(operation for each in tables for operation in each.get(kind, ())))
 
 
 def _pattern_type(kind: ResourceType, name: str, chosen: PatternType) -> PatternType:

@@ -3,22 +3,21 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.broker.settings.broker import BROKER_SETTINGS
 from headrace.broker.settings.config import ENVIRONMENT_PREFIX, BrokerConfig
-from headrace.broker.settings.setting import InvalidSetting, Scope, Setting, show
+from headrace.broker.settings.setting import InvalidSetting
 from headrace.cli import completion
 from headrace.cli.machine.gateway import GatewayOptions, advertised, http_socket, on_demand
+from headrace.cli.machine.node import Node
 from headrace.cli.machine.node_settings import broker_count
 from headrace.cli.support import process
 from headrace.cli.support.lazy import Lazy, LazyGroup
-from headrace.cli.support.output import Drawable, table
 from headrace.cli.support.profiles import PROFILE
 from headrace.cli.support.session import (
     BOOTSTRAP_VARIABLE,
@@ -33,7 +32,6 @@ from headrace.system.system_calls import usable_cpus
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker
-    from headrace.cli.machine.node import Node
 
 RESERVED: Final = {BOOTSTRAP_VARIABLE, COMMAND_CONFIG, PROFILE, REGISTRY_VARIABLE, process.LOG_FORMAT}
 """Environment variables with the prefix of settings that are none."""
@@ -53,7 +51,7 @@ set_option = click.option(
     "sets",
     metavar="NAME=VALUE",
     multiple=True,
-    shell_complete=completion.broker_settings,
+    shell_complete=completion.settings,
     help="A broker setting; repeatable.",
 )
 
@@ -78,7 +76,6 @@ def load_settings(file: Path | None, sets: Mapping[str, str]) -> BrokerConfig:
     help="A file for the process id; it is deleted when the broker stops.",
 )
 @click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="The log of a daemon.")
-@click.option("--settings", "list_settings", is_flag=True, help="List every setting, and start nothing.")
 @json_option
 @click.pass_context
 def broker(
@@ -90,7 +87,6 @@ def broker(
     pid_file: Path | None,
     log_file: Path | None,
     daemon: bool,
-    list_settings: bool,
 ) -> None:
     """Run one broker:  headrace broker --config server.properties
 
@@ -101,25 +97,24 @@ def broker(
     With headrace.brokers=auto, or a number, it runs several brokers: one for each core of the machine.
     """
     if context.invoked_subcommand is not None:
-        if file or sets or pid_file or log_file or daemon or list_settings:
+        if file or sets or pid_file or log_file or daemon:
             raise click.UsageError(
                 f"`{context.invoked_subcommand}` does not take the options that run a broker."
             )
         return
-    if list_settings:
-        every = [BROKER_SETTINGS.by_name[name] for name in sorted(BROKER_SETTINGS.by_name)]
-        session.show(list(map(_describe_setting, every)), lambda: _draw_settings(every))
-        return
     if daemon != (log_file is not None):
         raise click.UsageError("--daemon and --log-file go together.")
     given = pairs(sets, "--set")
-    config = load_settings(file, given)
+    read_config = partial(load_settings, file, given)
+    config = read_config()
     count = broker_count(config, cpus=usable_cpus())
 
     def serve(ready: process.Readiness) -> None:
         with process.pid_file(pid_file):
-            runner = _runner(config, count, partial(load_settings, file, given), ready)
-            process.run(runner.serve(), on_hup=runner.reload)
+            runner: _Runner | Node = _Runner(config, read_config, ready)
+            if count > 1:
+                runner = Node(config, count, read_config, ready)
+            process.run(runner.serve(), on_hup=partial(_reload, runner.reload))
 
     if log_file is not None:
         process.daemonize(log_file, serve, as_json=session.as_json)
@@ -127,14 +122,16 @@ def broker(
         serve(process.Readiness(as_json=session.as_json))
 
 
-def _runner(
-    config: BrokerConfig, count: int, read_config: Callable[[], BrokerConfig], ready: process.Readiness
-) -> "_Runner | Node":
-    if count == 1:
-        return _Runner(config, read_config, ready)
-    from headrace.cli.machine.node import Node  # noqa: PLC0415  not for one broker
-
-    return Node(config, count, read_config, ready)
+def _reload(reload: Callable[[], Collection[str]]) -> None:
+    """Reload the settings, and log which need a restart; a file with an error changes nothing."""
+    try:
+        waiting = reload()
+    except (InvalidSetting, OSError, UnicodeDecodeError) as error:
+        logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
+        return
+    logger.info("settings read again")
+    if waiting:
+        logger.warning("these settings need a restart: %s", ", ".join(waiting))
 
 
 class _Runner:
@@ -150,7 +147,7 @@ class _Runner:
         self._advertised: Callable[[BrokerConfig], BrokerConfig] = lambda config: config
 
     async def serve(self) -> None:
-        from headrace.broker.server import Broker  # noqa: PLC0415  --settings does without
+        from headrace.broker.server import Broker  # noqa: PLC0415  slow to import
 
         with http_socket(self._config) as http:
             options = GatewayOptions.of(self._config)
@@ -167,41 +164,7 @@ class _Runner:
                 self._serving = None
                 await broker.stop()
 
-    def reload(self) -> None:
-        """Apply the dynamic settings of the file and log which others need a restart.
-
-        A file with an error changes nothing.
-        """
-        if self._serving is None:
-            return
-        try:
-            waiting = self._serving.reload(self._advertised(self._read_config()))
-        except (InvalidSetting, OSError, UnicodeDecodeError) as error:
-            logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
-            return
-        logger.info("settings read again")
-        if waiting:
-            logger.warning("these settings need a restart: %s", ", ".join(waiting))
-
-
-def _describe_setting(setting: Setting) -> dict[str, object]:
-    return {
-        "name": setting.name,
-        "type": setting.kind.name.lower(),
-        "default": show(setting.default),
-        "dynamic": setting.scope is not Scope.READ_ONLY,
-        "low": setting.low,
-        "high": setting.high,
-        "choices": list(setting.choices),
-        "meaning": setting.doc,
-    }
-
-
-def _draw_settings(settings: Sequence[Setting]) -> Drawable:
-    rows = []
-    for setting in settings:
-        dynamic = "no" if setting.scope is Scope.READ_ONLY else "yes"
-        rows.append(
-            (setting.name, setting.kind.name.lower(), show(setting.default) or "", dynamic, setting.doc)
-        )
-    return table(["setting", "type", "default", "dynamic", "meaning"], rows)
+    def reload(self) -> Collection[str]:
+        """Apply the dynamic settings of the file, and return those that need a restart."""
+        config = self._advertised(self._read_config())
+        return () if self._serving is None else self._serving.reload(config)

@@ -75,8 +75,7 @@ def unregister(session: Session, broker_id: int, *, yes: bool) -> None:
     """
     question = f"Remove broker {broker_id} from the cluster for good?"
     confirm(question, action="to remove the broker", declined="nothing was removed", yes=yes)
-    with Brokers(session.connection) as brokers:
-        brokers.controller(UnregisterBrokerRequest(broker_id=broker_id))
+    session.brokers.controller(UnregisterBrokerRequest(broker_id=broker_id))
     session.show({"unregistered": broker_id}, f"unregistered broker {broker_id}: it has no replicas")
 
 

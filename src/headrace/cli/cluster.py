@@ -48,21 +48,16 @@ def status(session: Session) -> None:
 
 @cluster.command()
 @click.option(
-    "--preferred",
-    "kind",
-    flag_value="preferred",
-    default=True,
-    show_default=False,
-    help="Elect preferred replicas. The default.",
+    "--unclean/--preferred",
+    help="Elect any live replica, and records may be lost; or preferred replicas, the default.",
 )
-@click.option("--unclean", "kind", flag_value="unclean", help="Elect any live replica; records may be lost.")
 @click.option(
     "--topic", metavar="NAME", shell_complete=completion.topics, help="Only partitions of this topic."
 )
 @partition_option
 @yes_option
 @options
-def elect(session: Session, kind: str, topic: str | None, indexes: Sequence[int], *, yes: bool) -> None:
+def elect(session: Session, topic: str | None, indexes: Sequence[int], *, unclean: bool, yes: bool) -> None:
     """Elect the preferred replicas as leaders:  headrace cluster elect --topic orders
 
     The first replica of a partition becomes its leader again if it is in sync. With --unclean any live
@@ -71,7 +66,6 @@ def elect(session: Session, kind: str, topic: str | None, indexes: Sequence[int]
     """
     if indexes and topic is None:
         raise click.UsageError("--partition needs a --topic.")
-    unclean = kind == "unclean"
     partitions = None if topic is None else session.topics.partitions_of(topic, indexes)
     if unclean:
         if partitions is None:
@@ -379,7 +373,7 @@ def _wait(session: Session, moves: Sequence[Move], timeout_s: float | None) -> N
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     is_terminal, reported = sys.stderr.isatty(), False
     try:
-        with bar("moving", total, unit="partitions") as advance:
+        with bar("moving", total) as advance:
             for left in session.cluster.wait(moves):
                 if left != waiting or not reported:
                     advance(waiting - left)

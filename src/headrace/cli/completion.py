@@ -4,8 +4,8 @@ Completion waits one second at most for the cluster. Without an answer it offers
 because the user is in the middle of a line.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHELLS: Final = ("bash", "zsh", "fish")
 TIMEOUT_S: Final = 1.0
 
-T = TypeVar("T")
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 @click.command()
@@ -44,126 +44,69 @@ def completion(context: click.Context, session: Session, shell: str) -> None:
     session.show({"shell": shell, "script": script}, script.rstrip())
 
 
-def topics(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Return topics; internal ones only if the word begins with an underscore."""
+def _names(read: Callable[["Brokers"], Iterable[str]]) -> Completer:
+    """Return a completer of names in the cluster; those with `__` in front need a begun word."""
 
-    def names(brokers: "Brokers") -> list[str]:
-        return [topic.name or "" for topic in brokers.any_metadata(None, TIMEOUT_S).topics]
+    def complete(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        from headrace.client.errors import ClientError  # noqa: PLC0415  slow to import
+        from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
+        from headrace.system.background import BackgroundThread  # noqa: PLC0415
 
-    internal = begun.startswith("_")
-    found = _from_cluster(context, names)
-    return _items([name for name in found if internal or not name.startswith("__")], begun)
+        connection, names = context.ensure_object(Session).connection, set[str]()
 
+        def connect_and_read() -> None:
+            try:
+                with Brokers(connection, answer_s=TIMEOUT_S) as brokers:
+                    names.update(read(brokers))
+            except (ClientError, OSError):
+                return  # nothing to offer
 
-def brokers(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Return the ids and addresses of live brokers; in a list such as 1,2,3 the next one."""
+        # After the timeout, the thread ends with the process.
+        reading = BackgroundThread(connect_and_read, name="completion", stop=None)
+        reading.start()
+        reading.join(TIMEOUT_S)
+        offered = [name for name in sorted(names) if begun or not name.startswith("__")]
+        return [CompletionItem(name) for name in offered if name.startswith(begun)]
 
-    def ids(brokers: "Brokers") -> list[tuple[str, str]]:
-        return [(str(each.node_id), f"{each.host}:{each.port}") for each in brokers.any_metadata().brokers]
-
-    before, comma, last = begun.rpartition(",")
-    given = set(before.split(","))
-    return [
-        CompletionItem(f"{before}{comma}{number}", help=address)
-        for number, address in sorted(_from_cluster(context, ids), key=lambda each: int(each[0]))
-        if number.startswith(last) and number not in given
-    ]
-
-
-def groups(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Return groups; each broker lists the groups that it coordinates."""
-
-    def names(brokers: "Brokers") -> list[str]:
-        from headrace.client.groups.coordinators import listed  # noqa: PLC0415
-
-        return list(listed(brokers).groups)
-
-    return _items(_from_cluster(context, names), begun)
+    return complete
 
 
-def transactional_ids(
-    context: click.Context, _parameter: click.Parameter, begun: str
-) -> list[CompletionItem]:
-    """Return transactional ids; each broker lists those that it coordinates."""
+def _groups(brokers: "Brokers") -> Iterable[str]:
+    from headrace.client.groups.coordinators import listed  # noqa: PLC0415
 
-    def names(brokers: "Brokers") -> list[str]:
-        from headrace.client.transactions.admin import TransactionAdmin  # noqa: PLC0415
+    return listed(brokers).groups
 
-        return [each.transactional_id for each in TransactionAdmin(brokers).list_transactions()]
 
-    return _items(_from_cluster(context, names), begun)
+def _transactional_ids(brokers: "Brokers") -> Iterable[str]:
+    from headrace.client.transactions.admin import TransactionAdmin  # noqa: PLC0415
+
+    return [transaction.transactional_id for transaction in TransactionAdmin(brokers).list_transactions()]
+
+
+topics = _names(lambda brokers: [topic.name or "" for topic in brokers.any_metadata(None, TIMEOUT_S).topics])
+brokers = _names(lambda brokers: [str(broker.node_id) for broker in brokers.any_metadata().brokers])
+groups = _names(_groups)
+transactional_ids = _names(_transactional_ids)
 
 
 def named(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return brokers or topics, depending on the KIND before the cursor."""
-    candidates = brokers if context.params.get("kind") == "broker" else topics
-    return candidates(context, parameter, begun)
+    complete = brokers if context.params.get("kind") == "broker" else topics
+    return complete(context, parameter, begun)
 
 
-def settings(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Return the settings of a topic, or the dynamic settings of a broker."""
+def settings(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return the settings of a topic, or those of a broker: dynamic ones after the KIND, all for --set."""
     from headrace.broker.settings.broker import BROKER_SETTINGS  # noqa: PLC0415  slow to import
     from headrace.broker.settings.setting import Scope  # noqa: PLC0415
     from headrace.broker.settings.topic import TOPIC_SETTINGS  # noqa: PLC0415
 
-    if context.params.get("kind") == "broker":
-        found = [each for each in BROKER_SETTINGS.by_name.values() if each.scope is not Scope.READ_ONLY]
-    else:
-        found = list(TOPIC_SETTINGS.by_name.values())
-    matching = sorted((each.name, each.doc) for each in found if each.name.startswith(begun))
+    offered = list(TOPIC_SETTINGS.by_name.values())
+    if parameter.name == "sets":
+        offered = list(BROKER_SETTINGS.by_name.values())
+    elif context.params.get("kind") == "broker":
+        offered = [
+            setting for setting in BROKER_SETTINGS.by_name.values() if setting.scope is not Scope.READ_ONLY
+        ]
+    matching = sorted((setting.name, setting.doc) for setting in offered if setting.name.startswith(begun))
     return [CompletionItem(name, help=doc) for name, doc in matching]
-
-
-def broker_settings(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Return every setting of a broker."""
-    from headrace.broker.settings.broker import BROKER_SETTINGS  # noqa: PLC0415  slow to import
-
-    return _items(BROKER_SETTINGS.by_name, begun)
-
-
-def subjects(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Return the subjects of the schema registry."""
-    from headrace.cli.support.registry import connect  # noqa: PLC0415
-
-    session = _session(context)
-    return _items(_in_time(lambda: connect(session, TIMEOUT_S).subjects()), begun)
-
-
-def _items(names: Iterable[str], begun: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in sorted(set(names)) if name.startswith(begun)]
-
-
-def _session(context: click.Context) -> Session:
-    """Return the session that the options before the cursor describe; no command runs to make one."""
-    return context.ensure_object(Session)
-
-
-def _from_cluster(context: click.Context, read: Callable[["Brokers"], Sequence[T]]) -> Sequence[T]:
-    from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
-
-    session = _session(context)
-
-    def connect_and_read() -> Sequence[T]:
-        with Brokers(session.connection, answer_s=TIMEOUT_S) as brokers:
-            return read(brokers)
-
-    return _in_time(connect_and_read)
-
-
-def _in_time(read: Callable[[], Sequence[T]]) -> Sequence[T]:
-    """Return what `read` returns, or nothing after the timeout; its thread then ends with the process."""
-    from headrace.client.errors import ClientError  # noqa: PLC0415
-    from headrace.system.background import BackgroundThread  # noqa: PLC0415
-
-    found: list[T] = []
-
-    def run() -> None:
-        try:
-            found.extend(read())
-        except (ClientError, OSError):
-            return  # nothing to offer
-
-    reading = BackgroundThread(run, name="completion", stop=None)
-    reading.start()
-    reading.join(TIMEOUT_S)
-    return list(found)

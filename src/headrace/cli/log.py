@@ -34,7 +34,7 @@ def verify(session: Session, directory: Path) -> None:
     """
     total = sum(segment.stat().st_size for segment in directory.glob("*.log"))
     reports = []
-    with bar("verifying", total, unit="bytes") as advance:
+    with bar("verifying", total) as advance:
         for report in verify_log(directory):
             reports.append(report)
             advance(report.size)

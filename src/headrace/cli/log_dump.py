@@ -3,10 +3,7 @@
 import json
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import is_dataclass
-from enum import Enum
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -16,15 +13,12 @@ import click
 from headrace.cli.support.output import to_json
 from headrace.cli.support.session import Session, json_option
 from headrace.protocol.errors import KafkaError, ProtocolError
-from headrace.protocol.message import Struct
 from headrace.protocol.records import Record
 from headrace.storage.dump import Entry, batches, control_record, entries, files_of
 from headrace.storage.errors import StorageError
 from headrace.storage.files import LOG
 
 MAX_BYTES: Final = 1000
-_UUID_BYTES: Final = 16
-Decoder = Callable[[Record], Entry]
 
 
 @click.command()
@@ -32,14 +26,6 @@ Decoder = Callable[[Record], Entry]
     "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
 )
 @click.option("--records", "--print-data-log", is_flag=True, help="Print the records of each batch, too.")
-@click.option(
-    "--offsets-decoder", is_flag=True, help="The records are those of __consumer_offsets: decode them."
-)
-@click.option(
-    "--transaction-log-decoder",
-    is_flag=True,
-    help="The records are those of __transaction_state: decode them.",
-)
 @click.option(
     "--from",
     "-o",
@@ -65,8 +51,6 @@ def dump(
     *,
     paths: Sequence[Path],
     records: bool,
-    offsets_decoder: bool,
-    transaction_log_decoder: bool,
     start: int,
     max_messages: int | None,
     max_bytes: int,
@@ -78,17 +62,12 @@ def dump(
     prints one object per line. Changes nothing; the end of the newest segment may be incomplete while its
     broker runs. Exit status 1 if a file is damaged.
     """
-    if offsets_decoder and transaction_log_decoder:
-        raise click.UsageError("Give --offsets-decoder or --transaction-log-decoder, not both.")
-    decode: Decoder | None = partial(_plain_record, max_bytes) if records else None
-    if offsets_decoder or transaction_log_decoder:
-        decode = _group_record if offsets_decoder else _transaction_record
     damaged = False
     for path in [file for given in paths for file in files_of(given)]:
         if not session.as_json:
             click.echo(str(path))
         try:
-            for indent, entry in islice(_lines(path, start, decode), max_messages):
+            for indent, entry in islice(_lines(path, start, max_bytes if records else None), max_messages):
                 line = indent + " ".join(f"{name}={_text(value)}" for name, value in entry.items())
                 click.echo(to_json({"file": str(path), **entry}) if session.as_json else line)
         except (StorageError, KafkaError, ProtocolError) as error:
@@ -99,26 +78,22 @@ def dump(
         sys.exit(1)
 
 
-def _lines(path: Path, start: int, decode: Decoder | None) -> Iterator[tuple[str, Entry]]:
-    """Yield every entry with its indentation: records are below their batch."""
+def _lines(path: Path, start: int, max_bytes: int | None) -> Iterator[tuple[str, Entry]]:
+    """Yield every entry with its indentation: records, if `max_bytes` is not None, are below their batch."""
     if path.suffix != LOG:
         yield from (("  ", entry) for entry in entries(path))
         return
     for batch in batches(path, start):
         yield "  ", batch.entry
-        if decode is not None:
-            for record in batch.records:
-                yield "    ", control_record(record) if batch.is_control else decode(record)
+        for record in batch.records if max_bytes is not None else ():
+            yield "    ", control_record(record) if batch.is_control else _record(record, max_bytes or 0)
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) and value.isalnum() else json.dumps(value, ensure_ascii=False)
 
 
-# -- records ---------------------------------------------------------------------------------------
-
-
-def _plain_record(max_bytes: int, record: Record) -> Entry:
+def _record(record: Record, max_bytes: int) -> Entry:
     entry: Entry = {
         "offset": record.offset,
         "timestamp": record.timestamp,
@@ -142,44 +117,3 @@ def _shown(data: bytes | None, max_bytes: int) -> Any:
         if end and error.start >= len(beginning) - 3:  # the cut is in the middle of a character
             return beginning[: error.start].decode() + end
     return {"base64": b64encode(beginning).decode() + end}
-
-
-def _group_record(record: Record) -> Entry:
-    from headrace.coordinators.group.records import decode_record  # noqa: PLC0415  only with --offsets-decoder
-
-    decoded = decode_record(record.key, record.value)
-    if decoded is None:
-        return {"offset": record.offset, "type": "unknown"}
-    kind = type(decoded.key).__name__.removesuffix("Key")
-    key, value = _plain(decoded.key), _plain(decoded.value)
-    return {"offset": record.offset, "type": kind, "key": key, "value": value}
-
-
-def _transaction_record(record: Record) -> Entry:
-    from headrace.coordinators.transaction.records import decode_record  # noqa: PLC0415
-
-    decoded = decode_record(record.key, record.value)
-    if decoded is None:
-        return {"offset": record.offset, "type": "unknown"}
-    value = _plain(decoded.transaction)
-    return {"offset": record.offset, "transactional_id": decoded.transactional_id, "value": value}
-
-
-def _plain(value: Any) -> Any:
-    """Return a decoded message as JSON."""
-    match value:
-        case bytes() | bytearray() | memoryview():
-            return value.hex() if len(value) == _UUID_BYTES else _shown(bytes(value), MAX_BYTES)
-        case Enum():
-            return value.name
-        case Struct():
-            return {field.name: _plain(getattr(value, field.name)) for field in type(value).__fields__}
-        case frozenset() | set():
-            return sorted(map(str, value))
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case dict():
-            return {str(name): _plain(item) for name, item in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    return value

@@ -34,7 +34,7 @@ _SECTIONS: Final = {
         "topic": "Create, list, describe, alter and delete topics.",
         "group": "List, describe, reset and delete consumer groups.",
         "txn": "List and describe transactions, and the producers of a partition.",
-        "schema": "Register, check, compare and delete schemas.",
+        "schema": "Register, check and delete schemas.",
         "cluster": "Show the state of a cluster; move partitions and leaders.",
         "config": "Show and change settings of topics and brokers.",
         "quota": "List, set and remove the quotas of users, client ids and IP addresses.",

@@ -19,6 +19,7 @@ from headrace.cli.support.session import (
     PartlyDone,
     Session,
     acks_option,
+    compression_option,
     confirm,
     existing_file,
     options,
@@ -58,13 +59,7 @@ from headrace.client.records.one_by_one import Receipt, Record, Writer
     "--empty-is-null", "-Z", is_flag=True, help="An empty value deletes its key from a compacted topic."
 )
 @acks_option
-@click.option(
-    "--compression",
-    "-z",
-    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
-    default="none",
-    help="The compression of record batches.",
-)
+@compression_option
 @click.option(
     "--create", is_flag=True, help="Create a topic that does not exist, without a question or a word."
 )

@@ -23,14 +23,11 @@ from headrace.cli.support.session import (
     confirm,
     json_option,
     pairs,
+    profile_names,
     yes_option,
 )
 from headrace.client.errors import BadSetting, ClientError
 from headrace.client.wire.connection_settings import ConnectionSettings, read_client_file
-
-
-def _names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
-    return [name for name in _profiles().names if name.startswith(begun)]
 
 
 def _profiles() -> Profiles:
@@ -109,7 +106,7 @@ def _chosen() -> str | None:
 
 
 @profile.command()
-@click.argument("name", required=False, shell_complete=_names)
+@click.argument("name", required=False, shell_complete=profile_names)
 @click.option("--secrets", is_flag=True, help=f"Print passwords, too, in place of {HIDDEN}.")
 @json_option
 def show(session: Session, name: str | None, *, secrets: bool) -> None:
@@ -127,7 +124,7 @@ def show(session: Session, name: str | None, *, secrets: bool) -> None:
 
 
 @profile.command()
-@click.argument("name", required=False, shell_complete=_names)
+@click.argument("name", required=False, shell_complete=profile_names)
 @click.option("--none", "no_profile", is_flag=True, help="Use no profile any more.")
 @json_option
 def use(session: Session, name: str | None, *, no_profile: bool) -> None:
@@ -144,7 +141,7 @@ def use(session: Session, name: str | None, *, no_profile: bool) -> None:
 
 
 @profile.command()
-@click.argument("name", shell_complete=_names)
+@click.argument("name", shell_complete=profile_names)
 @yes_option
 @json_option
 def remove(session: Session, name: str, *, yes: bool) -> None:

@@ -1,19 +1,15 @@
 """`headrace quota`: list, set, remove."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final
 
 import click
 
 from headrace.cli.support.lazy import LazyGroup
-from headrace.cli.support.output import Drawable, table
-from headrace.cli.support.session import Session, confirm, options, yes_option
-from headrace.client.admin.quotas import KEYS, ClientQuota, Entity, shown
+from headrace.cli.support.output import table
+from headrace.cli.support.session import Command, Session, confirm, options, yes_option
+from headrace.client.admin.quotas import KEYS, ClientQuota, Entity, QuotaAdmin, shown
 
-if TYPE_CHECKING:
-    from headrace.client.admin.quotas import QuotaAdmin
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 _KEYS_HELP: Final = (
     "QUOTA is producer_byte_rate or consumer_byte_rate (bytes per second), request_percentage (of the time "
     "of a broker's event loop), controller_mutation_rate (partitions created or deleted per second), or, of "
@@ -44,8 +40,10 @@ def list_(session: Session, **names: Any) -> None:
     Without names, every entity with a quota is listed. With --user alice, the quotas that alice has for
     single client ids are listed, too.
     """
-    found = _admin(session).list_quotas(_entity(names))
-    session.show(found, (lambda: draw_quotas(found)) if found else "there are no quotas")
+    found = QuotaAdmin(session.brokers).list_quotas(_entity(names))
+    rows = [(shown(it.entity), key, f"{value:.15g}") for it in found for key, value in it.quotas.items()]
+    columns = ["entity", "quota", "value"]
+    session.show(found, (lambda: table(columns, rows)) if found else "there are no quotas")
 
 
 @quota.command("set", epilog=_KEYS_HELP)
@@ -59,7 +57,7 @@ def set_(session: Session, quotas: Sequence[str], **names: Any) -> None:
     for one client id of the user comes before the user's own. Every broker enforces quotas on its own.
     """
     entity, sets = _entity(names), dict(map(_assignment, quotas))
-    _admin(session).alter_quotas(entity, sets=sets)
+    QuotaAdmin(session.brokers).alter_quotas(entity, sets=sets)
     session.show(ClientQuota(entity, sets), f"set {', '.join(quotas)} for {shown(entity)}")
 
 
@@ -73,7 +71,7 @@ def remove(session: Session, quotas: Sequence[str], *, yes: bool, **names: Any) 
 
     Without QUOTA, all quotas of the entity are removed.
     """
-    entity, admin = _entity(names), _admin(session)
+    entity, admin = _entity(names), QuotaAdmin(session.brokers)
     keys = list(quotas)
     if not keys:
         keys = [key for each in admin.list_quotas(entity) if each.entity == entity for key in each.quotas]
@@ -83,13 +81,6 @@ def remove(session: Session, quotas: Sequence[str], *, yes: bool, **names: Any) 
         confirm(question, action=of, declined="nothing was removed", yes=yes)
     admin.alter_quotas(entity, unsets=keys)
     session.show({"entity": entity, "removed": keys}, f"removed {what} from {shown(entity)}")
-
-
-def _admin(session: Session) -> "QuotaAdmin":
-    from headrace.client.admin.quotas import QuotaAdmin  # noqa: PLC0415  not for --help
-    from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
-
-    return QuotaAdmin(Brokers(session.connection))
 
 
 def _entity(names: dict[str, Any]) -> Entity:
@@ -115,8 +106,3 @@ def _assignment(text: str) -> tuple[str, float]:
         return key, float(number)
     except ValueError:
         raise click.UsageError(f"{text[:80]!r}: expected a number after the =") from None
-
-
-def draw_quotas(quotas: Sequence[ClientQuota]) -> Drawable:
-    rows = [(shown(it.entity), key, f"{value:.15g}") for it in quotas for key, value in it.quotas.items()]
-    return table(["entity", "quota", "value"], rows)

@@ -1,39 +1,27 @@
-"""`headrace schema`: list, get, diff, register, check, delete, config, mode."""
+"""`headrace schema`: list, get, register, check, delete, config, mode."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
-from headrace.cli import completion
 from headrace.cli.support.lazy import LazyGroup
 from headrace.cli.support.output import count, table
 from headrace.cli.support.registry import connect, registry_option
-from headrace.cli.support.session import Session, confirm, yes_option
+from headrace.cli.support.session import Command, Session, confirm, yes_option
 from headrace.cli.support.session import options as cluster_options
 from headrace.client.errors import ClientError
-from headrace.client.schemas.files import TYPES, compare, pretty, read_schema, reasons
-from headrace.client.schemas.registry import (
-    INCOMPATIBLE,
-    LATEST,
-    LEVELS,
-    MODES,
-    Registry,
-    RegistryError,
-    Schema,
-)
+from headrace.client.schemas.files import TYPES, pretty, read_schema, reasons
+from headrace.client.schemas.registry import INCOMPATIBLE, LATEST, LEVELS, MODES, RegistryError, Schema
 
 LARGEST_BYTES: Final = 16 * 1024 * 1024  # of a file; no registry accepts as much
-_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @click.group(cls=LazyGroup)
 def schema() -> None:
-    """Register, check, compare and delete schemas:  headrace schema register orders-value order.avsc
+    """Register, check and delete schemas:  headrace schema register orders-value order.avsc
 
     The registry is that of a gateway, which `headrace up` runs, or any other with Confluent's API.
     """
@@ -45,12 +33,9 @@ def _not_empty(_context: click.Context, _parameter: click.Parameter, subject: st
     return subject
 
 
-subject_argument = click.argument("subject", callback=_not_empty, shell_complete=completion.subjects)
-any_subject_argument = click.argument(
-    "subject", required=False, callback=_not_empty, shell_complete=completion.subjects
-)
-schema_file = click.Path(exists=True, dir_okay=False, allow_dash=True)
-file_argument = click.argument("file", type=schema_file)
+subject_argument = click.argument("subject", callback=_not_empty)
+any_subject_argument = click.argument("subject", required=False, callback=_not_empty)
+file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 
 
 def options(command: Command) -> Command:
@@ -140,7 +125,10 @@ def get(session: Session, subject: str | None, version: str, schema_id: int | No
     """Print a schema:  headrace schema get orders-value --version 2 > order.avsc
 
     Or the schema with an id, which is in the first bytes of a record:  headrace schema get --id 7
-    """
+
+    \b
+      diff <(headrace schema get orders-value --version 1) <(headrace schema get orders-value)
+    """  # noqa: D301  \b keeps click from wrapping these lines
     if (subject is None) == (schema_id is None):
         raise click.UsageError("Give a subject or --id.")
     registry = connect(session)
@@ -149,58 +137,6 @@ def get(session: Session, subject: str | None, version: str, schema_id: int | No
     else:
         registered = registry.get(str(subject), version_of(version))
     session.show(registered, registered.schema if raw else pretty(registered))
-
-
-@schema.command()
-@subject_argument
-@click.argument("versions", nargs=-1)
-@click.option("--file", type=schema_file, help="Compare a version with this file.")
-@schema_options
-@options
-def diff(
-    session: Session,
-    *,
-    subject: str,
-    versions: Sequence[str],
-    file: str | None,
-    schema_type: str | None,
-    references: Sequence[str],
-) -> None:
-    """Compare two versions:  headrace schema diff orders-value 1 3
-
-    Without versions, compare the latest with the one before it. With --file, compare one version, or the
-    latest, with the file.
-    """
-    registry = connect(session)
-    numbers = _versions(registry, subject, versions, file)
-    found = [registry.get(subject, version) for version in numbers]
-    names = [f"{subject} version {each.version}" for each in found]
-    if file is None:
-        lines = compare(found[0], found[1], (names[0], names[1]))
-    else:
-        kind = schema_type or (found[0].type if file == "-" else None)
-        lines = compare(found[0], in_file(file, kind, references), (names[0], file))
-        names.append(file)
-    result = {"from": names[0], "to": names[1], "same": not lines, "diff": lines}
-    same = f"{names[0]} and {names[1]} are the same"
-    coloured = (click.style(line, fg=_COLOURS.get(line[:1])) for line in lines)
-    session.show(result, "\n".join(coloured) or same)
-
-
-def _versions(
-    registry: Registry, subject: str, given: Sequence[str], file: str | None
-) -> Sequence[int | str]:
-    most = 2 if file is None else 1
-    if len(given) > most:
-        raise click.UsageError(f"Give {count(most, 'version')} at most.")
-    if file is not None or len(given) == most:
-        return [version_of(each) for each in given] or [LATEST]
-    existing = registry.versions(subject)
-    if given:
-        return [version_of(given[0]), existing[-1]]
-    if len(existing) == 1:
-        raise ClientError(f"{subject} has only one version: give --file to compare it with a file")
-    return existing[-2:]
 
 
 @schema.command()

@@ -1,20 +1,19 @@
 """`headrace table`: status, optimize, cluster, vacuum, expire."""
 
 import datetime as dt
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from headrace.cli.support.lazy import LazyGroup
 from headrace.cli.support.output import Drawable, count, size
 from headrace.cli.support.output import table as drawn
-from headrace.cli.support.session import Session, duration_ms, json_option
+from headrace.cli.support.session import Command, Session, duration_ms, json_option, pairs
 
 if TYPE_CHECKING:
     from headrace.spark.tables.maintenance import Maintained, Rewritten, Status
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 _SHOWN: Final = 20  # files
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 
@@ -28,13 +27,6 @@ def table() -> None:
     """
 
 
-def _pairs(_context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
-    found = dict(each.partition("=")[::2] for each in given)
-    if "" in found or not all("=" in each for each in given):
-        raise click.UsageError(f"{parameter.opts[0]} expects NAME=VALUE.")
-    return found
-
-
 def table_options(command: Command) -> Command:
     """Give a command TABLE, the options that describe it, --json, and the session as its first argument."""
     for decorate in (
@@ -43,14 +35,12 @@ def table_options(command: Command) -> Command:
             "--storage",
             metavar="NAME=VALUE",
             multiple=True,
-            callback=_pairs,
             help="A storage option of deltalake; repeatable.",
         ),
         click.option(
             "--catalog",
             metavar="NAME=VALUE",
             multiple=True,
-            callback=_pairs,
             help="A property of the Iceberg catalog, such as uri=...; repeatable. "
             "Default: pyiceberg's configuration.",
         ),
@@ -137,11 +127,7 @@ def expire(session: Session, name: str, retain: str, keep: int, yes: bool, **opt
 
 
 def _opened(
-    name: str,
-    format_: str | None,
-    catalog: dict[str, str],
-    storage: dict[str, str],
-    target: int | None = None,
+    name: str, format_: str | None, catalog: Sequence[str], storage: Sequence[str], target: int | None = None
 ) -> "Maintained":
     from headrace.spark.tables import maintenance  # noqa: PLC0415  slow to import
 
@@ -150,11 +136,11 @@ def _opened(
     if is_iceberg:
         if storage:
             raise click.UsageError("--storage is for Delta tables; an Iceberg table has --catalog.")
-        given = {f"catalog.{key}": value for key, value in catalog.items()}
+        given = {f"catalog.{key}": value for key, value in pairs(catalog, "--catalog").items()}
         return maintenance.iceberg({"table": name, **given, **size_})
     if catalog:
         raise click.UsageError("--catalog is for Iceberg tables; a Delta table has --storage.")
-    given = {f"storage.{key}": value for key, value in storage.items()}
+    given = {f"storage.{key}": value for key, value in pairs(storage, "--storage").items()}
     return maintenance.delta({"path": name, **given, **size_})
 
 

@@ -1,21 +1,17 @@
 """`headrace topic`: create, list, describe, alter, delete, offsets, delete-records."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import click
 
 from headrace.cli import completion
-from headrace.cli.support.formats import BadInput
 from headrace.cli.support.lazy import LazyGroup
 from headrace.cli.support.output import count, table
 from headrace.cli.support.session import (
     Session,
     check_internal,
     confirm,
-    existing_file,
     if_exists_option,
     internal_option,
     options,
@@ -30,14 +26,6 @@ from headrace.client.wire.requests import EARLIEST, LATEST
 
 _TIMESTAMPS: Final = {"latest": LATEST, "earliest": EARLIEST, "max-timestamp": -3}  # of ListOffsets
 
-_config = click.option(
-    "--config",
-    "configs",
-    metavar="NAME=VALUE",
-    multiple=True,
-    shell_complete=completion.settings,
-    help="A setting of the topic; repeatable.",
-)
 _existing = click.argument("name", shell_complete=completion.topics)
 
 
@@ -57,7 +45,14 @@ def topic() -> None:
     type=click.IntRange(1),
     help="Default: default.replication.factor of the brokers.",
 )
-@_config
+@click.option(
+    "--config",
+    "configs",
+    metavar="NAME=VALUE",
+    multiple=True,
+    shell_complete=completion.settings,
+    help="A setting of the topic; repeatable.",
+)
 @click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
 @options
 def create(
@@ -108,28 +103,19 @@ def describe(session: Session, name: str) -> None:
 
 @topic.command()
 @_existing
-@click.option("--partitions", type=click.IntRange(1), help="The new number of partitions: it can only grow.")
-@_config
 @click.option(
-    "--unset",
-    "unsets",
-    metavar="NAME",
-    multiple=True,
-    shell_complete=completion.settings,
-    help="A setting that goes back to the broker's value; repeatable.",
+    "--partitions",
+    type=click.IntRange(1),
+    required=True,
+    help="The new number of partitions: it can only grow.",
 )
 @options
-def alter(
-    session: Session, name: str, partitions: int | None, configs: Sequence[str], unsets: Sequence[str]
-) -> None:
-    """Change a topic:  headrace topic alter orders --partitions 12 --config retention.ms=3600000"""
-    sets = pairs(configs, "--config")
-    if partitions is None and not sets and not unsets:
-        raise click.UsageError("Nothing to change: give --partitions, --config or --unset.")
-    if sets or unsets:
-        session.admin.alter_topic_configs(name, sets=sets, unsets=unsets)
-    if partitions is not None:
-        session.admin.add_partitions(name, partitions)
+def alter(session: Session, name: str, partitions: int) -> None:
+    """Add partitions to a topic:  headrace topic alter orders --partitions 12
+
+    `headrace config set topic orders retention.ms=3600000` changes its settings.
+    """
+    session.admin.add_partitions(name, partitions)
     altered = session.admin.describe_topic(name)
     session.show(altered, f"altered {_in_short(altered)}")
 
@@ -188,12 +174,6 @@ def offsets(session: Session, name: str, at: str, indexes: Sequence[int]) -> Non
 @_existing
 @click.option("--before", type=click.IntRange(0), metavar="OFFSET", help="Delete the records before it.")
 @click.option("--all", "everything", is_flag=True, help="Delete all records that exist now.")
-@click.option(
-    "--from-file",
-    "file",
-    type=existing_file,
-    help="Partitions and offsets, as kafka-delete-records takes them.",
-)
 @partition_option
 @yes_option
 @internal_option
@@ -204,7 +184,6 @@ def delete_records(
     name: str,
     before: int | None,
     everything: bool,
-    file: Path | None,
     indexes: Sequence[int],
     yes: bool,
     internal: bool,
@@ -213,39 +192,16 @@ def delete_records(
 
     The partitions start at these offsets from then on. Deleted records cannot be restored.
     """
-    if sum((before is not None, everything, file is not None)) != 1 or (indexes and file):
-        raise click.UsageError("Give --before, --all or --from-file; --partition goes with the first two.")
+    if (before is None) != everything:
+        raise click.UsageError("Give --before or --all.")
     check_internal(name, is_internal=session.topics.topic(name).internal, allowed=internal)
-    if file is not None:
-        ends = read_offsets(file.read_text("utf-8", errors="replace"), name)
-    else:
-        end = LATEST if before is None else before
-        ends = {each.partition: end for each in session.topics.partitions_of(name, indexes)}
+    end = LATEST if before is None else before
+    ends = {each.partition: end for each in session.topics.partitions_of(name, indexes)}
     what = f"records of {name}, in {count(len(ends), 'partition')}"
     confirm(f"Delete {what}? They cannot be restored", action=f"to delete {what}", yes=yes)
     starts = session.topics.delete_records(name, ends)
     result = [{"topic": name, "partition": index, "start_offset": starts[index]} for index in sorted(starts)]
     session.show(result, lambda: table(["partition", "start offset"], sorted(starts.items())))
-
-
-def read_offsets(text: str, topic: str) -> dict[int, int]:
-    """Return the offsets that a file of kafka-delete-records has for `topic`.
-
-    Raise BadInput if the file has another form, or names other topics as well.
-    """
-    try:
-        entries = [
-            (str(each["topic"]), int(each["partition"]), int(each["offset"]))
-            for each in json.loads(text)["partitions"]
-        ]
-    except (ValueError, KeyError, TypeError):
-        raise BadInput(
-            'the file: expected {"partitions": [{"topic": "orders", "partition": 0, "offset": 12}]}'
-        ) from None
-    for other, _, _ in entries:
-        if other != topic:
-            raise BadInput(f"the file also names topic {other}: only {topic} was given")
-    return {partition: offset for _, partition, offset in entries}
 
 
 def _in_short(topic: Topic) -> str:

@@ -1,6 +1,7 @@
 """`headrace up`: a broker and its coordinator in one process, or a cluster of processes on one machine."""
 
 import asyncio
+import os
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -9,7 +10,7 @@ import click
 
 from headrace.broker.settings.config import BrokerConfig
 from headrace.cli.broker import load_settings, set_option
-from headrace.cli.machine.directory import DataDirectory, check_left_out_brokers
+from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
 from headrace.cli.machine.secure import SecureCluster, check_not_secured, client_address
@@ -73,7 +74,7 @@ def up(
 
     Prints `ready bootstrap=HOST:PORT,... http=URL` when clients can connect; URL is the address of the
     console, for a browser. TERM or Ctrl-C stops everything; the same command with the same DIR continues with
-    the data. `headrace broker --settings` lists the settings.
+    the data. docs/config.md lists the settings.
 
     A cluster that only its users may enter:  headrace up --secure --data DIR
     """
@@ -105,14 +106,14 @@ def up(
         if layout.secure is None:
             check_not_secured(directory)
         else:
-            layout.secure.keep_files_private()
+            os.umask(0o077)  # all files of this process and its children are for their owner alone
             layout.secure.prepare()
         if layout.is_one_process:
             process.run(_renewing(layout, _serve_in_one_process(layout, hold, ready)))
         else:
-            from headrace.cli.machine.cluster import Cluster  # noqa: PLC0415  not for one broker
+            from headrace.cli.machine import cluster  # noqa: PLC0415  not for one broker
 
-            process.run(_renewing(layout, Cluster(layout, hold, ready).serve()))
+            process.run(_renewing(layout, cluster.serve(layout, hold, ready)))
 
 
 def _can_serve_http(port: int | None) -> bool:
@@ -157,8 +158,7 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
             failure = asyncio.ensure_future(coordinator.wait_failed())
             stack.callback(failure.cancel)
         config = layout.advertising(BrokerConfig.of(layout.broker(1, layout.port, zookeeper)), http)
-        await check_left_out_brokers(layout.directory, layout.brokers, config)
-        await layout.prepare_users(config)
+        await layout.prepare_zookeeper(zookeeper)
         broker = Broker(config)
         await broker.start()
         process.exempt_from_collections()

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import click
 
@@ -15,12 +15,6 @@ from headrace.security.private_files import generate_password
 MAX_PASSWORD_BYTES: Final = 4096
 
 _name = click.argument("name")
-_iterations = click.option(
-    "--iterations",
-    type=click.IntRange(4096, 16384),
-    default=ITERATIONS,
-    help="How often the password is hashed.",
-)
 
 
 def _mechanisms(help_: str, default: Sequence[str] | None = None) -> Callable[[Command], Command]:
@@ -29,13 +23,26 @@ def _mechanisms(help_: str, default: Sequence[str] | None = None) -> Callable[[C
     )
 
 
-_password = click.option(
-    "--password-file",
-    metavar="FILE",
-    type=click.File("rb"),
-    help="A file whose first line is the password; - for the standard input.",
-)
-_generate = click.option("--generate", is_flag=True, help="Generate a password, and print it.")
+def _password_options(command: Command) -> Command:
+    """Give a command the name of a user, and where the new password comes from."""
+    for option in (
+        click.option(
+            "--iterations",
+            type=click.IntRange(4096, 16384),
+            default=ITERATIONS,
+            help="How often the password is hashed.",
+        ),
+        click.option("--generate", is_flag=True, help="Generate a password, and print it."),
+        click.option(
+            "--password-file",
+            metavar="FILE",
+            type=click.File("rb"),
+            help="A file whose first line is the password; - for the standard input.",
+        ),
+        _name,
+    ):
+        command = option(command)
+    return command
 
 
 @click.group(cls=LazyGroup)
@@ -48,53 +55,32 @@ def user() -> None:
 
 
 @user.command()
-@_name
-@_password
-@_generate
+@_password_options
 @_mechanisms("What the user may authenticate with; repeatable.", default=MECHANISMS[:1])
-@_iterations
 @options
-def add(
-    session: Session,
-    name: str,
-    mechanisms: Sequence[str],
-    iterations: int,
-    password_file: IO[bytes] | None,
-    *,
-    generate: bool,
-) -> None:
+def add(session: Session, name: str, mechanisms: Sequence[str], iterations: int, **source: Any) -> None:
     """Add a user:  headrace user add alice"""
-    password = _read_password(name, password_file, generate=generate)
+    password = _read_password(name, **source)
     session.admin.create_user(name, password, mechanisms=mechanisms, iterations=iterations)
-    _show_changed(session, "added", session.admin.describe_user(name), password if generate else None)
+    _show_changed(session, "added", name, password if source["generate"] else None)
 
 
 @user.command("password")
-@_name
-@_password
-@_generate
+@_password_options
 @_mechanisms("Default: all that the user has; repeatable.")
-@_iterations
 @options
 def change_password(
-    session: Session,
-    name: str,
-    mechanisms: Sequence[str],
-    iterations: int,
-    password_file: IO[bytes] | None,
-    *,
-    generate: bool,
+    session: Session, name: str, mechanisms: Sequence[str], iterations: int, **source: Any
 ) -> None:
     """Change the password of a user:  headrace user password alice
 
     Connections that are open stay open.
     """
     known = session.admin.describe_user(name)
-    password = _read_password(name, password_file, generate=generate)
+    password = _read_password(name, **source)
     chosen = list(mechanisms) or [each.mechanism for each in known.credentials]
     session.admin.set_user_password(name, password, mechanisms=chosen, iterations=iterations)
-    changed = session.admin.describe_user(name)
-    _show_changed(session, "changed the password of", changed, password if generate else None)
+    _show_changed(session, "changed the password of", name, password if source["generate"] else None)
 
 
 @user.command("list")
@@ -124,8 +110,9 @@ def remove(session: Session, name: str, mechanisms: Sequence[str], *, yes: bool)
     session.show(removed, f"removed {name} ({', '.join(mechanisms) or _in_short(removed)})")
 
 
-def _read_password(name: str, file: IO[bytes] | None, *, generate: bool) -> str:
+def _read_password(name: str, *, password_file: IO[bytes] | None, generate: bool) -> str:
     """Return the new password; UsageError if nobody says what it is."""
+    file = password_file
     if generate and file is not None:
         raise click.UsageError("Give --generate or --password-file, not both.")
     if generate:
@@ -147,7 +134,8 @@ def _read_password(name: str, file: IO[bytes] | None, *, generate: bool) -> str:
         raise click.UsageError(f"--password-file {file.name}: expected UTF-8.") from None
 
 
-def _show_changed(session: Session, what: str, user: User, password: str | None) -> None:
+def _show_changed(session: Session, what: str, name: str, password: str | None) -> None:
+    user = session.admin.describe_user(name)
     generated = {} if password is None else {"password": password}
     result = {"name": user.name, "credentials": user.credentials, **generated}
     line = f"{what} {user.name} ({_in_short(user)})"

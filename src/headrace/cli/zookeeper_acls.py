@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from headrace.broker.security.zookeeper_security import zookeeper_security
 from headrace.broker.settings.config import BrokerConfig
 from headrace.broker.settings.setting import InvalidSetting
 from headrace.cli.broker import load_settings, set_option
+from headrace.cli.machine.zookeeper_state import connected
 from headrace.cli.support.session import Session, confirm, existing_file, json_option, pairs, yes_option
-from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znode_acls import reset_acls
 
 
@@ -54,24 +53,14 @@ def unsecure(session: Session, *, file: Path | None, sets: Sequence[str], yes: b
 
 
 def _run(session: Session, config: BrokerConfig, text: str) -> None:
-    count = asyncio.run(_reset(config))
+    async def reset() -> int:
+        async with connected(config) as connection:
+            return await reset_acls(connection, protect=config.flag("zookeeper.set.acl"))
+
+    count = asyncio.run(reset())
     if not count:
         raise InvalidSetting(
             f"zookeeper.connect={config.text('zookeeper.connect')}: there are no znodes of brokers; is its "
             "path right?"
         )
     session.show({"znodes": count}, text.format(count))
-
-
-async def _reset(config: BrokerConfig) -> int:
-    security = zookeeper_security(config)
-    connected = await ZooKeeperSession.connect(
-        config.text("zookeeper.connect"),
-        session_timeout_ms=config.integer("zookeeper.session.timeout.ms"),
-        connect_timeout_ms=config.integer("zookeeper.connection.timeout.ms"),
-        security=security,
-    )
-    try:
-        return await reset_acls(connected, protect=security.set_acl)
-    finally:
-        await connected.close()

@@ -33,16 +33,8 @@ HTTP: Final = Extra(
     "http",
     "the packages of gateway and schema registry",
     (
-        *(
-            "cel",
-            "fastapi",
-            "grpc_tools",
-            "httptools",
-            "jinja2",
-            "jsonschema_rs",
-            "prometheus_client",
-            "uvicorn",
-        ),
+        *("cel", "fastapi", "grpc_tools", "httptools", "jinja2", "jsonschema_rs"),
+        *("prometheus_client", "uvicorn"),
         *SECURITY.modules,
         *SERIALIZERS.modules,
     ),

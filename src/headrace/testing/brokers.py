@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from headrace.coordination.embedded.server import Coordinator
 from headrace.system.background import CANNOT_STOP
@@ -39,7 +39,6 @@ HOST: Final = "127.0.0.1"
 TIMEOUT_S: Final = 10.0
 _THIS_PROCESS: Final = 0  # in place of a broker id: the coordinator, and brokers that are no processes
 
-T = TypeVar("T")
 _numbers = itertools.count(1)
 
 Settings = Mapping[str, object]
@@ -77,18 +76,6 @@ def as_text(settings: Settings) -> dict[str, str]:
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in settings.items()
-    }
-
-
-def _broker_settings(brokers: int, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of each broker of a cluster; those that were given win."""
-    replicas = str(min(3, brokers))
-    return {
-        **_QUICK,
-        "default.replication.factor": replicas,
-        "offsets.topic.replication.factor": replicas,
-        **(_FOR_SEVERAL if brokers > 1 else {}),
-        **given,
     }
 
 
@@ -136,11 +123,24 @@ class RunningBrokers:
         self._owner = os.getpid()
         try:
             self._root = self._directory()
-            self._start_loop()
-            zookeeper = self._start_coordinator(self._root)
-            if self._secure:
-                self._secured = self._secured_by(zookeeper)
-            self._make_nodes(self._root, zookeeper)
+            self._log.is_kept = True
+            self._log.open()
+            self._stack.callback(self._log.close)
+            self._loop = LoopThread(self._name, stop_at_exit=self.stop)
+            self._loop.start()
+            self._stack.callback(self._loop.stop)
+            # Without sync: no test reads the data again after a loss of power.
+            coordinator = Coordinator(self._root / "coordinator", HOST, port=0, sync=False)
+            self._loop.run(coordinator.start())
+            self._stack.callback(lambda: self._loop.run(coordinator.stop()))
+            self._loop.call(coordinator.end_sessions)
+            if self._secure:  # certificates and the administrator, before the first broker starts
+                from headrace.testing.secured import SecuredBrokers  # noqa: PLC0415
+
+                require(SECURITY, "secure=True")
+                self._secured = SecuredBrokers(self._root, self._count, HOST)
+                self._loop.run(self._secured.create_administrator(coordinator.address))
+            self._make_nodes(self._root, coordinator.address)
             self._loop.run(_all(node.start() for node in self._nodes.values()))
             for name, topic in self._topics.items():
                 self.create_topic(name, **({"partitions": topic} if isinstance(topic, int) else topic))
@@ -216,15 +216,9 @@ class RunningBrokers:
         """
         if self._secured is None:
             raise RuntimeError("only a secured cluster has users: use secure=True")
-        return self._secured.add_user(
-            self.bootstrap,
-            name,
-            password=password,
-            produces=produces,
-            consumes=consumes,
-            groups=groups,
-            transactional_ids=transactional_ids,
-        )
+        topics = {"produces": produces, "consumes": consumes}
+        allowed = {**topics, "groups": groups, "transactional_ids": transactional_ids}
+        return self._secured.add_user(self.bootstrap, name, password, allowed)
 
     @cached_property
     def admin(self) -> "Admin":
@@ -326,62 +320,40 @@ class RunningBrokers:
             self._stack.callback(atexit.unregister, remove)
         return made
 
-    def _start_loop(self) -> None:
-        self._log.is_kept = True
-        self._log.open()
-        self._stack.callback(self._log.close)
-        self._loop = LoopThread(self._name, stop_at_exit=self.stop)
-        self._loop.start()
-        self._stack.callback(self._loop.stop)
-
-    def _start_coordinator(self, root: Path) -> str:
-        # Without sync: no test reads the data again after a loss of power.
-        coordinator = Coordinator(root / "coordinator", HOST, port=0, sync=False)
-        self._loop.run(coordinator.start())
-        self._stack.callback(lambda: self._loop.run(coordinator.stop()))
-        self._loop.call(coordinator.end_sessions)
-        return coordinator.address
-
-    def _secured_by(self, zookeeper: str) -> "SecuredBrokers":
-        """Make certificates, and store the administrator, before the first broker starts."""
-        from headrace.testing.secured import SecuredBrokers  # noqa: PLC0415
-
-        require(SECURITY, "secure=True")
-        made = SecuredBrokers(self._root, self._count, HOST)
-        self._loop.run(made.create_administrator({"zookeeper.connect": zookeeper}))
-        return made
-
     def _make_nodes(self, root: Path, zookeeper: str) -> None:
         self._stack.callback(self._end_nodes)
         self._ports.clear()
         # The ports stay reserved, so that a broker that was stopped can listen on its port again.
         ports = self._stack.enter_context(reserved(HOST, 0, self._count))
         self._ports.update(enumerate(ports, start=1))
+        replicas = str(min(3, self._count))
         for broker_id, port in self._ports.items():
-            settings = _broker_settings(self._count, self._given) | {
+            settings = {
+                **_QUICK,
+                "default.replication.factor": replicas,
+                "offsets.topic.replication.factor": replicas,
+                **(_FOR_SEVERAL if self._count > 1 else {}),
+                **self._given,
                 "broker.id": str(broker_id),
                 "log.dirs": str(root / f"broker-{broker_id}"),
                 "zookeeper.connect": zookeeper,
-                **self._listeners(broker_id, port),
             }
+            if self._secured is None:
+                settings["listeners"] = f"PLAINTEXT://{HOST}:{port}"
+            else:
+                settings |= self._secured.broker_settings(broker_id, port, self._given)
             self._nodes[broker_id] = (
                 ProcessNode(settings, root / f"broker-{broker_id}.log")
                 if self._process
                 else EmbeddedNode(settings, self._faults)
             )
 
-    def _listeners(self, broker_id: int, port: int) -> dict[str, str]:
-        """Return the settings of a broker's listeners and of their security."""
-        if self._secured is None:
-            return {"listeners": f"PLAINTEXT://{HOST}:{port}"}
-        return self._secured.broker_settings(broker_id, port, self._given)
-
     def _end_nodes(self) -> None:
         """Stop the brokers; kill them if their data is temporary, which is faster."""
         nodes, self._nodes = self._nodes, {}
         self._loop.run(_all(node.kill() if self._data is None else node.stop() for node in nodes.values()))
 
-    def _call(self, function: Callable[..., T], *args: Any) -> T:
+    def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         return self._loop.call(function, *args)
 
     def _address(self, broker_id: int) -> str:

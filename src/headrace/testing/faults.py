@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypedDict, Unpack
 
 from headrace.broker.coordinators.transaction_verification import AskBroker
 from headrace.broker.requests.dispatch import HANDLERS, Context, Handler, HangUp, load_handlers
@@ -180,24 +180,16 @@ class Fault:
         return hit
 
 
-class OnLoop(Protocol):
-    """Calls a function on the event loop of the brokers."""
-
-    def __call__(self, function: Callable[..., Any], /, *args: Any) -> Any: ...
-
-
-class KillSoon(Protocol):
-    """Begins to kill a broker, and to restart it if `restart` is true."""
-
-    def __call__(self, broker_id: int, *, restart: bool) -> None: ...
-
-
 class Faults:
     """The faults of a broker, or of all brokers of a cluster."""
 
     def __init__(
-        self, brokers: Callable[[], Iterable["EmbeddedBroker"]], on_loop: OnLoop, kill_soon: KillSoon
+        self,
+        brokers: Callable[[], Iterable["EmbeddedBroker"]],
+        on_loop: Callable[..., Any],
+        kill_soon: Callable[..., None],
     ) -> None:
+        """`on_loop` calls a function on the brokers' event loop; `kill_soon` begins to kill a broker."""
         self.hits: list[Hit] = []  # the hits of all faults, in order
         self._brokers = brokers
         self._on_loop = on_loop
@@ -247,10 +239,9 @@ class Faults:
         the transaction coordinator that sends the markers.
         """
         key, moment = api_key(api), _moment(after)
-        act = interception.kill_before if after == "before" else interception.kill_after
-        kill = partial(self._kill_soon, restart=restart)
+        act = interception.kill(partial(self._kill_soon, restart=restart), after=after == "append")
         what = f"kill the broker {moment} it has served {api_name(key)}"
-        return self._add(key, act(kill), what, times=1, **narrowed)
+        return self._add(key, act, what, times=1, **narrowed)
 
     def refuse_connections(self, *, broker_id: int | None = None) -> Fault:
         """Close the connections of clients, and refuse new ones, as if the broker was gone.
@@ -341,11 +332,12 @@ class Faults:
             topics = intercepted.topics()
             if fault.topic is None or fault.topic in topics:
                 fault.take()
-                return act(intercepted, fault.topic, partial(self._hit, fault, client_id, broker_id, topics))
-        return intercepted.served()
 
-    def _hit(self, fault: Fault, client_id: str | None, broker_id: int, topics: Iterable[str]) -> None:
-        self.hits.append(fault.hit(client_id, broker_id, topics))
+                def happened(fault: Fault = fault, topics: Iterable[str] = topics) -> None:
+                    self.hits.append(fault.hit(client_id, broker_id, topics))
+
+                return act(intercepted, fault.topic, happened)
+        return intercepted.served()
 
     def _add(
         self,

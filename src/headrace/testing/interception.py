@@ -73,15 +73,16 @@ def delay(seconds: float) -> Act:
 
     def act(request: Intercepted, _topic: str | None, happened: Happened) -> Result:
         happened()
-        return Result(later=_reply_late(request.served(), seconds))
+        result = request.served()
+
+        async def reply() -> Any:
+            response = await result.response()
+            await asyncio.sleep(seconds + EARLY_S)
+            return response
+
+        return Result(later=reply())
 
     return act
-
-
-async def _reply_late(result: Result, seconds: float) -> Any:
-    response = await result.response()
-    await asyncio.sleep(seconds + EARLY_S)
-    return response
 
 
 def hang_up_before(_request: Intercepted, _topic: str | None, happened: Happened) -> Result:
@@ -92,42 +93,32 @@ def hang_up_before(_request: Intercepted, _topic: str | None, happened: Happened
 
 def hang_up_after(request: Intercepted, _topic: str | None, happened: Happened) -> Result:
     """Serve the request, and close the connection instead of a reply."""
-    return Result(later=_hang_up_after(request.served(), happened))
+    result = request.served()
+
+    async def hang_up() -> Any:
+        await result.response()
+        happened()
+        raise HangUp("a fault of the test, after the request was served")
+
+    return Result(later=hang_up())
 
 
-async def _hang_up_after(result: Result, happened: Happened) -> Any:
-    await result.response()
-    happened()
-    raise HangUp("a fault of the test, after the request was served")
-
-
-def kill_before(kill: Kill) -> Act:
-    """Kill the broker, and do not serve the request."""
-
-    def act(request: Intercepted, _topic: str | None, happened: Happened) -> Result:
-        return Result(later=_die(request, kill, happened))
-
-    return act
-
-
-def kill_after(kill: Kill) -> Act:
-    """Serve the request, and kill the broker before it replies."""
+def kill(kill_broker: Kill, *, after: bool) -> Act:
+    """Kill the broker, before it serves the request or `after` that, in any case before it replies."""
 
     def act(request: Intercepted, _topic: str | None, happened: Happened) -> Result:
-        return Result(later=_die_after(request.served(), request, kill, happened))
+        result = request.served() if after else None
+
+        async def die() -> Any:
+            if result is not None:
+                await result.response()
+            kill_broker(request.context.broker.broker_id)
+            happened()
+            await asyncio.get_running_loop().create_future()  # until the end of the broker cancels this
+
+        return Result(later=die())
 
     return act
-
-
-async def _die_after(result: Result, request: Intercepted, kill: Kill, happened: Happened) -> Any:
-    await result.response()
-    await _die(request, kill, happened)
-
-
-async def _die(request: Intercepted, kill: Kill, happened: Happened) -> Any:
-    kill(request.context.broker.broker_id)
-    happened()
-    await asyncio.get_running_loop().create_future()  # until the end of the broker cancels this
 
 
 def fail(code: ErrorCode) -> Act:
@@ -135,27 +126,23 @@ def fail(code: ErrorCode) -> Act:
 
     def act(request: Intercepted, topic: str | None, happened: Happened) -> Result:
         happened()
-        return _fail(code, request, topic)
+        if request.key == ApiKey.METADATA:
+            return Result(later=_fail_metadata(code, request, topic))
+        if request.key == ApiKey.PRODUCE and request.request.acks == 0:
+            raise HangUp(f"{code.name}, by a fault of the test, to a Produce with acks=0")
+        if topic is None:
+            return Result(refusal(request.key, request.request, request.version, code))
+        failing = with_topics(request.request, lambda name: name == topic, request.topic_name)
+        refused = refusal(request.key, failing, request.version, code, by_topic=True)
+        if set(request.topics()) <= {topic}:
+            return Result(refused)
+        return Result(later=_serve_others(request, topic, refused))
 
     return act
 
 
-def _fail(code: ErrorCode, request: Intercepted, topic: str | None) -> Result:
-    if request.key == ApiKey.METADATA:
-        return Result(later=_fail_metadata(code, request, topic))
-    if request.key == ApiKey.PRODUCE and request.request.acks == 0:
-        raise HangUp(f"{code.name}, by a fault of the test, to a Produce with acks=0")
-    if topic is None:
-        return Result(refusal(request.key, request.request, request.version, code))
-    failing = with_topics(request.request, lambda each: each == topic, request.topic_name)
-    refused = refusal(request.key, failing, request.version, code, by_topic=True)
-    if set(request.topics()) <= {topic}:
-        return Result(refused)
-    return Result(later=_serve_others(request, topic, refused))
-
-
 async def _serve_others(request: Intercepted, topic: str, refused: Any) -> Any:
-    others = with_topics(request.request, lambda each: each != topic, request.topic_name)
+    others = with_topics(request.request, lambda name: name != topic, request.topic_name)
     if request.key == ApiKey.FETCH:  # an error is sent at once; a session would lack the refused partitions
         others = replaced(others, max_wait_ms=0, session_id=0, session_epoch=_NO_SESSION)
     return merged(await request.response(others), refused)

@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import signal
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -73,36 +72,12 @@ class EmbeddedBroker(Broker):
         await self.session.close()
 
 
-class Node(ABC):
-    """One broker, start after start, with the same port and data. For the loop's thread."""
-
-    def __init__(self, settings: Mapping[str, str]) -> None:
-        self.settings = settings
-        self.broker_id = int(settings["broker.id"])
-
-    @property
-    @abstractmethod
-    def running(self) -> bool: ...
-
-    @abstractmethod
-    async def start(self) -> None:
-        """Start the broker, and return when clients can connect."""
-
-    @abstractmethod
-    async def stop(self) -> None:
-        """Shut the broker down cleanly."""
-
-    @abstractmethod
-    async def kill(self) -> None:
-        """End the broker as a crash would; do nothing if it does not run."""
-
-
-class EmbeddedNode(Node):
-    """A broker in this process."""
+class EmbeddedNode:
+    """A broker in this process, start after start, with the same port and data. For the loop's thread."""
 
     def __init__(self, settings: Mapping[str, str], faults: Faults) -> None:
-        super().__init__(settings)
-        self._faults = faults
+        self.broker_id = int(settings["broker.id"])
+        self._settings, self._faults = settings, faults
         self._changing = asyncio.Lock()  # held while the broker starts or ends
         self._killing: asyncio.Task[None] | None = None
         self.broker: EmbeddedBroker | None = None
@@ -112,39 +87,35 @@ class EmbeddedNode(Node):
         return self.broker is not None
 
     async def start(self) -> None:
+        """Start the broker, and return when clients can connect."""
         async with self._changing:
             await self._start()
 
     async def stop(self) -> None:
+        """Shut the broker down cleanly."""
         async with self._changing:
             if self.broker is not None:
                 broker, self.broker = self.broker, None
                 await broker.stop()
 
-    async def kill(self) -> None:
+    async def kill(self, *, restart: bool = False) -> None:
+        """End the broker as a crash would, and start it again if `restart` is true, before anything else."""
         async with self._changing:
-            await self._kill()
-
-    def kill_soon(self, *, restart: bool) -> None:
-        """Begin to kill the broker, and to restart it if `restart` is true, before anything else is done."""
-        assert self.running, "a broker that does not run cannot be killed"
-        self._killing = asyncio.get_running_loop().create_task(self._kill_and_restart(restart))
-
-    async def _kill_and_restart(self, restart: bool) -> None:
-        async with self._changing:
-            await self._kill()
+            if self.broker is not None:
+                broker, self.broker = self.broker, None
+                await broker.crash()
             if restart:
                 await self._start()
 
+    def kill_soon(self, *, restart: bool) -> None:
+        """Begin to kill the broker, which has to run."""
+        assert self.running, "a broker that does not run cannot be killed"
+        self._killing = asyncio.get_running_loop().create_task(self.kill(restart=restart))
+
     async def _start(self) -> None:
-        broker = EmbeddedBroker(BrokerConfig.of(self.settings), self._faults)
+        broker = EmbeddedBroker(BrokerConfig.of(self._settings), self._faults)
         await broker.start()
         self.broker = broker
-
-    async def _kill(self) -> None:
-        if self.broker is not None:
-            broker, self.broker = self.broker, None
-            await broker.crash()
 
 
 class _BrokerProcess(Service):
@@ -154,12 +125,12 @@ class _BrokerProcess(Service):
         """Log nothing: `ProcessNode.warnings` reads the log file, which has tracebacks as well."""
 
 
-class ProcessNode(Node):
+class ProcessNode:
     """A broker in a process of its own, which ends with this process, even if this one is killed."""
 
     def __init__(self, settings: Mapping[str, str], log: Path) -> None:
-        super().__init__(settings)
-        self.log = log
+        self.broker_id = int(settings["broker.id"])
+        self._settings, self.log = settings, log
         self._process: Service = _BrokerProcess(
             f"broker-{self.broker_id}", log, (), service="broker", settings=settings
         )
@@ -173,7 +144,7 @@ class ProcessNode(Node):
         return self._process.pid
 
     async def start(self) -> None:
-        BrokerConfig.of(self.settings)  # an invalid setting is raised here, not in the process
+        BrokerConfig.of(self._settings)  # an invalid setting is raised here, not in the process
         try:
             await self._process.start()
         except ProcessEnded as ended:
@@ -198,3 +169,6 @@ class ProcessNode(Node):
             if loud:
                 found.append(line)
         return found
+
+
+Node = EmbeddedNode | ProcessNode

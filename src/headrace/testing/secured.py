@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.broker.settings.config import BrokerConfig
-from headrace.cli.machine.administrator import ensure_administrator
 from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.gateway import GatewayOptions
 from headrace.cli.machine.secure import ADMINISTRATOR, DECIDED, SecureCluster
+from headrace.cli.machine.zookeeper_state import ensure_administrator
 from headrace.client.admin.admin import Admin
 from headrace.client.wire.connection_settings import ConnectionSettings
 from headrace.security.acls import (
@@ -49,30 +49,25 @@ class SecuredBrokers:
                 raise ValueError(f"{name} is decided by secure=True: leave it out")
         return self._cluster.broker_settings(broker_id, self._host, port, given)
 
-    async def create_administrator(self, settings: Mapping[str, str]) -> None:
-        """Store the administrator in the ZooKeeper that a broker's settings name, before brokers start."""
-        await ensure_administrator(BrokerConfig.of(settings), self._cluster)
+    async def create_administrator(self, zookeeper: str) -> None:
+        """Store the administrator in ZooKeeper, before brokers start."""
+        await ensure_administrator(BrokerConfig.of({"zookeeper.connect": zookeeper}), self._cluster)
 
     def administrator(self, bootstrap: str) -> ClientSettings:
         """Return how the administrator connects, who may do everything."""
         return self._client(bootstrap, ADMINISTRATOR, self._cluster.password)
 
     def add_user(
-        self,
-        bootstrap: str,
-        name: str,
-        *,
-        password: str | None,
-        produces: Iterable[str],
-        consumes: Iterable[str],
-        groups: Iterable[str],
-        transactional_ids: Iterable[str],
+        self, bootstrap: str, name: str, password: str | None, allowed: Mapping[str, Iterable[str]]
     ) -> ClientSettings:
         """Create a user with ACLs, and return how the user connects."""
         made = self._client(bootstrap, name, password or generate_password())
         assert made.user is not None
-        producer = {ResourceType.TOPIC: produces, ResourceType.TRANSACTIONAL_ID: transactional_ids}
-        consumer = {ResourceType.TOPIC: consumes, ResourceType.GROUP: groups}
+        producer = {
+            ResourceType.TOPIC: allowed["produces"],
+            ResourceType.TRANSACTIONAL_ID: allowed["transactional_ids"],
+        }
+        consumer = {ResourceType.TOPIC: allowed["consumes"], ResourceType.GROUP: allowed["groups"]}
         acls = [
             *_allowed(f"User:{name}", PRODUCER_OPERATIONS, producer),
             *_allowed(f"User:{name}", CONSUMER_OPERATIONS, consumer),
@@ -93,7 +88,7 @@ class SecuredBrokers:
         }
 
     def _client(self, bootstrap: str, name: str, password: str) -> ClientSettings:
-        return ClientSettings(bootstrap, self._root, User(name, password, self._cluster.ca_file))
+        return ClientSettings(bootstrap, self._root, User(name, password, self._cluster.certificates.ca))
 
 
 def _allowed(

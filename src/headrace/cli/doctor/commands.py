@@ -67,8 +67,11 @@ def _examine(
     facts: ClusterFacts | None = None
     missing: ClientError | None = None
     if look_at_cluster:
+        from headrace.client.doctor.reading import read_cluster  # noqa: PLC0415  not with --no-cluster
+
+        registry = os.environ.get(REGISTRY_VARIABLE)
         try:
-            facts = _cluster(session)
+            facts = read_cluster(session.connection, [registry] if registry else [])
         except ClientError as error:
             missing = error
     ports = PORTS if facts is None else {}  # a cluster that runs has its ports
@@ -79,15 +82,11 @@ def _examine(
         yield from cluster_rules.examine(area, facts)
         yield from security_rules.examine(area, facts.security, datetime.now(UTC))
         yield from _groups(session, area, apart_s)
+    elif missing is not None and session.named is None:  # nobody expects a cluster at the default address
+        yield area.ok("brokers", "No broker runs there; --bootstrap names another address.")
     elif missing is not None:
-        yield _unreachable(session, area, missing)
-
-
-def _cluster(session: Session) -> "ClusterFacts":
-    from headrace.client.doctor.reading import read_cluster  # noqa: PLC0415  not with --no-cluster
-
-    named = os.environ.get(REGISTRY_VARIABLE)
-    return read_cluster(session.connection, [named] if named else [])
+        sentence = f"{str(missing)[:1].upper()}{str(missing)[1:]}."
+        yield area.problem("brokers", sentence, "Start the cluster, or check the address.")
 
 
 def _groups(session: Session, area: Area, apart_s: float) -> Iterator[Finding]:
@@ -112,18 +111,10 @@ def _directories(data: Path) -> Iterator[Finding]:
         yield Area(str(data)).ok("owner", "No broker has run here.")
         return
     total = sum(map(doctor_data.bytes_to_read, directories))
-    with bar("reading logs", total, unit="bytes") as advance:
+    with bar("reading logs", total) as advance:
         found = [doctor_data.read_directory(each, advance) for each in directories]
     for each in found:
         yield from data_rules.examine(each)
-
-
-def _unreachable(session: Session, area: Area, error: ClientError) -> Finding:
-    """Return a problem if the cluster was named; nobody expects one at the default address."""
-    if session.named is None:
-        return area.ok("brokers", "No broker runs there; --bootstrap names another address.")
-    sentence = f"{str(error)[:1].upper()}{str(error)[1:]}."
-    return area.problem("brokers", sentence, "Start the cluster, or check the address.")
 
 
 def _lines(found: Diagnosis) -> Iterator[str]:

@@ -27,10 +27,11 @@ _TIMEX_BYTES: Final = 512  # more than struct timex has
 def read_machine(ports: Mapping[int, str], data: Path | None) -> Machine:
     """Return the facts; `ports` says what happens if they are taken, `data` is the directory of the logs."""
     memory = dict(_meminfo())
+    _, open_files = resource.getrlimit(resource.RLIMIT_NOFILE)  # a broker raises its soft limit to this
     return Machine(
         python=sys.version_info[:3],
         cores=usable_cpus(),
-        open_files=_open_files(),
+        open_files=None if open_files == resource.RLIM_INFINITY else open_files,
         memory_bytes=memory.get("MemTotal"),
         available_bytes=memory.get("MemAvailable"),
         swap_bytes=memory.get("SwapTotal"),
@@ -47,12 +48,19 @@ def read_machine(ports: Mapping[int, str], data: Path | None) -> Machine:
 
 
 def read_disk(path: Path) -> Disk:
-    """Return the disk of `path`, which need not exist yet."""
+    """Return the disk of `path`, which need not exist yet, and the median time of a write with fsync."""
     existing = next(each for each in (path, *path.absolute().parents) if each.exists())
     usage = os.statvfs(existing)
-    sync_ms, why = None, ""
+    sync_ms, why, took_ms = None, "", []
     try:
-        sync_ms = _sync_ms(existing)
+        with tempfile.TemporaryFile(dir=existing, prefix="headrace-doctor-") as file:
+            for _ in range(_SYNCS):
+                began = time.perf_counter()
+                file.write(_BLOCK)
+                file.flush()
+                os.fsync(file.fileno())
+                took_ms.append((time.perf_counter() - began) * 1000)
+        sync_ms = statistics.median(took_ms)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
     return Disk(
@@ -62,25 +70,6 @@ def read_disk(path: Path) -> Disk:
         sync_ms=sync_ms,
         why=why,
     )
-
-
-def _sync_ms(directory: Path) -> float:
-    """Return the median time of a small write and its fsync."""
-    took = []
-    with tempfile.TemporaryFile(dir=directory, prefix="headrace-doctor-") as file:
-        for _ in range(_SYNCS):
-            began = time.perf_counter()
-            file.write(_BLOCK)
-            file.flush()
-            os.fsync(file.fileno())
-            took.append((time.perf_counter() - began) * 1000)
-    return statistics.median(took)
-
-
-def _open_files() -> int | None:
-    """Return the hard limit, to which a broker raises its soft limit."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return None if hard == resource.RLIM_INFINITY else hard
 
 
 def _meminfo() -> Iterator[tuple[str, int]]:

@@ -2,7 +2,7 @@
 
 `cluster.py` starts and supervises brokers, coordinator and gateway as processes (`process.py`,
 `member.py`); `layout.py` names their directories and ports, `node.py` reads the settings of a machine with
-several brokers, and `secure.py` creates certificates and users for `--secure`.
+several brokers, `secure.py` creates certificates for `--secure`, and `zookeeper_state.py` prepares ZooKeeper.
 
 `cli/up.py` and `cli/broker.py` import this package. Begin with `cluster.py`.
 """

@@ -7,27 +7,20 @@ DIR/broker-1/ …     the brokers' data
 DIR/logs/           a file for each process
 """
 
-import asyncio
 import fcntl
 import os
 import re
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import Final, TextIO
 
 from headrace.cli.support.process import CommandFailed
 from headrace.coordination.credentials import FILE_NAME as CREDENTIALS
 
-if TYPE_CHECKING:
-    from headrace.broker.settings.config import BrokerConfig
-
 LARGEST_LOG_BYTES: Final = 64 * 1024 * 1024  # at a start; a larger log is renamed and replaces the last one
 _RELEASE_TIMEOUT_S: Final = 5.0  # processes that were killed together with their parent may still be exiting
-_ZOOKEEPER_TIMEOUT_MS: Final = 18_000
-_NAMED: Final = 3  # partitions in an error message
 _BROKER: Final = re.compile(r"broker-(\d+)")
 
 
@@ -54,8 +47,8 @@ class DataDirectory:
 
     def brokers(self) -> list[int]:
         """Return the ids of the brokers that have run here, by their directories."""
-        found = (_BROKER.fullmatch(each.name) for each in self.path.iterdir() if each.is_dir())
-        return sorted(int(match[1]) for match in found if match)
+        names = (_BROKER.fullmatch(path.name) for path in self.path.iterdir() if path.is_dir())
+        return sorted(int(match[1]) for match in names if match)
 
     @contextmanager
     def held(self) -> Iterator[int]:
@@ -97,48 +90,3 @@ class DataDirectory:
 
     def _in_use(self, by: str) -> CommandFailed:
         return CommandFailed(f"{self.path} is in use by {by}: stop it first, or choose another directory")
-
-
-async def check_left_out_brokers(directory: DataDirectory, brokers: int, config: "BrokerConfig") -> None:
-    """Raise CommandFailed if a broker that has run here, and is not started now, has replicas.
-
-    `config` is a broker's, and says how to connect to ZooKeeper.
-    """
-    left_out = [each for each in directory.brokers() if each > brokers]
-    if not left_out:
-        return
-    replicas = await _replicas(config)
-    needed = [each for each in left_out if each in replicas]
-    if needed:
-        broker_id, on_it = needed[0], sorted(replicas[needed[0]])
-        named = ", ".join(on_it[:_NAMED]) + (", ..." if len(on_it) > _NAMED else "")
-        raise CommandFailed(
-            f"{directory.path} has been run with broker {broker_id}, which has {len(on_it)} replicas "
-            f"({named}): start with --brokers {needed[-1]}, and move them with "
-            f"`headrace cluster drain {broker_id} --wait` before you leave it out"
-        )
-
-
-async def _replicas(config: "BrokerConfig") -> dict[int, list[str]]:
-    """Return the partitions on each broker, as ZooKeeper has them."""
-    from headrace.broker.security.zookeeper_security import zookeeper_security  # noqa: PLC0415  most starts do without
-    from headrace.coordination.session import ZooKeeperSession  # noqa: PLC0415
-    from headrace.coordination.znodes import TOPICS, TopicAssignment, topic_path  # noqa: PLC0415
-
-    session = await ZooKeeperSession.connect(
-        config.text("zookeeper.connect"),
-        session_timeout_ms=_ZOOKEEPER_TIMEOUT_MS,
-        connect_timeout_ms=_ZOOKEEPER_TIMEOUT_MS,
-        security=await asyncio.to_thread(zookeeper_security, config),
-    )
-    found: dict[int, list[str]] = defaultdict(list)
-    try:
-        for topic in await session.children(TOPICS):
-            znode = await session.get(topic_path(topic))
-            if znode is not None:
-                for index, replicas in TopicAssignment.decode(topic, znode.data).replicas.items():
-                    for broker_id in replicas:
-                        found[broker_id].append(f"{topic}-{index}")
-    finally:
-        await session.close()
-    return found

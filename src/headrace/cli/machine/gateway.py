@@ -155,8 +155,14 @@ async def on_demand(
 
 async def _keep(gateway: Service, held: socket.socket) -> None:
     backoff = Backoff()
+    loop = asyncio.get_running_loop()
     while True:
-        await _connection(held)
+        connection = asyncio.Event()  # in the socket's backlog
+        loop.add_reader(held, connection.set)
+        try:
+            await connection.wait()
+        finally:
+            loop.remove_reader(held)
         try:
             await gateway.start()
             ended = await gateway.ended()
@@ -165,17 +171,6 @@ async def _keep(gateway: Service, held: socket.socket) -> None:
         delay = backoff.after(ended.lived_s)
         logger.error("%s; the next connection starts it again", ended)
         await asyncio.sleep(delay)
-
-
-async def _connection(held: socket.socket) -> None:
-    """Wait until a connection is in the socket's backlog."""
-    loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
-    loop.add_reader(held, readable.set)
-    try:
-        await readable.wait()
-    finally:
-        loop.remove_reader(held)
 
 
 def _log_failure(keeping: asyncio.Future[None]) -> None:

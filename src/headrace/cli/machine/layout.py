@@ -124,12 +124,29 @@ class Layout:
             settings |= self.secure.broker_settings(broker_id, bound, port, self.given)
         return settings
 
-    async def prepare_users(self, config: BrokerConfig) -> None:
-        """Create the administrator of a secured cluster, before its brokers start."""
-        if self.secure is not None:
-            from headrace.cli.machine.administrator import ensure_administrator  # noqa: PLC0415
+    @property
+    def _left_out(self) -> list[int]:
+        """Brokers that have run in the directory, and are not started now."""
+        return [broker_id for broker_id in self.directory.brokers() if broker_id > self.brokers]
 
-            await ensure_administrator(config, self.secure)
+    @property
+    def needs_zookeeper_first(self) -> bool:
+        """Whether `prepare_zookeeper` does anything."""
+        return self.secure is not None or bool(self._left_out)
+
+    async def prepare_zookeeper(self, address: str) -> None:
+        """Check that no broker with replicas is left out, and create the administrator of a secured cluster.
+
+        Brokers start after this.
+        """
+        if self.needs_zookeeper_first:
+            from headrace.cli.machine import zookeeper_state  # noqa: PLC0415  most starts do without
+
+            config = BrokerConfig.of(self.broker(1, self.port, address))
+            if self._left_out:
+                await zookeeper_state.check_no_replicas(self.directory.path, self._left_out, config)
+            if self.secure is not None:
+                await zookeeper_state.ensure_administrator(config, self.secure)
 
     def prepare_clients(self, bootstrap: str) -> None:
         """Write the files with which clients of a secured cluster connect, its gateway among them."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from headrace.broker.settings.config import BrokerConfig
-from headrace.broker.settings.setting import InvalidSetting
 from headrace.cli.machine.gateway import GatewayOptions, advertised, http_socket, on_demand
 from headrace.cli.machine.node_settings import broker_settings, node_configs
 from headrace.cli.machine.process import Service
@@ -60,29 +59,23 @@ class Node:
             finally:
                 await supervisor.stop()
 
-    def reload(self) -> None:
-        """Send the dynamic settings of the file to all brokers, and log which others need a restart.
+    def reload(self) -> list[str]:
+        """Send the dynamic settings of the file to all brokers, and return those that need a restart.
 
-        A file with an error changes nothing. A broker that is restarted later gets the same settings.
+        A broker that is restarted later gets the same settings.
         """
         configs: list[BrokerConfig] = []
         waiting: set[str] = set()
-        try:
-            changed = self._read_config()
-            for index, config in enumerate(self._configs):
-                settings = BrokerConfig.of(broker_settings(changed, index, len(self._configs)))
-                reloaded, fixed = config.reloaded(self._advertised(settings))
-                configs.append(reloaded)
-                waiting.update(fixed)
-        except (InvalidSetting, OSError, UnicodeDecodeError) as error:
-            logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
-            return
+        changed = self._read_config()
+        for index, config in enumerate(self._configs):
+            settings = BrokerConfig.of(broker_settings(changed, index, len(self._configs)))
+            reloaded, fixed = config.reloaded(self._advertised(settings))
+            configs.append(reloaded)
+            waiting.update(fixed)
         self._configs = configs
         for broker, config in zip(self._brokers, self._configs, strict=False):  # none before the start
             broker.change(config.given)
-        logger.info("settings read again")
-        if waiting:
-            logger.warning("these settings need a restart: %s", ", ".join(sorted(waiting)))
+        return sorted(waiting)
 
 
 def check_directories(log_dirs: Iterable[str], brokers: Iterable[BrokerConfig]) -> None:

@@ -9,7 +9,6 @@ DIR/delegation-token.key          the key that makes delegation tokens, with whi
 
 import asyncio
 import logging
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,7 +31,6 @@ CLIENT_LISTENER: Final = "SASL_SSL"
 _BROKER_LISTENER: Final = "INTERNAL"
 _LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _CERTIFICATES: Final = "certs"
-_PRIVATE: Final = 0o077  # a umask
 _RENEWAL_S: Final = 12 * 3600.0
 _TOKEN_KEY: Final = "delegation.token.secret.key"  # noqa: S105  the name of a setting
 _TOKEN_KEY_FILE: Final = "delegation-token.key"  # noqa: S105  the name of a file
@@ -56,14 +54,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("headrace")
 
 
-def is_secured(directory: DataDirectory) -> bool:
-    """Whether the cluster in the directory was started with --secure before."""
-    return (directory.path / _CERTIFICATES / "ca.pem").exists()
-
-
 def check_not_secured(directory: DataDirectory) -> None:
     """Raise CommandFailed if the cluster was secured before: without --secure it would be open."""
-    if is_secured(directory):
+    if (directory.path / _CERTIFICATES / "ca.pem").exists():
         raise CommandFailed(
             f"{directory.path} is a secured cluster: start it with --secure. To open it to everybody, "
             f"delete {directory.path / _CERTIFICATES} first"
@@ -86,31 +79,26 @@ class SecureCluster:
     token_key: str = field(default="", repr=False)  # delegation.token.secret.key
     is_new_password: bool = False
 
-    @staticmethod
-    def keep_files_private() -> None:
-        """Create all files of this process and its children for their owner alone, from now on."""
-        os.umask(_PRIVATE)
+    @property
+    def certificates(self) -> "CertificateDirectory":
+        from headrace.security.certificate_directory import CertificateDirectory  # noqa: PLC0415  takes 50 ms
+
+        return CertificateDirectory(self.directory.path / _CERTIFICATES)
 
     @property
-    def ca_file(self) -> Path:
-        """The certificate of the CA, which clients trust."""
-        return _certificates(self.directory).ca
+    def client_file(self) -> Path:
+        return self.directory.path / "client.properties"
 
     @property
-    def client_file(self) -> str:
-        return str(self.directory.path / "client.properties")
-
-    @property
-    def librdkafka_file(self) -> str:
-        return str(self.directory.path / "client.librdkafka.properties")
+    def librdkafka_file(self) -> Path:
+        return self.directory.path / "client.librdkafka.properties"
 
     def prepare(self) -> None:
         """Make what is missing: the CA, the certificates of brokers, the administrator's password, a key."""
-        certificates = _certificates(self.directory)
-        if not certificates.ca.exists():
-            certificates.init(_AUTHORITY, _now())
+        if not self.certificates.ca.exists():
+            self.certificates.init(_AUTHORITY, datetime.now(UTC))
         self.renew_certificates()
-        file, password = self.directory.path / self.client_file, None
+        file, password = self.client_file, None
         if file.exists():
             settings = parse_properties(file.read_text("utf-8"), str(file))
             password = jaas_options(settings.get("sasl.jaas.config", "")).get("password")
@@ -123,10 +111,10 @@ class SecureCluster:
 
     def renew_certificates(self) -> None:
         """Renew the certificates of brokers that expire soon; running brokers load them by themselves."""
-        certificates = _certificates(self.directory)
         for number in range(1, self.brokers + 1):
-            if certificates.ensure_server(_broker_name(number), (reachable(self.host),), _now()):
-                logger.info("made the certificate %s", certificates.file(_broker_name(number)))
+            name = _broker_name(number)
+            if self.certificates.ensure_server(name, (reachable(self.host),), datetime.now(UTC)):
+                logger.info("made the certificate %s", self.certificates.file(name))
 
     async def keep_renewing(self) -> None:
         """Renew certificates in time, for a cluster that runs for more than a year."""
@@ -138,7 +126,7 @@ class SecureCluster:
         self, broker_id: int, bound: str, port: int, given: Mapping[str, str]
     ) -> dict[str, str]:
         """Return the settings of a broker's security; `given` are settings from the command line."""
-        certificates = _certificates(self.directory)
+        certificates = self.certificates
         principals = [ADMINISTRATOR, *(f"CN={_broker_name(each)}" for each in range(1, self.brokers + 1))]
         super_users = [*(f"User:{each}" for each in principals), given.get("super.users", "")]
         return {
@@ -164,7 +152,7 @@ class SecureCluster:
         Certificates of the CA authenticate clients, with the principals that the `broker` gives them. A
         keystore in `http.config` takes precedence, without any of this.
         """
-        certificates = _certificates(self.directory)
+        certificates = self.certificates
         tls = {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(certificates.file(_broker_name(1))),
@@ -175,11 +163,11 @@ class SecureCluster:
         if MAPPING_RULES in broker:
             tls[MAPPING_RULES] = broker[MAPPING_RULES]
         properties = given.properties if given.uses_tls else {**tls, **given.properties}
-        return GatewayOptions(properties, given.client_config or self.client_file)
+        return GatewayOptions(properties, given.client_config or str(self.client_file))
 
     def write_client_files(self, bootstrap: str) -> None:
         """Write the administrator's files with mode 600; each start writes the current bootstrap servers."""
-        ca = str(_certificates(self.directory).ca)
+        ca = str(self.certificates.ca)
         common = {
             "bootstrap.servers": bootstrap,
             "security.protocol": "SASL_SSL",
@@ -192,8 +180,8 @@ class SecureCluster:
             "ssl.truststore.location": ca,
         }
         librdkafka = {"sasl.username": ADMINISTRATOR, "sasl.password": self.password, "ssl.ca.location": ca}
-        for name, settings in ((self.client_file, java), (self.librdkafka_file, librdkafka)):
-            write_private(self.directory.path / name, to_properties(common | settings))
+        for path, settings in ((self.client_file, java), (self.librdkafka_file, librdkafka)):
+            write_private(path, to_properties(common | settings))
 
     def instructions(self, addresses: Mapping[str, str]) -> Iterator[str]:
         """Yield lines for people: how each kind of client connects."""
@@ -204,22 +192,12 @@ class SecureCluster:
         yield f"  librdkafka  kcat -F {librdkafka} -L"
         yield f'  Python      headrace.Producer(headrace.ConnectionSettings.load("{java}"))'
         if "http" in addresses:
-            ca = _certificates(self.directory).ca
+            ca = self.certificates.ca
             yield f"  console     {addresses['http']}  (its certificate is trusted with {ca})"
             yield f"  HTTP        curl --cacert {ca} --cert {ca.parent}/NAME.pem {addresses['http']}/topics"
             yield f"              after `headrace certs client --name NAME --dir {ca.parent}`"
         yield "Other users: `headrace user add NAME` adds one, `headrace acl allow NAME` says what it may do."
 
 
-def _certificates(directory: DataDirectory) -> "CertificateDirectory":
-    from headrace.security.certificate_directory import CertificateDirectory  # noqa: PLC0415  takes 50 ms
-
-    return CertificateDirectory(directory.path / _CERTIFICATES)
-
-
 def _broker_name(broker_id: int) -> str:
     return f"broker-{broker_id}"
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

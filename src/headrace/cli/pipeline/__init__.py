@@ -1,6 +1,5 @@
 """`headrace pipeline`: init, check, explain, graph, run, status, stop, replay, pack and test.
 
-`commands.py` lists the verbs and finds the pipeline of a command, a file or a project. The other files are
-one verb each. `driver.py` is the program that spark-submit runs on a cluster. What a pipeline does is in
-`headrace.pipeline`.
+`commands.py` lists the verbs and opens the pipeline in a file. The other files are one verb each. `driver.py`
+is the program that spark-submit runs on a cluster. What a pipeline does is in `headrace.pipeline`.
 """

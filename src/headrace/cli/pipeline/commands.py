@@ -1,4 +1,4 @@
-"""`headrace pipeline`: the commands, and the pipeline that a command is about: a file, or a project."""
+"""`headrace pipeline`: the commands, and the pipeline in a file that a command is about."""
 
 import os
 from dataclasses import dataclass
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from headrace.pipeline.declaration import Pipeline
 
-SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 COMMANDS: Final = {
     "check": Lazy("headrace.cli.pipeline.plan", "check", "Check whether a pipeline would run.", needs=SPARK),
     "explain": Lazy("headrace.cli.pipeline.plan", "explain", "Show what a pipeline would do.", needs=SPARK),
@@ -44,30 +43,18 @@ def pipeline() -> None:
     """Run pipelines on Spark: from topics, through functions of DataFrames, into topics and tables."""
 
 
-class LocalDirectory(click.Path):
-    """A directory of this machine, given as a path or as a file: URL."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(file_okay=False, path_type=Path)
-        self._what = what
+class StateLocation(click.Path):
+    """A directory of this machine, given as a path or as a file: URL, or the URL of an object store."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         given = os.fspath(value)
+        if is_remote(given):
+            return value
         try:
-            found = local_directory(given, self._what)
+            directory = local_directory(given, "the state of a pipeline")
         except PipelineError as error:
             self.fail(str(error), param, ctx)
-        return super().convert(found if given.lower().startswith("file:") else given, param, ctx)
-
-
-class StateLocation(LocalDirectory):
-    """A directory of this machine, or the URL of an object store."""
-
-    def __init__(self) -> None:
-        super().__init__("the state of a pipeline")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if is_remote(os.fspath(value)) else super().convert(value, param, ctx)
+        return super().convert(directory if given.lower().startswith("file:") else given, param, ctx)
 
 
 file_argument = click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
@@ -75,7 +62,7 @@ state_option = click.option(
     "--state",
     "root",
     metavar="DIR|URL",
-    type=StateLocation(),
+    type=StateLocation(file_okay=False, path_type=Path),
     help="The directory of checkpoints, or a URL: s3a://…, gs://…, abfss://…. "
     f"Default: {DIRECTORY} beside the file.",
 )
@@ -98,10 +85,6 @@ def open_pipeline(session: Session, path: Path, root: Path | str | None) -> Open
 
     path = with_suffix(path).absolute()
     root = root.absolute() if isinstance(root, Path) else root
-    if project(path) is not None:
-        raise PipelineError(
-            f"{path.name} is a project of Spark Declarative Pipelines: it can be checked, run and stopped"
-        )
     if path.parent.is_dir():
         os.chdir(path.parent)
     pipeline = load(path)
@@ -133,10 +116,3 @@ def with_suffix(path: Path) -> Path:
     """Return trucks.py for `trucks` if only that file exists."""
     beside = path.with_name(f"{path.name}.py")
     return beside if not path.exists() and beside.is_file() else path
-
-
-def project(path: Path) -> Path | None:
-    """Return the specification of a project if `path` is its file or its directory."""
-    if path.name in SPECS and path.is_file():
-        return path
-    return next((path / name for name in SPECS if (path / name).is_file()), None)

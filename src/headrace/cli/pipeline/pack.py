@@ -67,7 +67,7 @@ def pack(
         packages=not no_packages,
     )
     target = output or here / f"{opened.pipeline.name}.tar.gz"
-    with bar(f"packing {target.name}", packed.size, unit="bytes") as advance:
+    with bar(f"packing {target.name}", packed.size) as advance:
         write_archive(target, packed.entries, advance)
     archive_bytes = target.stat().st_size
     files, packages = len(packed.entries), packed.distributions

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.cli.pipeline.commands import (
-    file_argument,
-    inspection_session,
-    open_pipeline,
-    project,
-    state_option,
-    with_suffix,
-)
+from headrace.cli.pipeline.commands import file_argument, inspection_session, open_pipeline, state_option
 from headrace.cli.pipeline.state import when
 from headrace.cli.support.output import count, together
 from headrace.cli.support.session import Session, options
@@ -36,11 +29,6 @@ def check(session: Session, path: Path, root: Path | str | None) -> None:
     be reachable. Nothing is created and nothing runs. Each problem is a line; the exit status is 1 if there
     is one.
     """
-    if project(with_suffix(path)) is not None:
-        from headrace.cli.pipeline.triggered import check_project  # noqa: PLC0415
-
-        check_project(session, with_suffix(path), root)
-        return
     opened = open_pipeline(session, path, root)
     from headrace.pipeline.checker import Checker  # noqa: PLC0415  imports Spark
 
@@ -63,33 +51,18 @@ def check(session: Session, path: Path, root: Path | str | None) -> None:
 @click.command()
 @file_argument
 @state_option
-@click.option("--spark", "with_spark", is_flag=True, help="Also print Spark's own plan of every query.")
 @options
-def explain(session: Session, path: Path, root: Path | str | None, *, with_spark: bool) -> None:
+def explain(session: Session, path: Path, root: Path | str | None) -> None:
     """Show what a pipeline would do:  headrace pipeline explain trucks.py
 
     Its sources and their lag, where bad rows go, its steps and sinks, where it continues, and what it will
-    create. Spark is started only for --spark.
+    create. Spark is not started.
     """
-    if with_spark and session.as_json:
-        raise click.UsageError("--spark prints text: leave out --json.")
     from headrace.pipeline.plan import plan  # noqa: PLC0415
 
     opened = open_pipeline(session, path, root)
     planned = plan(opened.pipeline, opened.bootstrap, opened.state)
     session.show(planned, lambda: together("\n".join(part) for part in _parts(planned)))
-    if not with_spark:
-        return
-    from headrace.pipeline.builder import Builder  # noqa: PLC0415  imports Spark
-
-    spark = inspection_session(opened)
-    try:
-        builder = Builder(spark, opened.pipeline, opened.bootstrap, since_ms=opened.state.since_ms)
-        for query in builder.queries():
-            click.echo(f"\nSpark's plan of {query.name}:")
-            query.frame.explain(mode="formatted")
-    finally:
-        spark.stop()
 
 
 def _parts(plan: "Plan") -> Iterator[list[str]]:

@@ -3,15 +3,13 @@
 import json
 import shutil
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import click
 
-from headrace.cli.support.progress import Progress, size
 from headrace.cli.support.tables import UNKNOWN, Table, folded
 
 __all__ = [
@@ -29,6 +27,8 @@ __all__ = [
     "together",
 ]
 
+_BAR_STEPS: Final = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Stack:
@@ -43,6 +43,15 @@ Drawable: TypeAlias = str | Table | Stack
 def count(number: int, noun: str) -> str:
     """Return `1 record`, `2 records`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size(number: float) -> str:
+    """Return `812 B`, `4.2 KiB`, `1.0 GiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(number) < 1024:
+            return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TiB"
 
 
 def to_json(result: object) -> str:
@@ -109,7 +118,7 @@ class Advance(Protocol):
 
 
 @contextmanager
-def bar(label: str, total: float, *, unit: str = "") -> Iterator[Advance]:
+def bar(label: str, total: float) -> Iterator[Advance]:
     """Show a progress bar on stderr while the block runs, if stderr is a terminal; yield what moves it.
 
     The bar disappears when the block ends, so that only the result stays on the screen.
@@ -117,20 +126,16 @@ def bar(label: str, total: float, *, unit: str = "") -> Iterator[Advance]:
     if not sys.stderr.isatty():
         yield lambda _done, _label=None: None
         return
-    progress = Progress(label, total, unit, began_s=time.monotonic())
-
-    def advance(done: float, label: str | None = None) -> None:
-        now_s = time.monotonic()
-        if progress.advance(done, label, now_s):
-            _overwrite(progress.line(now_s, shutil.get_terminal_size().columns))
-
-    advance(0)
+    done = 0.0
     try:
-        yield advance
+        with click.progressbar(length=_BAR_STEPS, label=label, file=sys.stderr) as shown:
+
+            def advance(more: float, label: str | None = None) -> None:
+                nonlocal done
+                done += more
+                shown.label = label or shown.label
+                shown.update(int(_BAR_STEPS * min(done / total, 1.0)) - shown.pos if total else 0)
+
+            yield advance
     finally:
-        _overwrite("")
-
-
-def _overwrite(line: str) -> None:
-    """Replace the last line on stderr."""
-    click.echo(f"\r\033[K{line}", nl=False, err=True)
+        click.echo("\033[A\r\033[K", nl=False, err=True)  # click has ended the line of the bar

@@ -1,8 +1,7 @@
 """The schema registry of a command: by --registry, the settings, or the cluster."""
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
 
 ADVICE: Final = "start `headrace up`, or give the address of a registry with --registry"
 ANSWER_S: Final = 15.0  # for a schema of a record; the gateway of `headrace up` may have to start first
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 
 registry_option = click.option(
     "--registry",

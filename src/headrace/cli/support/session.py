@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headrace.client.cluster.cluster import Cluster
     from headrace.client.groups.admin import GroupAdmin
     from headrace.client.transactions.admin import TransactionAdmin
+    from headrace.client.wire.brokers import Brokers
     from headrace.client.wire.connection_settings import ConnectionSettings
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
@@ -145,11 +146,16 @@ class Session:
         return Admin(self.connection)
 
     @cached_property
-    def topics(self) -> "TopicAdmin":
-        from headrace.client.admin.topics import TopicAdmin  # noqa: PLC0415
+    def brokers(self) -> "Brokers":
         from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
-        return TopicAdmin(Brokers(self.connection))
+        return Brokers(self.connection)
+
+    @cached_property
+    def topics(self) -> "TopicAdmin":
+        from headrace.client.admin.topics import TopicAdmin  # noqa: PLC0415
+
+        return TopicAdmin(self.brokers)
 
     def similar_topics(self, name: str) -> str:
         """Return `did you mean orders?` for a topic that does not exist; empty if no name is similar."""
@@ -165,16 +171,14 @@ class Session:
     @cached_property
     def groups(self) -> "GroupAdmin":
         from headrace.client.groups.admin import GroupAdmin  # noqa: PLC0415
-        from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
-        return GroupAdmin(Brokers(self.connection))
+        return GroupAdmin(self.brokers)
 
     @cached_property
     def transactions(self) -> "TransactionAdmin":
         from headrace.client.transactions.admin import TransactionAdmin  # noqa: PLC0415
-        from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
-        return TransactionAdmin(Brokers(self.connection))
+        return TransactionAdmin(self.brokers)
 
     @cached_property
     def cluster(self) -> "Cluster":
@@ -208,7 +212,7 @@ def into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], N
     return store
 
 
-def _profiles(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+def profile_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
     from headrace.cli.support.profiles import Profiles  # noqa: PLC0415
 
     return [name for name in Profiles.of_user(os.environ).names if name.startswith(begun)]
@@ -257,7 +261,7 @@ _profile = click.option(
     metavar="NAME",
     expose_value=False,
     callback=into_session("profile"),
-    shell_complete=_profiles,
+    shell_complete=profile_names,
     help="The profile of a cluster, as `headrace profile add` makes it. Default: HEADRACE_PROFILE, or that "
     "of `headrace profile use`.",
 )
@@ -280,6 +284,13 @@ acks_option = click.option(
     type=click.Choice(["0", "1", "all"]),
     default="all",
     help="Who has to have a record before it counts as written: nobody, its leader, or all in-sync replicas.",
+)
+compression_option = click.option(
+    "--compression",
+    "-z",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    default="none",
+    help="The compression of record batches.",
 )
 host_option = click.option("--host", default="127.0.0.1", help="The address to listen on.")
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -1,6 +1,5 @@
-"""Schemas in files: their type, their references, and differences between two. Pure."""
+"""Schemas in files: their type and their references. Pure."""
 
-import difflib
 import json
 import re
 from collections.abc import Iterable
@@ -61,13 +60,3 @@ def reasons(messages: Iterable[str]) -> list[str]:
     every = list(dict.fromkeys(messages))
     described = [found[1] for each in every if (found := _DESCRIPTION.search(each))]
     return described or every
-
-
-def compare(old: Registered | Schema, new: Registered | Schema, names: tuple[str, str]) -> list[str]:
-    """Return the lines of a unified diff of two schemas and their references; none if they are equal."""
-    return list(difflib.unified_diff(_lines(old), _lines(new), *names, lineterm=""))
-
-
-def _lines(schema: Registered | Schema) -> list[str]:
-    uses = [f"uses {each.name}: {each.subject} version {each.version}" for each in schema.references]
-    return [f"type {schema.type}", *uses, *pretty(schema).splitlines()]

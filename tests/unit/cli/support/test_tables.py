@@ -1,7 +1,6 @@
-"""Tables and progress bars as text."""
+"""Tables as text."""
 
 from headrace.cli.support.output import lines, table, together
-from headrace.cli.support.progress import Progress
 from headrace.cli.support.tables import fitted, text_width
 
 
@@ -62,20 +61,3 @@ def test_only_the_largest_columns_are_cut() -> None:
 
 def test_headings_are_bold_on_a_terminal() -> None:
     assert list(lines(table(["k"], [("v",)]), 80, styled=True)) == ["\x1b[1mk\x1b[0m", "v"]
-
-
-def test_a_bar_says_how_much_is_done_and_how_long_the_rest_takes() -> None:
-    progress = Progress("moving", 4, "partitions", began_s=100.0)
-    assert progress.advance(1, None, 110.0)
-    assert progress.line(110.0, 80) == f"moving {'━' * 10:<40} 1/4 partitions 0:00:30"
-    assert Progress("verifying", 4096, "bytes", began_s=0).line(0, 30) == "verifying 0 B/4.0 KiB -:--:--"
-    assert text_width(progress.line(110.0, 50)) < 50
-
-
-def test_a_bar_is_drawn_ten_times_a_second_and_when_its_label_changes() -> None:
-    progress = Progress("a", 10, "", began_s=0)
-    assert progress.advance(1, None, 1.0)
-    assert not progress.advance(1, None, 1.05)
-    assert progress.advance(1, "b", 1.06)
-    assert not progress.advance(1, "b", 1.07)
-    assert progress.done == 4
