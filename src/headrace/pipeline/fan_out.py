@@ -26,7 +26,7 @@ from headrace.pipeline.expectations import METRIC, Broken
 from headrace.pipeline.progress import NEWER_METRIC, WRITTEN
 from headrace.pipeline.steps import Steps, counts
 from headrace.pipeline.storage.files import checkpoint_url, delete_tree, replace_text
-from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.storage.object_store import StoragePath
 from headrace.pipeline.streaming_plans import is_repeatable
 from headrace.spark.batch import Batch
 from headrace.spark.errors import SparkError

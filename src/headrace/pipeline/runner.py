@@ -29,7 +29,7 @@ from headrace.pipeline.restarts import Activity, Restart, Restarts, Watchdog
 from headrace.pipeline.sink_writes import SinkWriter
 from headrace.pipeline.state import State
 from headrace.pipeline.storage.files import checkpoint_url
-from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.storage.object_store import StoragePath
 from headrace.pipeline.targets import Delta, Iceberg, Parquet
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.batch import Batch

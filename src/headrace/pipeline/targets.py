@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.maintenance import Maintenance
-from headrace.pipeline.paths import local_path, spark_url
+from headrace.pipeline.storage.files import local_path, spark_url
 from headrace.spark.errors import InvalidOption
 from headrace.spark.merge.upsert import TOMBSTONES_FOR, UNAVAILABLE, Upsert
 from headrace.spark.tables.maintenance import delta, iceberg

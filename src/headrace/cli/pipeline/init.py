@@ -10,8 +10,8 @@ from headrace.cli.pipeline.commands import SPECS, LocalDirectory
 from headrace.cli.support.session import Session, options
 from headrace.pipeline.declaration import check_name
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.paths import spark_url
 from headrace.pipeline.state import DIRECTORY
+from headrace.pipeline.storage.files import spark_url
 
 
 @click.command()

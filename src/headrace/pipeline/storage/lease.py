@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.storage.remote_path import Store
+from headrace.pipeline.storage.object_store import ObjectStore
 from headrace.system.background import BackgroundThread
 
 LEASE_S: Final = 30.0
@@ -62,7 +62,7 @@ class Lease:
 
     def __init__(
         self,
-        store: Store,
+        store: ObjectStore,
         key: str,
         what: str,
         *,
