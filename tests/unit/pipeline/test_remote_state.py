@@ -138,9 +138,7 @@ def test_everything_else_is_not(text: str) -> None:
 
 @pytest.mark.parametrize("url", ["ftp://host/state", "hdfs://namenode:8020/state", "viewfs://state"])
 def test_storage_that_has_no_conditional_writes_is_refused(url: str) -> None:
-    with pytest.raises(
-        PipelineError, match=rf"cannot be stored at {url}: .* object store \(s3a"
-    ):
+    with pytest.raises(PipelineError, match=rf"cannot be stored at {url}: .* object store \(s3a"):
         state_root(url)
 
 

@@ -82,9 +82,10 @@ def test_an_iceberg_table_gets_new_columns_and_wider_types(iceberg: IcebergOptio
 def test_files_of_all_schemas_are_merged(iceberg: IcebergOptions) -> None:
     write(iceberg, FIRST, 0, ONE)
     write(iceberg, SECOND, 1, TWO)
-    renamed = replace(iceberg, evolve=Rules(renames={"item": "thing"}))
+    with opened(iceberg).update_schema() as update:
+        update.rename_column("item", "thing")
     thing = StructType().add("id", "long").add("thing", "string")
-    write(renamed, thing, 2, {"id": 2**41, "thing": "cup"})
+    write(iceberg, thing, 2, {"id": 2**41, "thing": "cup"})
     before = rows_of(iceberg)
 
     assert iceberg_compaction.merge(opened(iceberg), 1 << 20)[0] == 3
@@ -92,26 +93,6 @@ def test_files_of_all_schemas_are_merged(iceberg: IcebergOptions) -> None:
     assert rows_of(iceberg) == before
     assert [row["thing"] for row in before] == [None, "tea", "cup"]
     assert len(list(opened(iceberg).scan().plan_files())) == 1
-
-
-def test_columns_of_an_iceberg_table_are_renamed_and_dropped_by_rule(iceberg: IcebergOptions) -> None:
-    write(iceberg, SECOND, 0, TWO)
-    given = StructType().add("id", "long").add("cost", "double").add("inner", WIDER)
-    rules = replace(iceberg, evolve=Rules(add=True, renames={"price": "cost"}, drops=("item",)))
-
-    write(rules, given, 1, {"id": 1, "cost": 2.5, "inner": None})
-
-    assert rows_of(iceberg) == [
-        {"id": 1, "cost": 2.5, "inner": None},
-        {"id": 2**40, "cost": 0.1, "inner": {"a": 2**40, "b": "x"}},
-    ]
-
-
-def test_a_column_that_the_table_is_partitioned_by_is_not_dropped(iceberg: IcebergOptions) -> None:
-    by_item = replace(iceberg, partition_by=("truncate(2,item)",))
-    write(by_item, SECOND, 0, TWO)
-    with pytest.raises(UnfitTable, match="'item' cannot be dropped: the table is partitioned by it"):
-        write(replace(iceberg, evolve=Rules(drops=("item",))), StructType().add("id", "long"), 1, {"id": 1})
 
 
 def test_a_column_that_was_dropped_and_added_again_meanwhile_loses_no_value(iceberg: IcebergOptions) -> None:
