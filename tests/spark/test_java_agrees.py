@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from headrace.security.expressions import InvalidExpression
 from headrace.spark import kafka_settings
-from headrace.spark.durations import parse_duration_s
 from headrace.spark.kafka_settings import OF_SINKS, OF_SOURCES, REFUSED
+from headrace.spark.option_values import parse_duration_s
 from headrace.spark.patterns import topic_pattern
 
 pytestmark = pytest.mark.extended

@@ -9,11 +9,10 @@ from headrace.client.errors import WrongSetting
 from headrace.client.wire.config_providers import resolve
 from headrace.client.wire.security import Security
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.durations import parse_duration_s
 from headrace.spark.errors import InvalidOption, on_loss
 from headrace.spark.kafka_settings import OF_SOURCES, PREFIX, check_names, warn_once
 from headrace.spark.offsets import parse, parse_assignment
-from headrace.spark.option_values import FLAG, Options
+from headrace.spark.option_values import FLAG, Options, parse_duration_s
 from headrace.spark.patterns import topic_pattern
 from headrace.spark.position import Position
 from headrace.tables.reader.fetcher import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S

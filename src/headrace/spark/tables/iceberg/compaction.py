@@ -24,13 +24,7 @@ from headrace.spark.tables.iceberg.files import (
 from headrace.spark.tables.iceberg.partitions import PartitionedFiles
 from headrace.spark.tables.iceberg.sink import IcebergFile
 from headrace.spark.tables.iceberg.spec import fields_of
-from headrace.spark.tables.iceberg.table import (
-    BATCH_OF,
-    WHAT,
-    batch_properties,
-    known_batches,
-    without_retries,
-)
+from headrace.spark.tables.iceberg.table import WHAT, without_retries
 from headrace.spark.tables.packages import needed
 
 if TYPE_CHECKING:
@@ -86,16 +80,14 @@ def _commit(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[Manif
     read = table.schema(), table.spec()
     for attempt in attempts():
         try:
-            with without_retries(table).transaction() as transaction:
-                # Snapshots of an older Headrace may expire, and the batch ids in them are still needed.
-                stored, known = batch_properties(table), known_batches(table)
-                if missing := {f"{BATCH_OF}{query}": str(known[query]) for query in known.keys() - stored}:
-                    transaction.set_properties(missing)
-                with transaction.update_snapshot().overwrite() as snapshot:
-                    for entry in old:
-                        snapshot.delete_data_file(entry)
-                    for entry in new:
-                        snapshot.append_data_file(entry)
+            with (
+                without_retries(table).transaction() as transaction,
+                transaction.update_snapshot().overwrite() as snapshot,
+            ):
+                for entry in old:
+                    snapshot.delete_data_file(entry)
+                for entry in new:
+                    snapshot.append_data_file(entry)
         except failed:  # another writer has committed first
             table.refresh()
             gone = {file.file_path for file in old} - set(_whole_files(table))

@@ -11,14 +11,7 @@ from headrace.spark.tables.iceberg.compaction import SMALL, merge
 from headrace.spark.tables.iceberg.files import data_location
 from headrace.spark.tables.iceberg.schema import spark_schema
 from headrace.spark.tables.iceberg.spec import written
-from headrace.spark.tables.iceberg.table import (
-    BATCH_OF,
-    WHAT,
-    batch_properties,
-    known_batches,
-    load_table,
-    without_retries,
-)
+from headrace.spark.tables.iceberg.table import WHAT, known_batches, load_table, without_retries
 from headrace.spark.tables.maintenance import (
     Expired,
     NotMaintained,
@@ -134,12 +127,6 @@ class IcebergMaintenance:
             kept = len(table.snapshots()) - len(chosen)
             if not dry_run and chosen:
                 try:
-                    # Store the last batches of queries that only snapshots have, which are about to expire.
-                    stored, known = batch_properties(table), known_batches(table)
-                    lost = {query for query, batch in known.items() if stored.get(query, -1) < batch}
-                    if lost:
-                        with without_retries(table).transaction() as transaction:
-                            transaction.set_properties({f"{BATCH_OF}{q}": str(known[q]) for q in lost})
                     without_retries(table).maintenance.expire_snapshots().by_ids(chosen).commit()
                 except failed:
                     if attempt == ATTEMPTS:
