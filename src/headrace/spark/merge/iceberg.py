@@ -49,16 +49,11 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 logger = logging.getLogger(__name__)
 
 
-class IcebergMergeTable(Table):
-    """A table of a catalog, created for rows of `schema` if it does not exist."""
-
-    def __init__(self, options: IcebergOptions, schema: StructType) -> None:
-        self._options = options
-        self._schema = schema
-        self.label = f"Iceberg table {options.table}"
-
-    def load(self) -> TableVersion:
-        return IcebergVersion(self._options, open_table(self._options, self._schema))
+def iceberg_table(options: IcebergOptions, schema: StructType) -> Table:
+    """Return a table of a catalog, created for rows of `schema` if it does not exist."""
+    return Table(
+        f"Iceberg table {options.table}", lambda: IcebergVersion(options, open_table(options, schema))
+    )
 
 
 class IcebergVersion(TableVersion):

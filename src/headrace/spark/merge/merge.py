@@ -232,25 +232,24 @@ def merge_into(format_: str, given: Mapping[str, str], upsert: Upsert, events: "
     """Return the merge of events with this schema into a table, by the format and options of `df.write`."""
     stored, deleted = stored_schema(events, upsert), tombstone_schema(events, upsert)
     options: DeltaOptions | IcebergOptions
-    table: Table
     match format_:
         case "headrace-delta":
-            from headrace.spark.merge.delta import DeltaMergeTable  # noqa: PLC0415
+            from headrace.spark.merge.delta import delta_table  # noqa: PLC0415
 
             options = DeltaOptions.of(given).requiring(upsert.columns_of_table)
             if "compactevery" not in {name.lower() for name in given}:
                 # By default only directories are compacted, because appends cannot do it safely elsewhere.
                 options = replace(options, compact_every=COMPACT_EVERY)
             beside = replace(options, path=f"{options.path.rstrip('/')}/{TOMBSTONES}", partition_by=())
-            table = DeltaMergeTable(options, stored)
-            tombstones: Table = DeltaMergeTable(beside.requiring(deleted.fieldNames()), deleted)
+            table = delta_table(options, stored)
+            tombstones = delta_table(beside.requiring(deleted.fieldNames()), deleted)
         case "headrace-iceberg":
-            from headrace.spark.merge.iceberg import IcebergMergeTable  # noqa: PLC0415
+            from headrace.spark.merge.iceberg import iceberg_table  # noqa: PLC0415
 
             options = IcebergOptions.of(given).requiring(upsert.columns_of_table)
             other = replace(options, table=f"{options.table}__tombstones", partition_by=())
-            table = IcebergMergeTable(options, stored)
-            tombstones = IcebergMergeTable(other.requiring(deleted.fieldNames()), deleted)
+            table = iceberg_table(options, stored)
+            tombstones = iceberg_table(other.requiring(deleted.fieldNames()), deleted)
         case _:
             expected = "expected headrace-delta or headrace-iceberg"
             raise InvalidOption("format", f"{format_!r} has no upserts; {expected}")

@@ -11,7 +11,7 @@ from headrace.spark.errors import InvalidOption, SparkError
 _INTEGERS: Final = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 _TIMES: Final = (spark.DateType, spark.TimestampType, spark.TimestampNTZType)
 _NUMBERS: Final = (*_INTEGERS, spark.DecimalType, spark.DoubleType, spark.FloatType)
-_PLAIN: Final = (*_NUMBERS, *_TIMES, spark.BinaryType, spark.BooleanType, spark.VariantType)
+_PLAIN: Final = (*_NUMBERS, *_TIMES, spark.BinaryType, spark.BooleanType)
 PARTITIONING: Final = (*_INTEGERS, StringType, spark.BooleanType, spark.DateType)
 
 
@@ -53,10 +53,10 @@ def _storable(kind: DataType, column: str) -> DataType:
         return kind
     if isinstance(kind, StringType) and kind.simpleString() == "string":
         return StringType()
-    raise UnfitTable(
-        f"column {column!r} is {kind.simpleString()}, which tables do not have: cast it to another type, "
-        "for instance string, or drop it"
-    )
+    instead = f"store it as text, to_json({column})"
+    if not isinstance(kind, spark.VariantType):
+        instead = "cast it to another type, for instance string, or drop it"
+    raise UnfitTable(f"column {column!r} is {kind.simpleString()}, which tables do not have: {instead}")
 
 
 def check_partitioning(columns: Iterable[str], schema: StructType) -> None:

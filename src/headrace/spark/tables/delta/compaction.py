@@ -18,7 +18,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.spark.tables.arrow import arrow_schema, nulls
 from headrace.spark.tables.attempts import attempts
 from headrace.spark.tables.clustering import arranged
 from headrace.spark.tables.delta.log import MARK, compaction_entry, put_if_absent
@@ -33,7 +32,7 @@ from headrace.spark.tables.delta.table import (
     load_table,
     stored_schema,
 )
-from headrace.spark.tables.files import Files, remove
+from headrace.spark.tables.files import Files, arrow_schema, remove
 from headrace.spark.tables.options import DeltaOptions, local_directory
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.partitions import as_text, directory
@@ -52,7 +51,7 @@ LOOK_BACK: Final = 50  # commits, all of which have to be ours
 FEATURES: Final = frozenset(
     (
         *("appendOnly", "changeDataFeed", "checkConstraints", "domainMetadata", "generatedColumns"),
-        *("invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "variantType"),
+        *("invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
     )
 )
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./=-]+")  # paths that are not encoded in the log
@@ -214,7 +213,9 @@ def _merged(
                     count += batch.num_rows
                     names = batch.schema.names
                     columns = [
-                        batch.column(field.name) if field.name in names else nulls(batch.num_rows, field.type)
+                        batch.column(field.name)
+                        if field.name in names
+                        else pa.nulls(batch.num_rows, field.type)
                         for field in schema
                     ]
                     yield pa.RecordBatch.from_arrays(columns, names=schema.names)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StructType
 
 from headrace.spark.batch import Batch
-from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.delta.compaction import compact
 from headrace.spark.tables.delta.table import DeltaFile, add_files, filesystem, open_table, stored_schema
 from headrace.spark.tables.evolution import written
-from headrace.spark.tables.files import Files, remove
+from headrace.spark.tables.files import Files, arrow_schema, remove
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.statistics import statistics
 from headrace.spark.tables.writers import Sink

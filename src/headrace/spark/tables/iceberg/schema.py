@@ -75,31 +75,20 @@ def _spark_type(kind: iceberg.IcebergType) -> spark.DataType:
     return _SAME.get(type(kind)) or Foreign(str(kind))
 
 
-def widened(schema: spark.StructType, path: tuple[str, ...] = ()) -> spark.StructType:
-    """Return the schema with int instead of the smaller integers, which Iceberg does not have.
-
-    UnfitTable is raised for a variant: Iceberg has that type, but pyiceberg 0.12 does not.
-    """
+def widened(schema: spark.StructType) -> spark.StructType:
+    """Return the schema with int instead of the smaller integers, which Iceberg does not have."""
     return spark.StructType(
-        [
-            spark.StructField(field.name, _wide(field.dataType, (*path, field.name)), field.nullable)
-            for field in schema.fields
-        ]
+        [spark.StructField(field.name, _wide(field.dataType), field.nullable) for field in schema.fields]
     )
 
 
-def _wide(kind: spark.DataType, path: tuple[str, ...]) -> spark.DataType:
+def _wide(kind: spark.DataType) -> spark.DataType:
     if isinstance(kind, spark.StructType):
-        return widened(kind, path)
+        return widened(kind)
     if isinstance(kind, spark.ArrayType):
-        return spark.ArrayType(_wide(kind.elementType, path), kind.containsNull)
+        return spark.ArrayType(_wide(kind.elementType), kind.containsNull)
     if isinstance(kind, spark.MapType):
-        return spark.MapType(_wide(kind.keyType, path), _wide(kind.valueType, path), kind.valueContainsNull)
-    if isinstance(kind, spark.VariantType):
-        column = ".".join(path)
-        raise UnfitTable(
-            f"column {column!r} is variant, which pyiceberg cannot write: store it as text, to_json({column})"
-        )
+        return spark.MapType(_wide(kind.keyType), _wide(kind.valueType), kind.valueContainsNull)
     return spark.IntegerType() if isinstance(kind, spark.ByteType | spark.ShortType) else kind
 
 

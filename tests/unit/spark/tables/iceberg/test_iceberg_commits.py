@@ -10,7 +10,7 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from headrace.spark.batch import Batch
-from headrace.spark.tables.arrow import arrow_schema
+from headrace.spark.tables.files import arrow_schema
 from headrace.spark.tables.iceberg import compaction as iceberg_compaction
 from headrace.spark.tables.iceberg import table as iceberg_table
 from headrace.spark.tables.iceberg.files import described
