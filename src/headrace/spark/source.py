@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import (
     DataSource,
-    DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     Filter,
     InputPartition,
@@ -33,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from headrace.protocol.ids import TopicPartition
-from headrace.spark import sink, transactional_sink
+from headrace.spark.batch import BatchWriter, StreamWriter
 from headrace.spark.errors import InvalidOption, SparkError, spark_errors
 from headrace.spark.filters import Narrowing
 from headrace.spark.garbage import freeze_modules
@@ -43,8 +41,10 @@ from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
 from headrace.spark.position import INITIAL, Position, is_initial
 from headrace.spark.shared import shared_cluster
+from headrace.spark.sink import TopicSink
 from headrace.spark.sink_options import SinkOptions, check_schema
 from headrace.spark.tasks import Task
+from headrace.spark.transactional_sink import TransactionalSink
 from headrace.tables.reader.offsets import Offsets, Range, split
 from headrace.tables.reader.reading import read_ranges
 from headrace.tables.reader.tasks import combine, records_per_task
@@ -88,26 +88,25 @@ class HeadraceSource(DataSource):
     def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802  Spark's name
         return StreamReader(SourceOptions.of(self.options, streaming=True), columns_of(schema))
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         if overwrite:
             raise InvalidOption("mode", 'records are only appended to a topic: use mode("append")')
-        options = self._sink(schema)
-        return transactional_sink.BatchWriter(options) if options.exactly_once else sink.BatchWriter(options)
+        options = self._sink_options(schema)
+        sink = TransactionalSink(options, is_stream=False) if options.exactly_once else TopicSink(options)
+        return BatchWriter(sink, options.batch)
 
-    def streamWriter(  # noqa: N802  Spark's name
-        self, schema: StructType, overwrite: bool
-    ) -> DataSourceStreamArrowWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802  Spark's name
         freeze_modules()  # Spark calls this with every batch, in two workers: before it and at its commit
         if overwrite:
             raise InvalidOption("outputMode", "complete would write all results with every batch: use append")
-        options = self._sink(schema)
-        if options.application is not None:
+        options = self._sink_options(schema)
+        if options.batch is not None:
             raise InvalidOption("txnAppId", "a streaming query has the number of its batch: leave it out")
-        if options.exactly_once:
-            return transactional_sink.StreamWriter(options)
-        return sink.StreamWriter(options)
+        return StreamWriter(
+            TransactionalSink(options, is_stream=True) if options.exactly_once else TopicSink(options)
+        )
 
-    def _sink(self, schema: StructType) -> SinkOptions:
+    def _sink_options(self, schema: StructType) -> SinkOptions:
         options = SinkOptions.of(self.options)
         check_schema(schema, options)
         return options

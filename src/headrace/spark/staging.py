@@ -14,7 +14,6 @@ from headrace.client.errors import TopicExists
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.compression import Compression
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.batch import BatchMessage
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import BatchProducer, EncodedBatch
 from headrace.tables.reader.cluster import Cluster
@@ -42,9 +41,9 @@ class Spilled:
     order: "array[int]"  # for each batch, the index of its target
 
 
-@dataclass
-class StagedRecords(BatchMessage):
-    """The message of a task to the driver: its records, or where in the staging topic they are."""
+@dataclass(slots=True)
+class StagedRecords:
+    """What a task tells the driver: its records, or where in the staging topic they are."""
 
     records: int
     size: int  # in bytes

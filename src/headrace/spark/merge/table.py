@@ -11,8 +11,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.spark.batch import Batch
 from headrace.spark.merge.bounds import Bounds
-from headrace.spark.tables.files import arrow_schema, constant, read_rows
-from headrace.spark.tables.writers import Sink
+from headrace.spark.tables.files import TableSink, arrow_schema, constant, read_rows
 
 if TYPE_CHECKING:
     import pyarrow.fs
@@ -39,7 +38,7 @@ class TableVersion(ABC):
 
     schema: StructType
     files: Mapping[str, TableFile]
-    sink: Sink  # writes rows of `schema`
+    sink: TableSink  # writes rows of `schema`
     filesystem: Filesystem
     ids: Mapping[str, int] | None = None  # of columns, if the format identifies them by id
 
@@ -130,7 +129,7 @@ class _Read:
 class _Write:
     """Writes rows on executors, and returns descriptions of the files to the driver."""
 
-    sink: Sink
+    sink: TableSink
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         written = list(self.sink.write(batch for batch in batches if batch.num_rows))

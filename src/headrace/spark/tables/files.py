@@ -5,6 +5,7 @@ A task has one open file for each partition, which is closed at the target size.
 
 import logging
 import secrets
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headrace.spark.batch import Batch, Sink
 from headrace.spark.tables.partitions import Values, directory, divided
 
 FIELD_ID: Final = b"PARQUET:field_id"
@@ -218,3 +220,22 @@ def remove(filesystem: pa.fs.FileSystem, paths: Iterable[str]) -> None:
             continue
         except OSError as error:
             logger.warning("%s is not part of a table, and could not be removed: %s", path, error)
+
+
+class TableSink(Sink):
+    """A table; tasks write files to it, which are not part of the table before the commit."""
+
+    @abstractmethod
+    def remove(self, files: Sequence[Any]) -> None:
+        """Remove files that are not part of the table."""
+
+    def abort(self, written: Sequence[Any], batch: Batch | None, *, is_complete: bool) -> None:
+        """Remove the files of the tasks, unless the commit has failed.
+
+        A commit may have succeeded although its answer was lost: then the files are part of the table.
+        Otherwise they only take up space.
+        """
+        if not is_complete:
+            self.remove(written)
+        elif written:
+            logger.warning("the commit of %s has failed; %d files are kept", batch, len(written))
