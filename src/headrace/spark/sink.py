@@ -58,7 +58,7 @@ def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> 
     ) as producer:
         try:
             for partition, body, count, now_ms in encoded_batches(cluster, options, batches):
-                producer.add_compressed(partition, body, count, now_ms)
+                producer.add(partition, body, count, now_ms)
                 records += count
             offsets = producer.flush()
         except BaseException:

@@ -30,10 +30,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.batch import BatchWriter, StreamWriter
 from headrace.spark.errors import InvalidOption, SparkError, spark_errors
-from headrace.spark.filters import Narrowing
+from headrace.spark.filters import narrow
 from headrace.spark.garbage import freeze_modules
 from headrace.spark.group_commits import GroupCommits
 from headrace.spark.offsets import admit, to_json
@@ -43,7 +44,6 @@ from headrace.spark.position import INITIAL, Position, is_initial
 from headrace.spark.shared import shared_cluster
 from headrace.spark.sink import TopicSink
 from headrace.spark.sink_options import SinkOptions, check_schema
-from headrace.spark.tasks import Task
 from headrace.spark.transactional_sink import TransactionalSink
 from headrace.tables.reader.offsets import Offsets, Range, split
 from headrace.tables.reader.reading import read_ranges
@@ -126,6 +126,20 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
     return tuple(schema.fieldNames())
 
 
+class Task(InputPartition):
+    """Ranges that one task reads, and what the driver knows of them: their leader and the ids of topics."""
+
+    def __init__(
+        self, ranges: Sequence[Range], topic_ids: Mapping[str, str], leader: Address | None = None
+    ) -> None:
+        super().__init__(tuple(map(tuple, ranges)))
+        self.ranges = tuple(ranges)
+        self.topic_ids = {
+            topic: topic_ids[topic] for topic, *_ in (part.partition for part in ranges) if topic in topic_ids
+        }
+        self.leader = leader  # None: it is not known
+
+
 def read_task(
     options: SourceOptions, columns: Sequence[str], partition: InputPartition
 ) -> "Iterator[pa.RecordBatch]":
@@ -175,7 +189,7 @@ class _PushFilters:
         self._reader = reader
 
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        self._reader.narrowing = Narrowing(filters)
+        self._reader.filters = filters
         return filters  # Spark applies them again: a range may have records that do not match
 
 
@@ -185,7 +199,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self._options = options
         self._columns = columns
-        self.narrowing = Narrowing(())
+        self.filters: Sequence[Filter] = ()
 
     @property
     def pushFilters(self) -> Any:  # noqa: N802  Spark's name
@@ -196,8 +210,8 @@ class BatchReader(DataSourceReader):
         planner = Planner(self._options)
         try:
             ranges = planner.whole_batch()
-            if self.narrowing:
-                ranges = self.narrowing.narrow(ranges, planner.cluster.offsets)
+            if self.filters:
+                ranges = narrow(self.filters, ranges, planner.cluster.offsets)
             return _tasks(planner, ranges, planner.topic_ids(each.partition.topic for each in ranges))
         finally:
             planner.close()
@@ -244,7 +258,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @spark_errors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         is_first = is_initial(start)
-        known = self._initial if is_first else Position.from_json(start)
+        if is_first:
+            known = self._begins = self._begins or self._planner.initial()
+        else:
+            known = Position.from_json(start)
         self._commit_for_group(known.offsets)  # Spark plans a batch when the batch before is complete
         # The first batch of a query that begins at the end is empty: its offsets are in the checkpoint before
         # anything else can go wrong.
@@ -268,12 +285,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._groups is not None and self._target is not None:
             self._groups.flush()  # Spark ends the query now, and this process without a warning
         return start
-
-    @property
-    def _initial(self) -> Position:
-        if self._begins is None:
-            self._begins = self._planner.initial()
-        return self._begins
 
     def _latest_of(self, known: Position) -> Position:
         """Return the current ends of all partitions.

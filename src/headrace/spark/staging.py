@@ -89,7 +89,10 @@ class Stage:
             return
         self._inline.append(batch._replace(body=bytes(batch.body)))
         if self._size > self._max_bytes:
-            self._cluster.retry(self._create_topic)
+            with contextlib.suppress(TopicExists):  # another task has created it
+                self._cluster.retry(
+                    lambda: self._cluster.admin.create(self._topic, partitions=PARTITIONS, configs=CONFIGS)
+                )
             count = self._cluster.partition_count(self._topic)
             self._partition = TopicPartition(self._topic, self._task % count)
             self._producer = BatchProducer(self._cluster, compression=self._compression)
@@ -110,12 +113,8 @@ class Stage:
             )
         return staged
 
-    def _create_topic(self) -> None:
-        with contextlib.suppress(TopicExists):  # another task has created it
-            self._cluster.admin.create(self._topic, partitions=PARTITIONS, configs=CONFIGS)
-
     def _spill(self, producer: BatchProducer, batch: EncodedBatch) -> None:
-        producer.add_compressed(self._partition, batch.body, batch.records, batch.timestamp_ms)
+        producer.add(self._partition, batch.body, batch.records, batch.timestamp_ms)
 
 
 def read_staged(cluster: Cluster, staged: StagedRecords) -> Iterator[EncodedBatch]:

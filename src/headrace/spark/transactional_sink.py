@@ -113,7 +113,7 @@ def write_transaction(
             ) as producer:
                 for task in staged:
                     for partition, body, records, timestamp_ms in read_staged(cluster, task):
-                        producer.add_compressed(partition, body, records, timestamp_ms)
+                        producer.add(partition, body, records, timestamp_ms)
                 ends = {partition: last + 1 for partition, (_, last) in producer.flush().items()}
             if batch is not None:
                 # The first partition of every topic: a batch is recorded as long as one of its topics exists.

@@ -113,21 +113,21 @@ class Merge:
         is_compaction_due = self.compact_every > 0 and (batch.batch_id + 1) % self.compact_every == 0
         with ExitStack() as cached:
             events = as_rows(frame, version.schema, self.upsert)
-            attempt = _Attempt(self, version, self._tombstones(events, facts, batch), facts, cached)
+            tombstones = None
+            if self.tombstones is not None and facts.deletes:
+                now = self.now()
+                # As precise as Delta's statistics.
+                now = now.replace(microsecond=now.microsecond // 1000 * 1000)
+                keep = self.upsert.tombstones_for
+                tombstones = write_tombstones(self.tombstones, events, batch, now=now, keep=keep)
+            elif self.tombstones is not None:
+                tombstones = self.tombstones.load()
+            attempt = _Attempt(self, version, tombstones, facts, cached)
             removed, rows = attempt.plan(events, compact=is_compaction_due)
             added = version.write(self._arranged(rows, removed, facts, version))
         if not removed and not added and not facts.deletes:
             return True  # all events were late
         return attempt.commit(removed, added, batch)
-
-    def _tombstones(self, events: "DataFrame", facts: Facts, batch: Batch) -> TableVersion | None:
-        if self.tombstones is None:
-            return None
-        if not facts.deletes:
-            return self.tombstones.load()
-        keep, now = self.upsert.tombstones_for, self.now()
-        now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as precise as Delta's statistics
-        return write_tombstones(self.tombstones, events, batch, now=now, keep=keep)
 
     def _arranged(
         self, rows: "DataFrame", removed: Iterable[TableFile], facts: Facts, version: TableVersion

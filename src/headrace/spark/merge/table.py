@@ -31,6 +31,7 @@ class TableFile:
     bounds: Mapping[str, Bounds]
     constants: Mapping[str, Any] = field(default_factory=dict)  # partition columns, if the file lacks them
     partition: Hashable = ()  # files of the same partition can be merged
+    entry: Any = None  # of an Iceberg manifest
 
 
 class TableVersion(ABC):
@@ -76,10 +77,9 @@ class TableVersion(ABC):
         by_size = sorted(files, key=lambda file: file.size, reverse=True)
         tasks = min(len(by_size), spark.sparkContext.defaultParallelism) or 1
         dealt = [file for n in range(tasks) for file in by_size[n::tasks]]
-        # Executors do not need the bounds.
-        listed = spark.createDataFrame(
-            [(pickle.dumps(replace(file, bounds={}, partition=())),) for file in dealt], "file binary"
-        )
+        # Executors do not need the rest.
+        needed = [replace(file, bounds={}, partition=(), entry=None) for file in dealt]
+        listed = spark.createDataFrame([(pickle.dumps(file),) for file in needed], "file binary")
         return listed.mapInArrow(read, read.schema)
 
     def write(self, rows: "DataFrame") -> list[Any]:
@@ -111,18 +111,13 @@ class _Read:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         filesystem = self.filesystem()
-        for batch in batches:
-            for pickled in batch.column(0).to_pylist():
-                yield from self._rows(filesystem, pickle.loads(pickled))  # noqa: S301  our own
-
-    def _rows(self, filesystem: "pa.fs.FileSystem", file: TableFile) -> Iterator[pa.RecordBatch]:
-        schema = arrow_schema(StructType([StructField(e.name, e.dataType) for e in self.columns.fields]))
-        for rows in read_rows(filesystem, file.path, schema, self.ids, file.constants):
-            yield (
-                rows.append_column(FILE, constant(file.name, pa.string(), rows.num_rows))
-                if self.name
-                else rows
-            )
+        nullable = [StructField(field.name, field.dataType) for field in self.columns.fields]
+        schema = arrow_schema(StructType(nullable))
+        for pickled in (pickled for batch in batches for pickled in batch.column(0).to_pylist()):
+            file: TableFile = pickle.loads(pickled)  # noqa: S301  our own
+            for rows in read_rows(filesystem, file.path, schema, self.ids, file.constants):
+                name = constant(file.name, pa.string(), rows.num_rows)
+                yield rows.append_column(FILE, name) if self.name else rows
 
 
 @dataclass(frozen=True, slots=True)

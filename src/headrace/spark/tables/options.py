@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -31,22 +31,35 @@ _ICEBERG: Final = ("table", *_DELTA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaOptions:
-    """`path` and `storage` are passed to deltalake; a local path is made absolute.
+class TableOptions:
+    """What both formats have.
 
+    partition_by: the partitioning of a new table; of an Iceberg table, as in ("day(at)", "bucket(16,id)").
     evolve: the changes of the table's schema that a DataFrame may cause.
-    compact_every: batches of a query between compactions; 0 is never. By default only tables in a local
-        directory are compacted: elsewhere we cannot fence concurrent compactions.
+    compact_every: batches of a query between compactions; 0 is never.
     target_file_bytes: the approximate size at which files are closed, and to which small ones are merged.
-    gives_way: whether a table is not compacted if another program has committed to it recently.
     """
 
-    path: str
-    given_storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # may have secrets
     partition_by: tuple[str, ...] = ()
     evolve: Rules = _NO_RULES
     compact_every: int = COMPACT_EVERY
     target_file_bytes: int = TARGET_FILE_BYTES
+
+    def requiring(self, columns: Collection[str]) -> Self:
+        """Return the options of a table that has to have these columns if it exists."""
+        return replace(self, evolve=replace(self.evolve, required=columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaOptions(TableOptions):
+    """`path` and `storage` are passed to deltalake; a local path is made absolute.
+
+    By default only tables in a local directory are compacted: elsewhere we cannot fence concurrent
+    compactions. gives_way: whether a table is not compacted if another program has committed to it recently.
+    """
+
+    path: str
+    given_storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # may have secrets
     gives_way: bool = True
 
     @property
@@ -62,37 +75,24 @@ class DeltaOptions:
         if not path:
             raise InvalidOption("path", "missing; expected a directory, or a URL such as s3://bucket/table")
         path = _absolute(path)
+        compact_every = COMPACT_EVERY if local_directory(path) else 0
         return cls(
             path=path,
             given_storage=options.below(_STORAGE),
             partition_by=options.parsed("partitionBy", _names, ()),
             evolve=_rules(options),
-            compact_every=options.integer(
-                "compactEvery", COMPACT_EVERY if local_directory(path) else 0, least=0
-            ),
+            compact_every=options.integer("compactEvery", compact_every, least=0),
             target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
 
-    def requiring(self, columns: Collection[str]) -> "DeltaOptions":
-        """Return the options of a table that has to have these columns if it exists."""
-        return replace(self, evolve=replace(self.evolve, required=columns))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IcebergOptions:
-    """`catalog` is passed to pyiceberg, and overrides its own configuration of `catalog_name`.
-
-    partition_by: the partitioning of a new table, as in ("day(at)", "bucket(16,id)").
-    evolve, compact_every and target_file_bytes: as for Delta.
-    """
+class IcebergOptions(TableOptions):
+    """`catalog` is passed to pyiceberg, and overrides its own configuration of `catalog_name`."""
 
     table: str
     catalog_name: str = _DEFAULT_CATALOG
     given_catalog: Mapping[str, str] = field(default_factory=dict, repr=False)  # may have secrets
-    partition_by: tuple[str, ...] = ()
-    evolve: Rules = _NO_RULES
-    compact_every: int = COMPACT_EVERY
-    target_file_bytes: int = TARGET_FILE_BYTES
 
     @property
     def catalog(self) -> dict[str, str]:
@@ -116,10 +116,6 @@ class IcebergOptions:
             compact_every=options.integer("compactEvery", COMPACT_EVERY, least=0),
             target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
-
-    def requiring(self, columns: Collection[str]) -> "IcebergOptions":
-        """Return the options of a table that has to have these columns if it exists."""
-        return replace(self, evolve=replace(self.evolve, required=columns))
 
 
 def _resolved(prefix: str, given: Mapping[str, str]) -> dict[str, str]:

@@ -14,12 +14,11 @@ from headrace.spark.tables.iceberg.spec import written
 from headrace.spark.tables.iceberg.table import WHAT, known_batches, load_table, without_retries
 from headrace.spark.tables.maintenance import (
     Expired,
+    Maintained,
     NotMaintained,
     Removed,
-    Rewritten,
     Status,
     check_retention,
-    total,
 )
 from headrace.spark.tables.options import IcebergOptions
 from headrace.spark.tables.packages import needed
@@ -32,7 +31,7 @@ _DATA: Final = (".parquet", ".orc", ".avro", ".puffin")
 _METADATA: Final = (".avro",)  # manifests and lists of them
 
 
-class IcebergMaintenance:
+class IcebergMaintenance(Maintained):
     """An Iceberg table; TableUnavailable is raised if it does not exist."""
 
     def __init__(self, options: IcebergOptions) -> None:
@@ -59,19 +58,10 @@ class IcebergMaintenance:
             queries=known_batches(table),
         )
 
-    def optimize(self) -> Rewritten:
-        passes: list[tuple[int, int]] = []
-        while not passes or passes[-1][0] > passes[-1][1]:
-            passes.append(self._merge(()))
-        return total(passes)
-
-    def cluster(self, columns: Sequence[str]) -> Rewritten:
-        return total([self._merge(columns)])
-
-    def _merge(self, columns: Sequence[str]) -> tuple[int, int]:
+    def merge(self, cluster_by: Sequence[str]) -> tuple[int, int]:
         failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
         try:
-            return merge(self._table(), self._options.target_file_bytes, cluster_by=columns)
+            return merge(self._table(), self._options.target_file_bytes, cluster_by=cluster_by)
         except failed as error:
             raise NotMaintained(f"{self._options.table} was not rewritten: {error}") from error
 

@@ -56,6 +56,14 @@ def open_table(options: IcebergOptions, schema: StructType) -> "Table":
     return table
 
 
+def exists(options: IcebergOptions) -> bool:
+    try:
+        catalog = needed("pyiceberg.catalog", WHAT).load_catalog(options.catalog_name, **options.catalog)
+        return bool(catalog.table_exists(options.table))
+    except Exception as error:  # catalogs are plugins with their own exceptions
+        raise TableUnavailable(f"the catalog of {options.table} cannot be reached: {error}") from error
+
+
 def load_table(options: IcebergOptions) -> "Table":
     """Return an existing table, without a check."""
     needed("pyiceberg.io.pyarrow", WHAT)
