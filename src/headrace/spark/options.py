@@ -125,11 +125,6 @@ class SourceOptions(ClientOptions):
     fetch_bytes: int = FETCH_BYTES
 
     @property
-    def rack(self) -> str:
-        """Return where the tasks run: they read from the replica that is nearest."""
-        return self.client.get("client.rack", "")
-
-    @property
     def fetching(self) -> FetchOptions:
         """Return how tasks fetch their ranges."""
         return FetchOptions(
@@ -137,14 +132,9 @@ class SourceOptions(ClientOptions):
             max_bytes=self.fetch_bytes,
             max_wait_ms=self.fetch_wait_ms,
             timeout_s=self.poll_timeout_s,
-            rack=self.rack,
+            rack=self.client.get("client.rack", ""),
             on_loss=on_loss(fails=self.fail_on_data_loss),
         )
-
-    @property
-    def group(self) -> str | None:
-        """Return the consumer group that the offsets of a query are committed for, if any."""
-        return self.client.get("group.id")
 
     @classmethod
     def of(cls, given: Mapping[str, str], *, streaming: bool) -> "SourceOptions":

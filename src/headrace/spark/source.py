@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -19,16 +20,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructField, StructType
 
 from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
@@ -52,19 +44,20 @@ from headrace.tables.reader.tasks import combine, records_per_task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 SCHEMA: Final = StructType(
     [
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("timestamp", TimestampType()),
-        StructField("timestampType", IntegerType()),
+        StructField("key", T.BinaryType()),
+        StructField("value", T.BinaryType()),
+        StructField("topic", T.StringType()),
+        StructField("partition", T.IntegerType()),
+        StructField("offset", T.LongType()),
+        StructField("timestamp", T.TimestampType()),
+        StructField("timestampType", T.IntegerType()),
     ]
 )
-HEADERS: Final = StructField("headers", ArrayType(_HEADER))
+HEADERS: Final = StructField(
+    "headers", T.ArrayType(StructType().add("key", T.StringType()).add("value", T.BinaryType()))
+)
 
 
 class SchemaMismatch(SparkError):
@@ -379,7 +372,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._commit_for_group(Position.from_json(end).offsets)
 
     def _commit_for_group(self, offsets: Offsets) -> None:
-        group = self._options.group
+        group = self._options.client.get("group.id")
         if group is not None:
             if self._groups is None:
                 self._groups = GroupCommits(group, self._planner.for_groups.commit)

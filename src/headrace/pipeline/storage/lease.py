@@ -94,7 +94,12 @@ class Lease:
         """Hold the lock, and renew it in a thread; PipelineError if another process holds it."""
         self.acquire()
         ended = threading.Event()
-        thread = BackgroundThread(self._renew_until, args=(ended,), name="pipeline-lease", stop=ended.set)
+
+        def renew_until_the_end() -> None:
+            while not self.is_lost and not ended.wait(self._lease_s / _RENEWALS):
+                self.renew()
+
+        thread = BackgroundThread(renew_until_the_end, name="pipeline-lease", stop=ended.set)
         thread.start()
         try:
             yield
@@ -159,10 +164,6 @@ class Lease:
         found = None if self.is_lost else self._store.read(self._key)
         if found is not None and found.version == self._version:
             self._store.delete(self._key)
-
-    def _renew_until(self, ended: threading.Event) -> None:
-        while not self.is_lost and not ended.wait(self._lease_s / _RENEWALS):
-            self.renew()
 
     # -- looking -------------------------------------------------------------------------------
 
