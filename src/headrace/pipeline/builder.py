@@ -91,8 +91,11 @@ class Builder:
         used: list[object] = [decoder for pair in self._decoders.values() for decoder in pair]
         return any(isinstance(decoder, Following) and decoder.is_outdated() for decoder in used)
 
-    def records(self, source: Source, initial: Mapping[str, Any] | None = None) -> "DataFrame":
-        """Return the undecoded records of a source; `initial` are the offsets where a new query starts."""
+    def decoded(self, source: Source, initial: Mapping[str, Any] | None = None) -> "DataFrame":
+        """Return the records of a source with the columns that `Steps` expects.
+
+        `initial` are the offsets where a new query starts.
+        """
         if source.name not in self._options:
             options = source.reading(self._bootstrap, self._since_ms)
             if self._state is not None:
@@ -101,11 +104,7 @@ class Builder:
         options = self._options[source.name]
         if initial is not None:
             options = {**options, "initialOffsets": json.dumps(initial)}
-        return self._spark.readStream.format("headrace").options(**options).load()
-
-    def decoded(self, source: Source, initial: Mapping[str, Any] | None = None) -> "DataFrame":
-        """Return the records of a source with the columns that `Steps` expects."""
-        return self.decode(source, self.records(source, initial))
+        return self.decode(source, self._spark.readStream.format("headrace").options(**options).load())
 
     def decode(self, source: Source, records: "DataFrame") -> "DataFrame":
         """Return records with the columns that `Steps` expects."""

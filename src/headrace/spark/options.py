@@ -204,7 +204,13 @@ def client_options(
     """
     options = Options(given, known, prefix=PREFIX, refused=refused)
     check_names(options.below(PREFIX), obeyed)
-    options.resolve(_resolved(options.below(PREFIX)))
+    # Security may have secrets, which must not be part of a plan: every process resolves them for itself.
+    plain = {name: value for name, value in options.below(PREFIX).items() if not name.startswith(_SECURITY)}
+    try:
+        resolved = resolve(plain)
+    except WrongSetting as error:
+        raise InvalidOption(PREFIX + error.setting, error.why) from None
+    options.resolve({PREFIX + name: value for name, value in resolved.items() if value != plain[name]})
     servers = options.get(_SERVERS) or ""
     if not servers.strip():
         raise InvalidOption(_SERVERS, "missing; expected HOST:PORT,HOST:PORT, as in 127.0.0.1:9092")
@@ -217,19 +223,6 @@ def client_options(
     client = options.below(PREFIX)
     security_of(client)
     return options, servers, client
-
-
-def _resolved(client: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings with references, except those of security, with what they refer to.
-
-    Security may have secrets, which must not be part of a plan: every process resolves them for itself.
-    """
-    plain = {name: value for name, value in client.items() if not name.startswith(_SECURITY)}
-    try:
-        found = resolve(plain)
-    except WrongSetting as error:
-        raise InvalidOption(PREFIX + error.setting, error.why) from None
-    return {PREFIX + name: value for name, value in found.items() if value != plain[name]}
 
 
 def security_of(client: Mapping[str, str]) -> Security:

@@ -51,6 +51,7 @@ from headrace.spark.merge.table import FILE, Table, TableFile, TableVersion
 from headrace.spark.merge.tombstones import tombstone_schema, write_tombstones
 from headrace.spark.merge.upsert import Upsert
 from headrace.spark.tables.attempts import attempts
+from headrace.spark.tables.files import MERGED_BYTES, SMALL
 from headrace.spark.tables.options import COMPACT_EVERY, DeltaOptions, IcebergOptions
 
 if TYPE_CHECKING:
@@ -58,8 +59,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 EVENTS_PER_FILE: Final = 500_000
-SMALL: Final = 0.5  # of the target size: such files are merged
-MERGED_BYTES: Final = 1 << 30  # in one batch
 TOMBSTONES: Final = "_headrace_tombstones"  # a directory that Delta's readers and VACUUM ignore
 
 logger = logging.getLogger(__name__)

@@ -19,6 +19,8 @@ from pyspark.sql.types import StructType
 from headrace.spark.batch import Batch, Sink
 from headrace.spark.tables.partitions import Values, directory, divided
 
+SMALL: Final = 0.5  # of the target size: such files are merged
+MERGED_BYTES: Final = 1 << 30  # on disk, in one compaction; other files are merged the next time
 FIELD_ID: Final = b"PARQUET:field_id"
 ROW_GROUP_BYTES: Final = 64 << 20  # in memory; the most that an open file buffers
 OPEN_FILES: Final = 512  # with more partitions than that, the oldest file is closed

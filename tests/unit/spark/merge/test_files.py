@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from headrace.spark.merge.merge import MERGED_BYTES, small_files
+from headrace.spark.merge.merge import small_files
 from headrace.spark.merge.table import TableFile
-from headrace.spark.tables.files import column_names, read_rows
+from headrace.spark.tables.files import MERGED_BYTES, column_names, read_rows
 
 
 def schema(*names: str, **ids: int) -> pa.Schema:

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote
 
-from headrace.spark.tables.delta.compaction import SMALL, NotCompacted, merge
+from headrace.spark.tables.delta.compaction import NotCompacted, merge
 from headrace.spark.tables.delta.log import MARK
 from headrace.spark.tables.delta.table import WHAT, files_of, filesystem, load_table, stored_schema
+from headrace.spark.tables.files import SMALL
 from headrace.spark.tables.maintenance import (
     Expired,
     Maintained,

@@ -8,11 +8,11 @@ refuses a commit if the table has a newer snapshot than the one that the program
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.clustering import NotClustered, arranged
-from headrace.spark.tables.files import remove
+from headrace.spark.tables.files import MERGED_BYTES, SMALL, remove
 from headrace.spark.tables.iceberg.files import (
     data_filesystem,
     data_location,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile as ManifestEntry
     from pyiceberg.table import Table
 
-SMALL: Final = 0.5  # of the target size
-MERGED_BYTES: Final = 1 << 30  # on disk, in one compaction; other files are merged the next time
 
 logger = logging.getLogger(__name__)
 

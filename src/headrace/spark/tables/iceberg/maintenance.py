@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.fs
 
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
-from headrace.spark.tables.iceberg.compaction import SMALL, merge
+from headrace.spark.tables.files import SMALL
+from headrace.spark.tables.iceberg.compaction import merge
 from headrace.spark.tables.iceberg.files import data_location
 from headrace.spark.tables.iceberg.schema import spark_schema
 from headrace.spark.tables.iceberg.spec import written
