@@ -20,8 +20,7 @@ from headrace.spark import planner
 from headrace.spark.errors import DataLoss
 from headrace.spark.sink import write_batches
 from headrace.spark.sink_options import SinkOptions
-from headrace.spark.source import StreamReader
-from headrace.spark.tasks import Task
+from headrace.spark.source import StreamReader, Task
 from spark.readers import ALL, batch_reader, stream_reader
 from spark.test_data_loss import delete_records
 from spark.topics import CODECS, FOREVER, PER_CODEC, SETTINGS, plain, write

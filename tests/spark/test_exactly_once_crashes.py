@@ -139,7 +139,7 @@ def test_a_driver_that_was_replaced_writes_nothing_more(sink: Sink) -> None:
         late = BatchProducer(cluster, producer=paused.producer)
         assert sink.write(7, staged)
 
-        late.add_compressed(*staged[0].inline[0])
+        late.add(*staged[0].inline[0])
         with closing(late), pytest.raises(SparkError):
             late.flush()
         with pytest.raises(Fenced):

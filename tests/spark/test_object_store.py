@@ -14,8 +14,7 @@ from compat.kafka_tools.java import KafkaUnavailableError
 from compat.registry_clients.programs import ClientUnavailable
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.state import State
-from headrace.pipeline.storage.object_store import ObjectStore
-from headrace.pipeline.storage.remote_path import RemotePath
+from headrace.pipeline.storage.object_store import ObjectStore, RemotePath
 from spark.killed_pipeline import KilledPipeline
 from spark.object_store.server import BUCKET, PASSWORD, USER, S3Server, s3a_jars
 from spark.pipeline_process import HEADRACE

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -83,7 +84,7 @@ def test_queries_that_begin_in_different_runs_begin_at_the_same_offsets(plant: P
         return orders.groupBy("id").count()
 
     state = plant.state(pipeline)
-    blocked = state.checkpoint(pipeline.query_name("sums"))
+    blocked = Path(str(state.checkpoint(pipeline.query_name("sums"))))
     blocked.parent.mkdir(parents=True)
     blocked.touch()
     with pytest.raises(PipelineError, match="apart-sums"):
@@ -218,8 +219,9 @@ def test_a_directory_of_parquet_files_that_another_query_writes_to_is_refused(pl
     plant.run(pipeline("first"))
     with pytest.raises(PipelineError, match="shared-files has files of batches 0 to 0 of a query without"):
         plant.run(pipeline("second"))
-    (plant.state(pipeline("second")).checkpoint("second.files") / "offsets").mkdir(parents=True)
-    (plant.state(pipeline("second")).checkpoint("second.files") / "offsets" / "0").touch()
+    offsets = Path(str(plant.state(pipeline("second")).checkpoint("second.files"))) / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").touch()
     with pytest.raises(PipelineError, match="shared-files belongs to another query"):
         plant.run(pipeline("second"))
 

@@ -20,7 +20,7 @@ from headrace.pipeline.plan import plan
 from headrace.pipeline.progress import Figures, Progress
 from headrace.pipeline.restarts import Watchdog
 from headrace.pipeline.runner import Runner
-from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.storage.object_store import StoragePath
 from headrace.pipeline.topics import create, missing_topics
 from headrace.testing.process import ClusterProcess
 from spark.plant import ORDERS, Plant, failing_while, order, orders

@@ -19,7 +19,7 @@ from headrace.spark.merge.upsert import Upsert
 from spark.change_events import Change, all_versions, cut, disordered, final_rows, history_of_source
 from spark.merged_tables import delta_rows
 from spark.table_rows import ROWS, TYPES, plain
-from spark.upserting import HISTORY, InterruptedTable, delta, events, merge_all, merge_of
+from spark.upserting import HISTORY, delta, events, interrupted, merge_all, merge_of
 
 pytestmark = pytest.mark.extended
 
@@ -215,7 +215,7 @@ def test_commits_of_other_programs_between_reading_and_committing(
 
     frame = events(spark, [inserted(2, 5, "ours"), inserted(4, 5, "ours"), inserted(9, 5, "ours")])
     merge = merge_of(delta(tmp_path), frame)
-    table = InterruptedTable(
+    table = interrupted(
         merge.table,
         lambda: append(100, 1),  # elsewhere: the commit is repeated
         lambda: append(4, 9),  # a newer row of a key of ours: the merge is repeated

@@ -14,7 +14,7 @@ from headrace.spark.merge.upsert import Upsert
 from spark.change_events import Change, all_versions, cut, disordered, final_rows, history_of_source
 from spark.merged_tables import iceberg_rows, opened
 from spark.table_rows import ROWS, TYPES, plain
-from spark.upserting import HISTORY, InterruptedTable, events, iceberg, merge_all, merge_of
+from spark.upserting import HISTORY, events, iceberg, interrupted, merge_all, merge_of
 
 pytestmark = pytest.mark.extended
 
@@ -59,7 +59,7 @@ def test_rows_of_all_types_survive_and_a_conflict_repeats_the_merge(
     def interfere() -> None:
         merge_all(target, [theirs], rules, query="theirs")
 
-    table = InterruptedTable(merge.table, interfere)
+    table = interrupted(merge.table, interfere)
     dataclasses.replace(merge, table=table).apply(frame, Batch("query", 1))
 
     expected = [rows[0], changed, rows[2] | {"number": 3, "text": "theirs"}]

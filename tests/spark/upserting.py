@@ -77,17 +77,12 @@ class Interrupted(TableVersion):
         return self._version.replace(removed, added, batch)
 
 
-class InterruptedTable(Table):
-    """A table with actions of other programs right before the first commits of a merge."""
+def interrupted(table: Table, *actions: Callable[[], None]) -> Table:
+    """Return a table with actions of other programs right before the first commits of a merge."""
+    left = list(actions)
 
-    def __init__(self, table: Table, *actions: Callable[[], None]) -> None:
-        self._table = table
-        self._left = list(actions)
-        self.label = table.label
+    def act() -> None:
+        if left:
+            left.pop(0)()
 
-    def load(self) -> TableVersion:
-        return Interrupted(self._table.load(), self._act)
-
-    def _act(self) -> None:
-        if self._left:
-            self._left.pop(0)()
+    return Table(table.label, lambda: Interrupted(table.load(), act))

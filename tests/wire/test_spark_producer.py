@@ -11,7 +11,7 @@ import pytest
 from cluster.waiting import until
 from headrace.client.errors import ClientError
 from headrace.protocol.batch import HEADER_SIZE
-from headrace.protocol.compression import Compression
+from headrace.protocol.compression import Compression, compress
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch
@@ -54,7 +54,7 @@ def producing(bootstrap: str, **options: Any) -> Iterator[BatchProducer]:
 def add(target: BatchProducer, values: Sequence[bytes | None], place: TopicPartition = HERE) -> None:
     """A batch of these values."""
     body = encode_batch([Record(None, value) for value in values])[HEADER_SIZE:]
-    target.add(place, body, len(values), NOW_MS)
+    target.add(place, compress(target._compression, body), len(values), NOW_MS)
 
 
 def add_pairs(target: BatchProducer, batches: int, place: TopicPartition = HERE) -> list[bytes | None]:

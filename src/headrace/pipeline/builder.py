@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +14,44 @@ from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.expectations import RECORD
 from headrace.pipeline.initial_offsets import with_initial_offsets
 from headrace.pipeline.shared_queries import Division, SharedQuery, divide
-from headrace.pipeline.sink_writes import SinkWriter
 from headrace.pipeline.state import State
 from headrace.pipeline.steps import NEWER, REASON, ROW, VALUE, Steps
 from headrace.pipeline.streaming_plans import check_streaming, is_repeatable, is_stateless
 from headrace.pipeline.targets import Delta, Iceberg
+from headrace.spark.batch import Batch
 from headrace.spark.launcher import is_remote
+from headrace.spark.merge.merge import merge_batch
+from headrace.spark.merge.upsert import Upsert
+from headrace.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 KEY = "_key"
 _FIELDS = ("topic", "partition", "offset", "timestamp", "key", "headers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkWriter:
+    """Writes the batches of a sink. It has no DataFrame, because Spark Connect pickles it."""
+
+    format: str
+    options: dict[str, str] = field(repr=False)  # may contain passwords
+    upserts: Upsert | None  # the rules by which rows are merged into a table; None: they are appended
+
+    def needs_batches(self, mode: str) -> bool:
+        """Return whether a stream cannot be written by Spark itself, whose sinks in Python only append."""
+        return self.upserts is not None or (mode != "append" and self.format == "headrace")
+
+    def write(self, rows: "DataFrame", batch: Batch) -> bool:
+        """Write a batch; return False if the sink had it and Spark has not computed its rows."""
+        if self.upserts is not None:
+            return merge_batch(self.format, self.options, self.upserts, rows, batch)
+        options: Mapping[str, str] = self.options
+        if self.format != "headrace" or SinkOptions.of(options).exactly_once:
+            options = {**options, "txnAppId": batch.query_id, "txnVersion": str(batch.batch_id)}
+        rows.write.format(self.format).options(**options).mode("append").save()
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +62,6 @@ class Query:
     sink: Sink
     frame: "DataFrame"
     writer: SinkWriter
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FanOut:
-    """A query of several sinks that has not been started: the decoded records of their source."""
-
-    name: str
-    source: Source
-    sinks: tuple[Query, ...]  # their frames are those of the stream
-    frame: "DataFrame"
 
 
 class Builder:
@@ -75,8 +91,11 @@ class Builder:
         used: list[object] = [decoder for pair in self._decoders.values() for decoder in pair]
         return any(isinstance(decoder, Following) and decoder.is_outdated() for decoder in used)
 
-    def records(self, source: Source, initial: Mapping[str, Any] | None = None) -> "DataFrame":
-        """Return the undecoded records of a source; `initial` are the offsets where a new query starts."""
+    def decoded(self, source: Source, initial: Mapping[str, Any] | None = None) -> "DataFrame":
+        """Return the records of a source with the columns that `Steps` expects.
+
+        `initial` are the offsets where a new query starts.
+        """
         if source.name not in self._options:
             options = source.reading(self._bootstrap, self._since_ms)
             if self._state is not None:
@@ -85,11 +104,7 @@ class Builder:
         options = self._options[source.name]
         if initial is not None:
             options = {**options, "initialOffsets": json.dumps(initial)}
-        return self._spark.readStream.format("headrace").options(**options).load()
-
-    def decoded(self, source: Source, initial: Mapping[str, Any] | None = None) -> "DataFrame":
-        """Return the records of a source with the columns that `Steps` expects."""
-        return self.decode(source, self.records(source, initial))
+        return self.decode(source, self._spark.readStream.format("headrace").options(**options).load())
 
     def decode(self, source: Source, records: "DataFrame") -> "DataFrame":
         """Return records with the columns that `Steps` expects."""
@@ -176,12 +191,12 @@ class Builder:
                     f"{quarantine.name}. Use _record.timestamp instead of the current time"
                 )
 
-    def fan_out(self, shared: SharedQuery) -> FanOut:
-        source = self._pipeline.sources[shared.source]
-        queries = tuple(self.of_sink(sink) for sink in self._pipeline.queries() if sink.name in shared.sinks)
+    def sinks_of(self, shared: SharedQuery) -> list[Query]:
+        """Return the queries of the sinks that share one; their frames are those of the stream."""
+        queries = [self.of_sink(sink) for sink in self._pipeline.queries() if sink.name in shared.sinks]
         for query in queries:
             check_streaming(query.frame, query.sink.mode)  # a batch by itself could do more than a stream
-        return FanOut(name=shared.name, source=source, sinks=queries, frame=self.decoded(source))
+        return queries
 
 
 def _framed(decoder: Decoder, records: "DataFrame", part: str) -> "Column":

@@ -1,7 +1,7 @@
 """Checks of a pipeline that does not run: the cluster, sources, columns, and whether sinks are writable."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -24,15 +24,11 @@ from headrace.spark.merge.events import stored_schema
 from headrace.spark.sink_options import SinkOptions, check_schema
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 from headrace.spark.tables.packages import needed
-from headrace.spark.tables.schema import check_partitioning, storable
 from headrace.tables.reader.cluster import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headrace.spark.tables.evolution import Change
-
-_EXISTS: Final = "exists, and the columns fit"
 _WILL: Final = "will be created"
 
 
@@ -75,11 +71,8 @@ class Checker:
                 finding = _finding(f"{kind} {name}", check)
                 broken |= set() if finding.good else {name}
                 yield finding
-        if not broken:
-            yield from self._shared()
-
-    def _shared(self) -> Iterator[Finding]:
-        """Yield the queries that several sinks share."""
+        if broken:
+            return
         try:
             division = self._builder.division(self._state)
         except PipelineError as error:
@@ -107,25 +100,19 @@ class Checker:
         query, target = self._builder.of_sink(sink), sink.target
         check_streaming(query.frame, sink.mode)
         if isinstance(target, Topic):
-            return self._check_topic(sink, target, query)
-        if isinstance(target, Delta):
-            return _check_delta(query)
-        if isinstance(target, Iceberg):
-            return _check_iceberg(query)
-        if isinstance(target, Parquet) and target.directory is not None:
-            found = _check_writable(target.directory)
+            check_schema(query.frame.schema, SinkOptions.of(query.writer.options))
+            read = ",".join(self._pipeline.sources[source].topic for source in self._pipeline.needed(sink))
+            if target.name in [name.strip() for name in read.split(",")]:
+                raise PipelineError(f"it reads topic {target.name} and writes to it: that would never end")
+            if self._topics is not None:
+                return f"{target.label} {'exists' if target.name in self._topics else _WILL}"
+        elif isinstance(target, Delta | Iceberg):
+            return _check_table(query, target)
+        elif isinstance(target, Parquet) and target.directory is not None:
+            _check_writable(target.directory)
             check_directory(target.directory, self._state.checkpoint(query.name))
-            return found
+            return f"directory {target.directory} {'exists' if target.directory.exists() else _WILL}"
         return target.label
-
-    def _check_topic(self, sink: Sink, topic: Topic, query: Query) -> str:
-        check_schema(query.frame.schema, SinkOptions.of(query.writer.options))
-        read = ",".join(self._pipeline.sources[source].topic for source in self._pipeline.needed(sink))
-        if topic.name in [name.strip() for name in read.split(",")]:
-            raise PipelineError(f"it reads topic {topic.name} and writes to it: that would never end")
-        if self._topics is None:
-            return f"topic {topic.name}"
-        return f"topic {topic.name} {'exists' if topic.name in self._topics else _WILL}"
 
 
 def _finding(what: str, check: Callable[[], str]) -> Finding:
@@ -140,8 +127,8 @@ def _columns(frame: Any) -> str:
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
 
 
-def _check_writable(path: Path) -> str:
-    """Return the state of a directory; OSError if files cannot be written to it."""
+def _check_writable(path: Path) -> None:
+    """Raise OSError if files cannot be written to a directory, which may not exist yet."""
     existing = path
     while not existing.exists():
         existing = existing.parent
@@ -149,56 +136,37 @@ def _check_writable(path: Path) -> str:
         raise NotADirectoryError(f"{existing} is not a directory")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise PermissionError(f"{existing} is not writable")
-    return f"directory {path} {'exists' if path.exists() else _WILL}"
 
 
-def _existing(changes: "Sequence[Change]") -> str:
-    return f"exists, and will change: {', '.join(map(str, changes))}" if changes else _EXISTS
+def _check_table(query: Query, target: Delta | Iceberg) -> str:
+    """Return the state of a table; SparkError if the rows of a query cannot be written to it."""
+    options: Any
+    merges: Any
+    tables: Any
+    if isinstance(target, Delta):
+        needed("deltalake", "a Delta table")
+        from headrace.spark.merge import delta as merges  # noqa: PLC0415
+        from headrace.spark.tables.delta import table as tables  # noqa: PLC0415
 
+        options = DeltaOptions.of(query.writer.options)
+        label = f"Delta table {options.path}"
+        if "://" not in options.path:
+            _check_writable(Path(options.path))
+    else:
+        needed("pyiceberg.catalog", "an Iceberg table")
+        from headrace.spark.merge import iceberg as merges  # noqa: PLC0415
+        from headrace.spark.tables.iceberg import table as tables  # noqa: PLC0415
 
-def _check_delta(query: Query) -> str:
-    """Return the state of a Delta table; SparkError if the rows of a query cannot be written to it."""
-    deltalake = needed("deltalake", "a Delta table")
-    from headrace.spark.merge.delta import rewritable_files  # noqa: PLC0415
-    from headrace.spark.tables.delta.table import check_table, load_table  # noqa: PLC0415
-
-    options, schema, upserts = DeltaOptions.of(query.writer.options), query.frame.schema, query.writer.upserts
+        options, label = IcebergOptions.of(query.writer.options), target.label
+    schema, upserts = query.frame.schema, query.writer.upserts
     if upserts is not None:
         options, schema = options.requiring(upserts.columns_of_table), stored_schema(schema, upserts)
-    if "://" not in options.path:
-        _check_writable(Path(options.path))
-    if deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
-        table = load_table(options)
-        changes = check_table(table, schema, options)
-        if upserts is not None:
-            rewritable_files(table)
-        return f"Delta table {options.path} {_existing(changes)}"
-    check_partitioning(options.partition_by, storable(schema))
-    return f"Delta table {options.path} {_WILL}"
-
-
-def _check_iceberg(query: Query) -> str:
-    """Return the state of an Iceberg table; SparkError if the rows of a query cannot be written to it."""
-    catalogs = needed("pyiceberg.catalog", "an Iceberg table")
-    from headrace.spark.merge.iceberg import check_rewritable  # noqa: PLC0415
-    from headrace.spark.tables.iceberg.table import check_new, check_table, load_table  # noqa: PLC0415
-
-    options, schema, upserts = (
-        IcebergOptions.of(query.writer.options),
-        query.frame.schema,
-        query.writer.upserts,
-    )
+    if not tables.exists(options):
+        tables.check_new(options, schema)
+        return f"{label} {_WILL}"
+    table = tables.load_table(options)
+    changes = tables.check_table(table, schema, options)
     if upserts is not None:
-        options, schema = options.requiring(upserts.columns_of_table), stored_schema(schema, upserts)
-    try:
-        exists = catalogs.load_catalog(options.catalog_name, **options.catalog).table_exists(options.table)
-    except Exception as error:  # catalogs are plugins with their own exceptions
-        raise PipelineError(f"the catalog of {options.table} cannot be reached: {error}") from error
-    if exists:
-        table = load_table(options)
-        changes = check_table(table, schema, options)
-        if upserts is not None:
-            check_rewritable(table)
-        return f"Iceberg table {options.table} {_existing(changes)}"
-    check_new(options, schema)
-    return f"Iceberg table {options.table} {_WILL}"
+        merges.rewritable_files(table)
+    how = f"will change: {', '.join(map(str, changes))}" if changes else "the columns fit"
+    return f"{label} exists, and {how}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.storage.object_store import StoragePath
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.position import Position
 from headrace.tables.reader.offsets import Offsets

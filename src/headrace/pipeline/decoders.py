@@ -107,7 +107,7 @@ class Number:
     def decode(self, value: "Column") -> Decoded:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        if len(_names(f"value {self.kind}")) != 1:
+        if len(_parsed(f"value {self.kind}")) != 1:
             raise PipelineError(
                 f"{self.kind!r} is not a type of Spark; expected bigint, double, decimal(10,2), ..."
             )
@@ -201,10 +201,6 @@ def parsed_schema(schema: str) -> "StructType":
     if not found:
         raise PipelineError(f"{schema!r} is not a schema; expected NAME TYPE, NAME TYPE, ...")
     return found
-
-
-def _names(schema: str) -> list[str]:
-    return _parsed(schema).fieldNames()
 
 
 def _parsed(schema: str) -> "StructType":

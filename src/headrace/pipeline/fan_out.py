@@ -18,7 +18,7 @@ from pyspark import inheritable_thread_target
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from headrace.pipeline.builder import FanOut, Query
+from headrace.pipeline.builder import Query
 from headrace.pipeline.checkpoints import read_query_id
 from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import in_words
@@ -26,7 +26,7 @@ from headrace.pipeline.expectations import METRIC, Broken
 from headrace.pipeline.progress import NEWER_METRIC, WRITTEN
 from headrace.pipeline.steps import Steps, counts
 from headrace.pipeline.storage.files import checkpoint_url, delete_tree, replace_text
-from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.storage.object_store import StoragePath
 from headrace.pipeline.streaming_plans import is_repeatable
 from headrace.spark.batch import Batch
 from headrace.spark.errors import SparkError
@@ -59,17 +59,17 @@ class SinkResult:
 class SharedBatches:
     """The function that Spark calls with every batch of a shared query."""
 
-    def __init__(self, pipeline: Pipeline, query: FanOut, checkpoint: StoragePath) -> None:
+    def __init__(self, pipeline: Pipeline, queries: Sequence[Query], checkpoint: StoragePath) -> None:
         self._pipeline = pipeline
-        self._query = query
-        self._checkpoint = checkpoint
+        self.queries = queries
+        self.checkpoint = checkpoint
         self._results: dict[int, dict[str, SinkResult]] = {}  # by batch and sink
         self.failures: dict[str, str] = {}  # by the sink that ended the query
 
     @property
     def sinks(self) -> list[str]:
         """The full names of the sinks."""
-        return [sink.name for sink in self._query.sinks]
+        return [sink.name for sink in self.queries]
 
     def result(self, batch_id: int, sink: str) -> SinkResult:
         """Return what a batch has written to a sink."""
@@ -86,11 +86,11 @@ class SharedBatches:
             batch.unpersist()
 
     def _write(self, batch: "DataFrame", batch_id: int) -> None:
-        application = read_query_id(self._checkpoint)
-        sinks = self._query.sinks
+        application = read_query_id(self.checkpoint)
+        sinks = self.queries
         observations: dict[str, Observation] = {}
         with ExitStack() as kept:
-            judged = JudgedRows(self._pipeline, self._checkpoint, batch_id, kept)
+            judged = JudgedRows(self._pipeline, self.checkpoint, batch_id, kept)
             steps = Steps(self._pipeline, lambda _: batch, partial(_observe, observations), judged.keep)
             writes = []
             for sink in sinks:

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.storage.files import replace_text
-from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.storage.object_store import StoragePath
 from headrace.spark.errors import SparkError
 from headrace.spark.tables.maintenance import (
     KEPT_SNAPSHOTS,

@@ -12,7 +12,7 @@ from typing import Final
 from headrace.pipeline.checkpoints import batch_numbers, read_checkpoint
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.storage.files import put_if_absent
-from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.storage.object_store import StoragePath
 
 OWNER: Final = "_headrace_query"  # readers skip files whose names begin with an underscore
 

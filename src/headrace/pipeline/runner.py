@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.client.wire.security import Security
-from headrace.pipeline.builder import Builder, FanOut, Query
+from headrace.pipeline.builder import Builder, Query, SinkWriter
 from headrace.pipeline.checkpoints import read_checkpoint, read_query_id
 from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import LockLost, PipelineError, in_words, is_slow_start
@@ -26,10 +26,9 @@ from headrace.pipeline.maintenance import Caretaker
 from headrace.pipeline.parquet_files import claim_directory
 from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.restarts import Activity, Restart, Restarts, Watchdog
-from headrace.pipeline.sink_writes import SinkWriter
 from headrace.pipeline.state import State
 from headrace.pipeline.storage.files import checkpoint_url
-from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.storage.object_store import StoragePath
 from headrace.pipeline.targets import Delta, Iceberg, Parquet
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.batch import Batch
@@ -154,11 +153,11 @@ class Runner:
         starts: dict[str, Callable[[], StreamingQuery]] = {}
         for shared in division.shared:
             if shared.sinks:
-                checkpoint = self._state.checkpoint(shared.name)
-                query = builder.fan_out(shared)
-                batches = SharedBatches(self._pipeline, query, checkpoint)
-                self._listener.share(shared.name, batches)
-                starts[shared.name] = partial(start_shared, query, batches, checkpoint, to_the_end=to_the_end)
+                name, checkpoint = shared.name, self._state.checkpoint(shared.name)
+                batches = SharedBatches(self._pipeline, builder.sinks_of(shared), checkpoint)
+                self._listener.share(name, batches)
+                records = builder.decoded(self._pipeline.sources[shared.source])
+                starts[name] = partial(start_shared, name, records, batches, to_the_end=to_the_end)
         for name in division.own:
             full = self._pipeline.query_name(name)
             own = builder.of_sink(sinks[name], left.get(full))
@@ -286,16 +285,17 @@ def _write(writer: SinkWriter, checkpoint: StoragePath, frame: "DataFrame", batc
 
 
 def start_shared(
-    query: FanOut, batches: SharedBatches, checkpoint: StoragePath, *, to_the_end: bool
+    name: str, records: "DataFrame", batches: SharedBatches, *, to_the_end: bool
 ) -> "StreamingQuery":
     """Start the query of several sinks, with the shortest of their intervals."""
     batches.failures.clear()
-    every = [sink.sink.every for sink in query.sinks if not sink.sink.follows] or [query.sinks[0].sink.every]
+    sinks = [query.sink for query in batches.queries]
+    every = [sink.every for sink in sinks if not sink.follows] or [sinks[0].every]
     jvm: Any = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]  # noqa: SLF001
     trigger = jvm.org.apache.spark.sql.streaming.Trigger
     shortest = min(every, key=lambda interval: int(trigger.ProcessingTime(interval).intervalMs()))
-    writer = query.frame.writeStream.outputMode("append").foreachBatch(batches)
-    return _started(writer, query.name, checkpoint, None if to_the_end else shortest, query.name)
+    writer = records.writeStream.outputMode("append").foreachBatch(batches)
+    return _started(writer, name, batches.checkpoint, None if to_the_end else shortest, name)
 
 
 def _started(

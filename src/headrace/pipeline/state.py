@@ -18,7 +18,7 @@ from headrace.pipeline.shared_queries import Division, SharedQuery, from_json, t
 from headrace.pipeline.storage.file_lock import FileLock
 from headrace.pipeline.storage.files import delete_tree, replace_text, state_root
 from headrace.pipeline.storage.lease import Lease
-from headrace.pipeline.storage.remote_path import RemotePath, StoragePath
+from headrace.pipeline.storage.object_store import RemotePath, StoragePath
 from headrace.spark.offsets import to_json as offsets_to_json
 
 DIRECTORY: Final = ".headrace"

@@ -9,7 +9,7 @@ from headrace.client.wire.connection_settings import Target
 from headrace.pipeline.observers import history
 from headrace.pipeline.progress import Figures, Progress
 from headrace.pipeline.state import State
-from headrace.pipeline.storage.remote_path import StoragePath
+from headrace.pipeline.storage.object_store import StoragePath
 
 TAIL: Final = 20_000  # records of the history that are read first
 SILENT_MS: Final = 60_000  # an idle query reports progress every ten seconds

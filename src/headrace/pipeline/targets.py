@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.maintenance import Maintenance
-from headrace.pipeline.paths import local_path, spark_url
+from headrace.pipeline.storage.files import local_path, spark_url
 from headrace.spark.errors import InvalidOption
 from headrace.spark.merge.upsert import TOMBSTONES_FOR, UNAVAILABLE, Upsert
 from headrace.spark.tables.maintenance import delta, iceberg
@@ -197,15 +197,12 @@ class Iceberg(_Upsertable):
 
     `partition_by` is the partitioning of a new table: ["day(at)", "bucket(16, id)", "country"].
     `evolve=["add", "widen"]` adds columns that the table lacks, and widens int to bigint and float to double.
-    `renames` has new names of the table's columns by their old ones, and `drops` columns to drop from it.
     """
 
     table: str
     catalog: Mapping[str, str] = field(repr=False)  # may contain passwords
     partition_by: Sequence[str] = ()
     evolve: Sequence[str] = ()
-    renames: Mapping[str, str] = field(default_factory=dict)
-    drops: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     compact_every: int | None = None  # batches; None: 50
     maintenance: Maintenance | None = None  # beside the queries of the pipeline
@@ -222,12 +219,7 @@ class Iceberg(_Upsertable):
 
     def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
         options = {f"catalog.{name}": value for name, value in self.catalog.items()}
-        options = _table_options(self, {**options, "table": self.table})
-        if self.renames:
-            options["renameColumns"] = ",".join(f"{old}:{new}" for old, new in self.renames.items())
-        if self.drops:
-            options["dropColumns"] = _listed(self.drops)
-        return "headrace-iceberg", options
+        return "headrace-iceberg", _table_options(self, {**options, "table": self.table})
 
     def maintained(self) -> "Maintained":
         return iceberg(self.format("")[1])
@@ -275,12 +267,8 @@ def _table_options(target: Delta | Iceberg, own: Mapping[str, str]) -> dict[str,
     if target.partition_by:
         options["partitionBy"] = ",".join(target.partition_by)
     if target.evolve:
-        options["evolve"] = _listed(target.evolve)
+        options["evolve"] = target.evolve if isinstance(target.evolve, str) else ",".join(target.evolve)
     return options
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names if isinstance(names, str) else ",".join(names)
 
 
 def _in_files(frame: "DataFrame", files: int | None) -> "DataFrame":

@@ -1,12 +1,13 @@
-"""Filter pushdown: filters on topic, partition, offset and timestamp make the ranges shorter.
+"""Filter pushdown: Spark's filters on topic, partition, offset and timestamp become one filter of Arrow.
 
 Spark applies every filter again to the rows, so a range may be too long, but never too short.
 """
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final
+from datetime import UTC, datetime
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import (
     EqualNullSafe,
@@ -19,10 +20,12 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from headrace.protocol.ids import TopicPartition
 from headrace.tables.reader.offsets import Range
 
-_COMPARE: Final[Mapping[type[Filter], Callable[[Any, Any], bool]]] = {
+if TYPE_CHECKING:
+    from headrace.tables.reader.narrowing import ByTime
+
+_COMPARE: Final[Mapping[type[Filter], Callable[[Any, Any], Any]]] = {
     EqualTo: operator.eq,
     EqualNullSafe: operator.eq,
     GreaterThan: operator.gt,
@@ -30,84 +33,38 @@ _COMPARE: Final[Mapping[type[Filter], Callable[[Any, Any], bool]]] = {
     LessThan: operator.lt,
     LessThanOrEqual: operator.le,
 }
-_COLUMNS: Final = {"partition", "offset", "timestamp", "topic"}
-
-ByTime = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
 
 
-class Narrowing:
-    """The filters of a query that can shorten ranges."""
+def narrow(filters: Sequence[Filter], ranges: Iterable[Range], first_at: "ByTime") -> list[Range]:
+    """Return the parts of `ranges` that may match all filters; `first_at` returns offsets of timestamps."""
+    import pyarrow as pa  # noqa: PLC0415  few queries have filters
+    import pyarrow.compute as pc  # noqa: PLC0415
 
-    def __init__(self, filters: Sequence[Filter]) -> None:
-        self._filters = [filter_ for filter_ in filters if _column(filter_) in _COLUMNS]
+    from headrace.tables.reader.narrowing import Narrowing  # noqa: PLC0415
 
-    def __bool__(self) -> bool:
-        return bool(self._filters)
-
-    def narrow(self, ranges: Iterable[Range], first_at: ByTime) -> list[Range]:
-        """Return the parts of `ranges` that may match; `first_at` returns offsets of timestamps."""
-        kept = [
-            self._by_offset(whole)
-            for whole in ranges
-            if all(_may_hold(whole.partition, filter_) for filter_ in self._filters)
+    schema = pa.schema(
+        {
+            "topic": pa.string(),
+            "partition": pa.int32(),
+            "offset": pa.int64(),
+            "timestamp": pa.timestamp("us", tz="UTC"),
+        }
+    )
+    conditions = []
+    for filter_ in filters:
+        attribute: tuple[str, ...] = getattr(filter_, "attribute", ())
+        given: Any = getattr(filter_, "value", None)
+        if len(attribute) != 1 or attribute[0] not in schema.names or given is None:
+            continue
+        column, kind = pc.field(attribute[0]), schema.field(attribute[0]).type
+        values = [
+            value.astimezone(UTC) if isinstance(value, datetime) else value
+            for value in (given if isinstance(filter_, In) else [given])
         ]
-        since = self._since_ms()
-        if since is not None:
-            offsets = first_at({part.partition: since for part in kept if part.size > 0})
-            for n, part in enumerate(kept):
-                offset = offsets.get(part.partition, part.first)
-                # A negative offset means that no record matches.
-                first = part.last if offset < 0 else max(part.first, offset)
-                kept[n] = Range(part.partition, first, max(first, part.last))
-        return [part for part in kept if part.size > 0]
-
-    def _by_offset(self, whole: Range) -> Range:
-        first, last = whole.first, whole.last
-        for filter_ in self._filters:
-            if _column(filter_) != "offset":
-                continue
-            match filter_:
-                case EqualTo(_, value) | EqualNullSafe(_, value) if value is not None:
-                    first, last = max(first, value), min(last, value + 1)
-                case GreaterThan(_, value):
-                    first = max(first, value + 1)
-                case GreaterThanOrEqual(_, value):
-                    first = max(first, value)
-                case LessThan(_, value):
-                    last = min(last, value)
-                case LessThanOrEqual(_, value):
-                    last = min(last, value + 1)
-        return Range(whole.partition, first, max(first, last))
-
-    def _since_ms(self) -> int | None:
-        """Return the earliest timestamp that can match.
-
-        Timestamps may be in any order, so only records before the first one with that timestamp are skipped.
-        """
-        lower_bounds = (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual)
-        moments = [
-            int(filter_.value.timestamp() * 1000 // 1)  # rounded down, so that no record is missed
-            for filter_ in self._filters
-            if _column(filter_) == "timestamp"
-            and isinstance(filter_, lower_bounds)
-            and isinstance(filter_.value, datetime)
-        ]
-        # Negative timestamps have special meanings in ListOffsets, and no record is so old.
-        return max((moment for moment in moments if moment > 0), default=None)
-
-
-def _column(filter_: Filter) -> str:
-    attribute: tuple[str, ...] = getattr(filter_, "attribute", ())
-    return attribute[0] if len(attribute) == 1 else ""
-
-
-def _may_hold(partition: TopicPartition, filter_: Filter) -> bool:
-    """Whether a record of this partition can match, by its topic and partition."""
-    column = _column(filter_)
-    if column not in {"partition", "topic"}:
-        return True
-    own: Any = partition.partition if column == "partition" else partition.topic
-    if isinstance(filter_, In):
-        return own in filter_.value
-    compare = _COMPARE.get(type(filter_))
-    return compare is None or compare(own, getattr(filter_, "value", None))
+        if isinstance(filter_, In):
+            conditions.append(column.isin(pa.array(values, kind)))
+        elif type(filter_) in _COMPARE:
+            conditions.append(_COMPARE[type(filter_)](column, pa.scalar(values[0], kind)))
+    if not conditions:
+        return list(ranges)
+    return Narrowing(reduce(operator.and_, conditions), schema).narrow(ranges, first_at)

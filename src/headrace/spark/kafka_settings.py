@@ -1,7 +1,8 @@
 """The settings of Kafka's clients, as options `kafka.*`: which are obeyed, have no effect, or are refused.
 
 The names are those of Java's ConsumerConfig and ProducerConfig (Kafka 3.9 and 4.3), and librdkafka's names of
-security settings. Every name is in one of the tables below, so that no setting is ignored silently.
+security settings. All others have no effect, which a warning says; one that is nearly a name in the tables
+below is a misspelling.
 """
 
 import difflib
@@ -40,70 +41,7 @@ _OBEYED: Final = {
 _OF_CONNECTIONS: Final = frozenset(_OBEYED["connections"].split())
 OF_SOURCES: Final = _OF_CONNECTIONS.union(_OBEYED["sources"].split())
 OF_SINKS: Final = _OF_CONNECTIONS.union(_OBEYED["sinks"].split())
-# Settings by the reason why they have no effect, or are refused.
-_WITHOUT_EFFECT: Final = {
-    "a source never creates topics; a sink may, if the brokers allow it": "allow.auto.create.topics",
-    "offsets are committed for the group after every batch": "auto.commit.interval.ms",
-    "there are no metrics of Java's client": """
-        auto.include.jmx.reporter enable.metrics.push metric.reporters metrics.num.samples
-        metrics.recording.level metrics.sample.window.ms
-    """,
-    "a task sends its rows as soon as a batch is full": "buffer.memory linger.ms max.block.ms",
-    "checksums are always verified": "check.crcs",
-    "all addresses of a name are tried": "client.dns.lookup",
-    "codecs have their default level": "compression.gzip.level compression.lz4.level compression.zstd.level",
-    "connections have their own timeouts and buffers": """
-        connections.max.idle.ms receive.buffer.bytes send.buffer.bytes socket.connection.setup.timeout.max.ms
-        socket.connection.setup.timeout.ms
-    """,
-    "retries have a backoff and an overall timeout of their own": """
-        default.api.timeout.ms reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms
-        retry.backoff.max.ms retry.backoff.ms sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
-    """,
-    "a pattern never selects internal topics, as in Spark's own source": "exclude.internal.topics",
-    "the driver asks only for records that exist": "fetch.min.bytes",
-    "a query reads partitions without being a member of its group": """
-        group.instance.id group.protocol group.remote.assignor heartbeat.interval.ms max.poll.interval.ms
-        partition.assignment.strategy session.timeout.ms
-    """,
-    "it is 5, and records keep their order": "max.in.flight.requests.per.connection",
-    "records are fetched in batches of bytes: use max.partition.fetch.bytes": "max.poll.records",
-    "requests have up to 4 MiB: use batch.size": "max.request.size",
-    "every batch has fresh metadata": "metadata.max.age.ms metadata.max.idle.ms",
-    "bootstrap servers are always tried as well": """
-        metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy
-    """,
-    "rows without a key go to each partition in turn": """
-        partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms
-    """,
-    "delivery.timeout.ms limits the retries": "retries",
-    "GSSAPI is not supported": """
-        sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name
-        sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
-    """,
-    "a token is replaced after 80 % of its lifetime": """
-        sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
-        sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-    """,
-    "only brokers validate tokens": """
-        sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
-        sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
-        sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
-    """,
-    "a query is not in a share group": "share.acknowledgement.mode share.acquire.mode",
-    "Python's TLS has no such choice": """
-        ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-    """,
-    "ssl.enabled.protocols decides": "ssl.protocol",
-    "it is a setting of librdkafka, which Spark's tasks do not use": """
-        api.version.request broker.address.family broker.address.ttl debug log.connection.close log_level
-        message.max.bytes message.timeout.ms queue.buffering.max.kbytes queue.buffering.max.messages
-        queue.buffering.max.ms queued.max.messages.kbytes queued.min.messages receive.message.max.bytes
-        socket.keepalive.enable socket.nagle.disable socket.timeout.ms statistics.interval.ms
-        topic.metadata.refresh.interval.ms
-    """,
-}
+# Settings by the reason why they are refused: to ignore them would change the result.
 _REASONS: Final = {
     "use startingOffsets": "auto.offset.reset",
     "progress is kept in the query's checkpoint": "enable.auto.commit",
@@ -128,33 +66,30 @@ _REASONS: Final = {
     "values are bytes; decode them with functions on the column": "value.deserializer",
     "values are bytes; encode them with functions on the column": "value.serializer",
 }
-_NO_EFFECT: Final = {name: why for why, names in _WITHOUT_EFFECT.items() for name in names.split()}
 REFUSED: Final = {name: why for why, names in _REASONS.items() for name in names.split()}
 _OF_PROVIDERS: Final = "config.providers."  # and a provider's name: headrace.client.secrets
+
+_ALIKE: Final = 0.9  # of two names; no two settings of Java's clients are so similar
 
 logger = logging.getLogger(__name__)
 
 
 def check_names(names: Iterable[str], obeyed: frozenset[str]) -> None:
-    """Raise InvalidOption for settings that are refused or unknown; log those that have no effect, once.
+    """Raise InvalidOption for settings that are refused or misspelt; log those that have no effect, once.
 
     The names have no prefix. `obeyed` is OF_SOURCES or OF_SINKS.
     """
+    known = OF_SOURCES | OF_SINKS | REFUSED.keys()
     for name in names:
         if name in obeyed or name.startswith(_OF_PROVIDERS):
             continue
         if name in REFUSED:
             raise InvalidOption(PREFIX + name, f"cannot be set: {REFUSED[name]}")
-        if name in _NO_EFFECT:
-            warn_once(f"option {PREFIX}{name} has no effect: {_NO_EFFECT[name]}")
-        elif name in OF_SOURCES | OF_SINKS:
-            use = "reading" if name in OF_SOURCES else "writing"
-            warn_once(f"option {PREFIX}{name} has no effect: it is for {use}")
-        else:
-            known = OF_SOURCES | OF_SINKS | _NO_EFFECT.keys() | REFUSED.keys()
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {PREFIX}{close[0]}?" if close else ""
-            raise InvalidOption(PREFIX + name, f"there is no such setting of Kafka's clients{hint}")
+        if name not in known and (close := difflib.get_close_matches(name, known, 1, _ALIKE)):
+            why = f"there is no such setting of Kafka's clients; did you mean {PREFIX}{close[0]}?"
+            raise InvalidOption(PREFIX + name, why)
+        use = "reading" if name in OF_SOURCES else "writing" if name in OF_SINKS else None
+        warn_once(f"option {PREFIX}{name} has no effect" + (f": it is for {use}" if use else ""))
 
 
 @cache

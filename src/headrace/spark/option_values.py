@@ -11,6 +11,9 @@ Parsed = TypeVar("Parsed")
 
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}")
 _LARGEST: Final = 2**63 - 1
+# As JavaUtils.timeStringAsMs of Spark; without a unit, it is milliseconds.
+_DURATION: Final = re.compile(r"([0-9]{1,18})\s*([a-z]*)")
+_MS: Final = {"": 1, "us": 1e-3, "ms": 1, "s": 1e3, "m": 6e4, "min": 6e4, "h": 3.6e6, "d": 8.64e7}
 FLAG: Final = {"true": True, "false": False}
 
 
@@ -98,3 +101,14 @@ class Options:
         if word not in choices:
             raise self.wrong(name, f"{word!r} is not one of {', '.join(choices)}")
         return choices[word]
+
+
+def parse_duration_s(text: str) -> float:
+    """Return the seconds of "15m", "90s" or "1500" (milliseconds); ValueError."""
+    found = _DURATION.fullmatch(text.strip().lower())
+    if found is None or found[2] not in _MS:
+        raise ValueError(f"{text!r} is not a duration; expected a number and a unit, as in 30s or 15m")
+    ms = int(found[1]) * _MS[found[2]]
+    if ms > _LARGEST:
+        raise ValueError(f"{text!r} is more than {_LARGEST} milliseconds")
+    return ms / 1000

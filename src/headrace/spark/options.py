@@ -9,11 +9,10 @@ from headrace.client.errors import WrongSetting
 from headrace.client.wire.config_providers import resolve
 from headrace.client.wire.security import Security
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.durations import parse_duration_s
 from headrace.spark.errors import InvalidOption, on_loss
 from headrace.spark.kafka_settings import OF_SOURCES, PREFIX, check_names, warn_once
 from headrace.spark.offsets import parse, parse_assignment
-from headrace.spark.option_values import FLAG, Options
+from headrace.spark.option_values import FLAG, Options, parse_duration_s
 from headrace.spark.patterns import topic_pattern
 from headrace.spark.position import Position
 from headrace.tables.reader.fetcher import FETCH_BYTES, FETCH_WAIT_MS, POLL_TIMEOUT_S, FetchOptions
@@ -125,11 +124,6 @@ class SourceOptions(ClientOptions):
     fetch_bytes: int = FETCH_BYTES
 
     @property
-    def rack(self) -> str:
-        """Return where the tasks run: they read from the replica that is nearest."""
-        return self.client.get("client.rack", "")
-
-    @property
     def fetching(self) -> FetchOptions:
         """Return how tasks fetch their ranges."""
         return FetchOptions(
@@ -137,14 +131,9 @@ class SourceOptions(ClientOptions):
             max_bytes=self.fetch_bytes,
             max_wait_ms=self.fetch_wait_ms,
             timeout_s=self.poll_timeout_s,
-            rack=self.rack,
+            rack=self.client.get("client.rack", ""),
             on_loss=on_loss(fails=self.fail_on_data_loss),
         )
-
-    @property
-    def group(self) -> str | None:
-        """Return the consumer group that the offsets of a query are committed for, if any."""
-        return self.client.get("group.id")
 
     @classmethod
     def of(cls, given: Mapping[str, str], *, streaming: bool) -> "SourceOptions":
@@ -214,7 +203,13 @@ def client_options(
     """
     options = Options(given, known, prefix=PREFIX, refused=refused)
     check_names(options.below(PREFIX), obeyed)
-    options.resolve(_resolved(options.below(PREFIX)))
+    # Security may have secrets, which must not be part of a plan: every process resolves them for itself.
+    plain = {name: value for name, value in options.below(PREFIX).items() if not name.startswith(_SECURITY)}
+    try:
+        resolved = resolve(plain)
+    except WrongSetting as error:
+        raise InvalidOption(PREFIX + error.setting, error.why) from None
+    options.resolve({PREFIX + name: value for name, value in resolved.items() if value != plain[name]})
     servers = options.get(_SERVERS) or ""
     if not servers.strip():
         raise InvalidOption(_SERVERS, "missing; expected HOST:PORT,HOST:PORT, as in 127.0.0.1:9092")
@@ -227,19 +222,6 @@ def client_options(
     client = options.below(PREFIX)
     security_of(client)
     return options, servers, client
-
-
-def _resolved(client: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings with references, except those of security, with what they refer to.
-
-    Security may have secrets, which must not be part of a plan: every process resolves them for itself.
-    """
-    plain = {name: value for name, value in client.items() if not name.startswith(_SECURITY)}
-    try:
-        found = resolve(plain)
-    except WrongSetting as error:
-        raise InvalidOption(PREFIX + error.setting, error.why) from None
-    return {PREFIX + name: value for name, value in found.items() if value != plain[name]}
 
 
 def security_of(client: Mapping[str, str]) -> Security:

@@ -92,16 +92,9 @@ class Planner:
                 )
             else:
                 asked[partition] = bound.otherwise
-        self._check_named(bound, found.keys() | asked.keys())
-        return found | self._looked_up(bound, asked)
-
-    def _check_named(self, bound: Bound, partitions: Iterable[TopicPartition]) -> None:
-        unknown = sorted((bound.offsets.keys() | bound.timestamps.keys()) - set(partitions))
-        if unknown:
-            raise InvalidOption(bound.option, f"{unknown[0]} is named, and is not to be read")
-
-    def _looked_up(self, bound: Bound, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        found = self.cluster.offsets(asked, read_committed=self.options.read_committed)
+        if unknown := (bound.offsets.keys() | bound.timestamps.keys()) - found.keys() - asked.keys():
+            raise InvalidOption(bound.option, f"{min(unknown)} is named, and is not to be read")
+        found |= self.cluster.offsets(asked, read_committed=self.options.read_committed)
         late = [partition for partition, offset in found.items() if offset < 0]
         if late and bound.late is None:
             raise InvalidOption(

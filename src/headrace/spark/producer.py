@@ -11,19 +11,18 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.client.errors import Unreachable, error_name, raise_for
 from headrace.client.wire.connection import NEWEST, Address, Connection, InFlight, NoAnswer
 from headrace.client.wire.requests import produce_request
 from headrace.client.wire.retry import FIRST_BACKOFF_S, MAX_BACKOFF_S
 from headrace.protocol.batch import build_batch
-from headrace.protocol.compression import Compression, compress
+from headrace.protocol.compression import Compression
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
-from headrace.protocol.schema.produce import ProduceRequest
 from headrace.spark.errors import SparkError
 from headrace.tables.reader.cluster import Cluster
 
@@ -164,14 +163,14 @@ class BatchProducer:
     # -- adding --------------------------------------------------------------------------------
 
     def add(self, partition: TopicPartition, body: Buffer, count: int, timestamp_ms: int) -> None:
-        """Queue `count` encoded records; waits while WAITING_BYTES are not acknowledged."""
-        self.add_compressed(partition, compress(self._compression, body), count, timestamp_ms)
-
-    def add_compressed(self, partition: TopicPartition, body: Buffer, count: int, timestamp_ms: int) -> None:
-        """Queue `count` encoded records, compressed already; waits as `add` does."""
+        """Queue `count` encoded and compressed records; waits while WAITING_BYTES are not acknowledged."""
         queue = self._queues.get(partition)
         if queue is None:
-            queue = self._queues[partition] = self._new_queue(partition)
+            queue = self._queues[partition] = _Queue(partition, sequence=self._before.get(partition, 0))
+            if self.producer.id < 0:
+                queue.depth = MOST_IN_FLIGHT
+            else:
+                self._unknown += 1
         data = build_batch(
             body,
             base_offset=0,
@@ -192,12 +191,6 @@ class BatchProducer:
             self._send_ready()
         while self._waiting_bytes >= (REQUEST_BYTES if self._unknown else WAITING_BYTES):
             self._progress()
-
-    def _new_queue(self, partition: TopicPartition) -> _Queue:
-        if self.producer.id < 0:
-            return _Queue(partition, depth=MOST_IN_FLIGHT)
-        self._unknown += 1
-        return _Queue(partition, sequence=self._before.get(partition, 0))
 
     def sequences(self) -> Sequences:
         """Return what the next producer needs to continue this one, after `flush`."""
@@ -231,7 +224,10 @@ class BatchProducer:
             if queue.is_ready and queue.rests_s <= now:
                 queue.waits_s = queue.waits_s or now
                 try:
-                    by_leader.setdefault(self._leader_of(queue), []).append(queue)
+                    # Batches in flight are answered before the next ones go to another leader.
+                    if not queue.sent or queue.leader is None:
+                        queue.leader = self._cluster.leader(queue.partition)
+                    by_leader.setdefault(queue.leader, []).append(queue)
                 except Unreachable as error:
                     self._retry(queue, str(error))
         for address, queues in by_leader.items():
@@ -239,13 +235,6 @@ class BatchProducer:
                 self._send_to(address, queues)
             except Unreachable as error:
                 self._lose(address, queues, str(error))
-
-    def _leader_of(self, queue: _Queue) -> Address:
-        """Return the leader for the next batch: the one with batches in flight, until these are answered."""
-        if queue.sent and queue.leader is not None:
-            return queue.leader
-        queue.leader = self._cluster.leader(queue.partition)
-        return queue.leader
 
     def _send_to(self, address: Address, queues: list[_Queue]) -> None:
         leader = self._leaders.get(address)
@@ -255,7 +244,13 @@ class BatchProducer:
             chosen = list(_one_each(queues))
             if not chosen:
                 return
-            request = self._request(chosen)
+            request = produce_request(
+                {queue.partition: queue.batches[queue.sent].data for queue in chosen},
+                self._cluster.topic_ids,
+                acks=self._acks,
+                timeout_ms=int(min(self._timeout_s, 30.0) * 1000),
+                transactional_id=self.producer.transactional_id,
+            )
             version = leader.connection.version(request, max_version=self._max_version)
             asked = leader.connection.send(request, version)
             for queue in chosen:
@@ -265,15 +260,6 @@ class BatchProducer:
                     self._arrived(queue, -1)
             else:
                 leader.in_flight.append((asked, [(queue, queue.attempt) for queue in chosen]))
-
-    def _request(self, queues: list[_Queue]) -> ProduceRequest:
-        return produce_request(
-            {queue.partition: queue.batches[queue.sent].data for queue in queues},
-            self._cluster.topic_ids,
-            acks=self._acks,
-            timeout_ms=int(min(self._timeout_s, 30.0) * 1000),
-            transactional_id=self.producer.transactional_id,
-        )
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -297,18 +283,15 @@ class BatchProducer:
                 continue
             if answer is None:
                 self._retry(queue, "the broker's response does not mention the partition")
-            else:
-                self._settle(queue, answer)
-
-    def _settle(self, queue: _Queue, answer: Any) -> None:
-        code = answer.error_code
-        if code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
-            self._arrived(queue, answer.base_offset)
-        elif ErrorCode(code).retriable:
-            self._retry(queue, answer.error_message or error_name(code))
-        else:
+                continue
+            code = answer.error_code
             said = answer.error_message or error_name(code)
-            raise SparkError(f"{queue.partition}: {_advice(code, said, queue.batches[0])}")
+            if code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
+                self._arrived(queue, answer.base_offset)
+            elif ErrorCode(code).retriable:
+                self._retry(queue, said)
+            else:
+                raise SparkError(f"{queue.partition}: {_advice(code, said, queue.batches[0])}")
 
     def _arrived(self, queue: _Queue, base_offset: int) -> None:
         if queue.depth < MOST_IN_FLIGHT:

@@ -80,7 +80,9 @@ class RowEncoder:
         count = self._count(topic)
         partitions: Ints = np.full(rows, _UNCHOSEN, np.int32)
         if column is not None:
-            numbers, present = _integers(column)[chosen], _present(column)[chosen]
+            # The numbers of null rows are arbitrary.
+            every = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + rows]
+            numbers, present = every[chosen], _present(column)[chosen]
             if np.any(numbers[present != 0] >= count):  # perhaps partitions were added
                 self._cluster.forget_partition_counts()
                 self._partitions.clear()
@@ -155,8 +157,3 @@ def _present(array: pa.Array) -> Bytes:
         return np.ones(len(array), np.uint8)
     bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
     return bits[array.offset : array.offset + len(array)]
-
-
-def _integers(array: pa.Array) -> Ints:
-    """Return the numbers of a column; those of null rows are arbitrary."""
-    return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array)]

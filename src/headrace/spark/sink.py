@@ -7,16 +7,15 @@ acknowledged, and nothing is left to do at the driver's commit. `transactional_s
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-
 from headrace.protocol.compression import compress
 from headrace.protocol.ids import TopicPartition
+from headrace.spark.batch import Batch, Sink
 from headrace.spark.errors import spark_errors
 from headrace.spark.producer import BatchProducer, EncodedBatch, ProducerId, Sequences
 from headrace.spark.shared import shared_cluster
@@ -32,8 +31,8 @@ logger = logging.getLogger(__name__)
 _sequences: WeakKeyDictionary[Cluster, Sequences] = WeakKeyDictionary()
 
 
-@dataclass
-class TaskResult(WriterCommitMessage):
+@dataclass(frozen=True, slots=True)
+class TaskResult:
     """The producer of a task, and the offsets of its records."""
 
     producer: ProducerId
@@ -46,10 +45,20 @@ def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> 
     """Write all rows, and return when all are acknowledged; runs on an executor."""
     records = 0
     cluster = shared_cluster(options.bootstrap, options.security, options.client_id, creates_topics=True)
-    with closing(_producer(cluster, options, _sequences.pop(cluster, None))) as producer:
+    before = _sequences.pop(cluster, None)
+    with closing(
+        BatchProducer(
+            cluster,
+            acks=options.acks,
+            idempotent=options.idempotent,
+            before=before if options.idempotent else None,
+            compression=options.compression,
+            timeout_s=options.timeout_s,
+        )
+    ) as producer:
         try:
             for partition, body, count, now_ms in encoded_batches(cluster, options, batches):
-                producer.add_compressed(partition, body, count, now_ms)
+                producer.add(partition, body, count, now_ms)
                 records += count
             offsets = producer.flush()
         except BaseException:
@@ -74,48 +83,18 @@ def encoded_batches(
             yield EncodedBatch(partition, compress(options.compression, body), count, now_ms)
 
 
-def _producer(cluster: Cluster, options: SinkOptions, before: Sequences | None) -> BatchProducer:
-    return BatchProducer(
-        cluster,
-        acks=options.acks,
-        idempotent=options.idempotent,
-        before=before if options.idempotent else None,
-        compression=options.compression,
-        timeout_s=options.timeout_s,
-    )
-
-
-class BatchWriter(DataSourceArrowWriter):
-    """`df.write.format("headrace").mode("append")`."""
+class TopicSink(Sink):
+    """Records of a batch that Spark repeats are written again: at least once."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskResult:
-        return write_batches(self._options, iterator)
+    def write(self, batches: "Iterator[pa.RecordBatch]") -> list[TaskResult]:
+        return [write_batches(self._options, batches)]
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        _count(messages)
+    def commit(self, written: Sequence[TaskResult], batch: Batch | None) -> None:
+        logger.info("%s: %d records were written", batch, sum(task.records for task in written))
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        logger.warning("the write failed; %d of its records are in their topics already", _count(messages))
-
-
-class StreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream.format("headrace")`: at least once, as a repeated batch is written again."""
-
-    def __init__(self, options: SinkOptions) -> None:
-        self._options = options
-
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskResult:
-        return write_batches(self._options, iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        logger.info("batch %d: %d records were written", batchId, _count(messages))
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        logger.warning("batch %d failed; %d of its records are in their topics", batchId, _count(messages))
-
-
-def _count(messages: list[WriterCommitMessage | None]) -> int:
-    return sum(each.records for each in messages if isinstance(each, TaskResult))
+    def abort(self, written: Sequence[TaskResult], batch: Batch | None, *, is_complete: bool) -> None:  # noqa: ARG002
+        count = sum(task.records for task in written)
+        logger.warning("the write of %s failed; %d of its records are in their topics", batch, count)

@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 
 from headrace.client.errors import why_no_topic
 from headrace.protocol.compression import Compression
+from headrace.spark.batch import Batch
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.kafka_settings import OF_SINKS
 from headrace.spark.option_values import FLAG
@@ -53,8 +54,7 @@ class SinkOptions(ClientOptions):
     exactly_once: bool = False
     transactional_id: str | None = None  # None: by the id of the query
     transaction_timeout_ms: int | None = None  # None: by the size of the batch
-    application: str | None = None  # with `version`, identifies a batch write that may be repeated
-    version: int = 0
+    batch: Batch | None = None  # identifies a batch write that may be repeated
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SinkOptions":
@@ -72,8 +72,10 @@ class SinkOptions(ClientOptions):
         for name in (*_TRANSACTIONAL, *_APPLICATION):
             if name in options and not exactly_once:
                 raise InvalidOption(name, "is for transactions: set exactlyOnce to true")
-        if len([name for name in _APPLICATION if name in options]) == 1:
+        application = options.parsed("txnAppId", _name, None)
+        if (application is None) != ("txnVersion" not in options):
             raise InvalidOption("txnAppId", "txnAppId and txnVersion identify a write together: set both")
+        version = options.integer("txnVersion", 0, least=0)
         topic = options.get("topic")
         if topic is not None and not topic.strip():
             raise InvalidOption("topic", "empty; name a topic, or leave it out for a column 'topic'")
@@ -92,8 +94,7 @@ class SinkOptions(ClientOptions):
             transaction_timeout_ms=options.integer(
                 "kafka.transaction.timeout.ms", None, least=1, most=_LARGEST
             ),
-            application=options.parsed("txnAppId", _name, None),
-            version=options.integer("txnVersion", 0, least=0),
+            batch=None if application is None else Batch(application, version),
         )
 
 

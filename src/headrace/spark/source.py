@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.datasource import (
     DataSource,
-    DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     Filter,
     InputPartition,
@@ -21,21 +20,13 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructField, StructType
 
+from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
-from headrace.spark import sink, transactional_sink
+from headrace.spark.batch import BatchWriter, StreamWriter
 from headrace.spark.errors import InvalidOption, SparkError, spark_errors
-from headrace.spark.filters import Narrowing
+from headrace.spark.filters import narrow
 from headrace.spark.garbage import freeze_modules
 from headrace.spark.group_commits import GroupCommits
 from headrace.spark.offsets import admit, to_json
@@ -43,8 +34,9 @@ from headrace.spark.options import SourceOptions
 from headrace.spark.planner import Planner
 from headrace.spark.position import INITIAL, Position, is_initial
 from headrace.spark.shared import shared_cluster
+from headrace.spark.sink import TopicSink
 from headrace.spark.sink_options import SinkOptions, check_schema
-from headrace.spark.tasks import Task
+from headrace.spark.transactional_sink import TransactionalSink
 from headrace.tables.reader.offsets import Offsets, Range, split
 from headrace.tables.reader.reading import read_ranges
 from headrace.tables.reader.tasks import combine, records_per_task
@@ -52,19 +44,20 @@ from headrace.tables.reader.tasks import combine, records_per_task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 SCHEMA: Final = StructType(
     [
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("timestamp", TimestampType()),
-        StructField("timestampType", IntegerType()),
+        StructField("key", T.BinaryType()),
+        StructField("value", T.BinaryType()),
+        StructField("topic", T.StringType()),
+        StructField("partition", T.IntegerType()),
+        StructField("offset", T.LongType()),
+        StructField("timestamp", T.TimestampType()),
+        StructField("timestampType", T.IntegerType()),
     ]
 )
-HEADERS: Final = StructField("headers", ArrayType(_HEADER))
+HEADERS: Final = StructField(
+    "headers", T.ArrayType(StructType().add("key", T.StringType()).add("value", T.BinaryType()))
+)
 
 
 class SchemaMismatch(SparkError):
@@ -88,26 +81,25 @@ class HeadraceSource(DataSource):
     def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802  Spark's name
         return StreamReader(SourceOptions.of(self.options, streaming=True), columns_of(schema))
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         if overwrite:
             raise InvalidOption("mode", 'records are only appended to a topic: use mode("append")')
-        options = self._sink(schema)
-        return transactional_sink.BatchWriter(options) if options.exactly_once else sink.BatchWriter(options)
+        options = self._sink_options(schema)
+        sink = TransactionalSink(options, is_stream=False) if options.exactly_once else TopicSink(options)
+        return BatchWriter(sink, options.batch)
 
-    def streamWriter(  # noqa: N802  Spark's name
-        self, schema: StructType, overwrite: bool
-    ) -> DataSourceStreamArrowWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802  Spark's name
         freeze_modules()  # Spark calls this with every batch, in two workers: before it and at its commit
         if overwrite:
             raise InvalidOption("outputMode", "complete would write all results with every batch: use append")
-        options = self._sink(schema)
-        if options.application is not None:
+        options = self._sink_options(schema)
+        if options.batch is not None:
             raise InvalidOption("txnAppId", "a streaming query has the number of its batch: leave it out")
-        if options.exactly_once:
-            return transactional_sink.StreamWriter(options)
-        return sink.StreamWriter(options)
+        return StreamWriter(
+            TransactionalSink(options, is_stream=True) if options.exactly_once else TopicSink(options)
+        )
 
-    def _sink(self, schema: StructType) -> SinkOptions:
+    def _sink_options(self, schema: StructType) -> SinkOptions:
         options = SinkOptions.of(self.options)
         check_schema(schema, options)
         return options
@@ -125,6 +117,20 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
                 f"column {field.name!r} is {right} in a topic, not {given}: read it so, then decode it"
             )
     return tuple(schema.fieldNames())
+
+
+class Task(InputPartition):
+    """Ranges that one task reads, and what the driver knows of them: their leader and the ids of topics."""
+
+    def __init__(
+        self, ranges: Sequence[Range], topic_ids: Mapping[str, str], leader: Address | None = None
+    ) -> None:
+        super().__init__(tuple(map(tuple, ranges)))
+        self.ranges = tuple(ranges)
+        self.topic_ids = {
+            topic: topic_ids[topic] for topic, *_ in (part.partition for part in ranges) if topic in topic_ids
+        }
+        self.leader = leader  # None: it is not known
 
 
 def read_task(
@@ -176,7 +182,7 @@ class _PushFilters:
         self._reader = reader
 
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        self._reader.narrowing = Narrowing(filters)
+        self._reader.filters = filters
         return filters  # Spark applies them again: a range may have records that do not match
 
 
@@ -186,7 +192,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self._options = options
         self._columns = columns
-        self.narrowing = Narrowing(())
+        self.filters: Sequence[Filter] = ()
 
     @property
     def pushFilters(self) -> Any:  # noqa: N802  Spark's name
@@ -197,8 +203,8 @@ class BatchReader(DataSourceReader):
         planner = Planner(self._options)
         try:
             ranges = planner.whole_batch()
-            if self.narrowing:
-                ranges = self.narrowing.narrow(ranges, planner.cluster.offsets)
+            if self.filters:
+                ranges = narrow(self.filters, ranges, planner.cluster.offsets)
             return _tasks(planner, ranges, planner.topic_ids(each.partition.topic for each in ranges))
         finally:
             planner.close()
@@ -245,7 +251,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @spark_errors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         is_first = is_initial(start)
-        known = self._initial if is_first else Position.from_json(start)
+        if is_first:
+            known = self._begins = self._begins or self._planner.initial()
+        else:
+            known = Position.from_json(start)
         self._commit_for_group(known.offsets)  # Spark plans a batch when the batch before is complete
         # The first batch of a query that begins at the end is empty: its offsets are in the checkpoint before
         # anything else can go wrong.
@@ -269,12 +278,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._groups is not None and self._target is not None:
             self._groups.flush()  # Spark ends the query now, and this process without a warning
         return start
-
-    @property
-    def _initial(self) -> Position:
-        if self._begins is None:
-            self._begins = self._planner.initial()
-        return self._begins
 
     def _latest_of(self, known: Position) -> Position:
         """Return the current ends of all partitions.
@@ -369,7 +372,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._commit_for_group(Position.from_json(end).offsets)
 
     def _commit_for_group(self, offsets: Offsets) -> None:
-        group = self._options.group
+        group = self._options.client.get("group.id")
         if group is not None:
             if self._groups is None:
                 self._groups = GroupCommits(group, self._planner.for_groups.commit)

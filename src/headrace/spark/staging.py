@@ -14,7 +14,6 @@ from headrace.client.errors import TopicExists
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.compression import Compression
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.batch import BatchMessage
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import BatchProducer, EncodedBatch
 from headrace.tables.reader.cluster import Cluster
@@ -42,9 +41,9 @@ class Spilled:
     order: "array[int]"  # for each batch, the index of its target
 
 
-@dataclass
-class StagedRecords(BatchMessage):
-    """The message of a task to the driver: its records, or where in the staging topic they are."""
+@dataclass(slots=True)
+class StagedRecords:
+    """What a task tells the driver: its records, or where in the staging topic they are."""
 
     records: int
     size: int  # in bytes
@@ -90,7 +89,10 @@ class Stage:
             return
         self._inline.append(batch._replace(body=bytes(batch.body)))
         if self._size > self._max_bytes:
-            self._cluster.retry(self._create_topic)
+            with contextlib.suppress(TopicExists):  # another task has created it
+                self._cluster.retry(
+                    lambda: self._cluster.admin.create(self._topic, partitions=PARTITIONS, configs=CONFIGS)
+                )
             count = self._cluster.partition_count(self._topic)
             self._partition = TopicPartition(self._topic, self._task % count)
             self._producer = BatchProducer(self._cluster, compression=self._compression)
@@ -111,12 +113,8 @@ class Stage:
             )
         return staged
 
-    def _create_topic(self) -> None:
-        with contextlib.suppress(TopicExists):  # another task has created it
-            self._cluster.admin.create(self._topic, partitions=PARTITIONS, configs=CONFIGS)
-
     def _spill(self, producer: BatchProducer, batch: EncodedBatch) -> None:
-        producer.add_compressed(self._partition, batch.body, batch.records, batch.timestamp_ms)
+        producer.add(self._partition, batch.body, batch.records, batch.timestamp_ms)
 
 
 def read_staged(cluster: Cluster, staged: StagedRecords) -> Iterator[EncodedBatch]:

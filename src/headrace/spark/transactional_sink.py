@@ -11,10 +11,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from headrace.client.errors import ClientError
-from headrace.spark.batch import Batch, batch_of, current_batch
+from headrace.spark.batch import Batch, Sink, current_batch
 from headrace.spark.errors import SparkError, spark_errors
 from headrace.spark.producer import BatchProducer
 from headrace.spark.shared import shared_cluster
@@ -34,58 +33,44 @@ SLOWEST_BYTES_PER_MS: Final = 10_000  # the rate of writing that the timeout all
 logger = logging.getLogger(__name__)
 
 
-class BatchWriter(DataSourceArrowWriter):
-    """`df.write` with exactlyOnce: all rows become visible together, or none."""
+class TransactionalSink(Sink):
+    """All rows of a batch become visible once and together, when the driver commits it, or none."""
 
-    def __init__(self, options: SinkOptions) -> None:
+    def __init__(self, options: SinkOptions, *, is_stream: bool) -> None:
         self._options = options
-        self._name = transactional_id(options, options.application or str(uuid.uuid4()))
-        self._batch = None if options.application is None else Batch(options.application, options.version)
-        self._is_only = self._batch is None  # an application writes again, to the same staging topic
+        self._is_stream = is_stream
+        self._unique = str(uuid.uuid4())
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRecords:
-        return stage_rows(self._options, self._name, iterator)
+    def _name(self, batch: Batch | None) -> str:
+        """Return the transactional id; a single write has an id of its own."""
+        query_id = self._unique if batch is None else batch.query_id
+        return self._options.transactional_id or f"headrace-spark-{query_id}"
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        staged = _staged(messages)
-        write_transaction(self._options, self._name, staged, self._batch)
-        _discard(self._options, self._name, staged, for_good=self._is_only)
+    def write(self, batches: "Iterator[pa.RecordBatch]") -> list[StagedRecords]:
+        batch = current_batch() if self._is_stream else self._options.batch
+        return [stage_rows(self._options, self._name(batch), batches)]
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _discard(self._options, self._name, _staged(messages), for_good=self._is_only)
+    def commit(self, written: Sequence[StagedRecords], batch: Batch | None) -> None:
+        write_transaction(self._options, self._name(batch), written, batch)
+        self._discard(written, batch)
 
+    def abort(self, written: Sequence[StagedRecords], batch: Batch | None, *, is_complete: bool) -> None:  # noqa: ARG002
+        logger.warning("%s failed; unless it is found committed, it is written when repeated", batch)
+        self._discard(written, batch)
 
-class StreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream` with exactlyOnce: a batch becomes visible once, when the driver commits it."""
+    def _discard(self, staged: Sequence[StagedRecords], batch: Batch | None) -> None:
+        """Delete staged records, which nobody needs any more; retention deletes them if this fails.
 
-    def __init__(self, options: SinkOptions) -> None:
-        self._options = options
-
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> StagedRecords:
-        batch = current_batch()
-        assert batch is not None, "Spark did not set the ids of the batch"
-        staged = stage_rows(self._options, transactional_id(self._options, batch.query_id), iterator)
-        staged.batch = batch
-        return staged
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        staged, batch = _staged(messages), batch_of(messages, batchId)
-        if batch is None:
-            return  # there was no task
-        name = transactional_id(self._options, batch.query_id)
-        write_transaction(self._options, name, staged, batch)
-        _discard(self._options, name, staged, for_good=False)
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        logger.warning("batch %d failed; unless it is found committed, it is written when repeated", batchId)
-        batch = batch_of(messages, batchId)
-        if batch is not None:
-            name = transactional_id(self._options, batch.query_id)
-            _discard(self._options, name, _staged(messages), for_good=False)
-
-
-def transactional_id(options: SinkOptions, query_id: str) -> str:
-    return options.transactional_id or f"headrace-spark-{query_id}"
+        A single write deletes its staging topic, which a query or an application uses again.
+        """
+        if not any(task.spilled for task in staged):
+            return
+        options = self._options
+        with closing(Cluster(options.bootstrap, options.security, client_id=options.client_id)) as cluster:
+            try:
+                discard(cluster, _staging_topic(self._name(batch)), staged, for_good=batch is None)
+            except ClientError as error:
+                logger.warning("staged records are left to retention: %s", error)
 
 
 @spark_errors()
@@ -128,7 +113,7 @@ def write_transaction(
             ) as producer:
                 for task in staged:
                     for partition, body, records, timestamp_ms in read_staged(cluster, task):
-                        producer.add_compressed(partition, body, records, timestamp_ms)
+                        producer.add(partition, body, records, timestamp_ms)
                 ends = {partition: last + 1 for partition, (_, last) in producer.flush().items()}
             if batch is not None:
                 # The first partition of every topic: a batch is recorded as long as one of its topics exists.
@@ -147,18 +132,3 @@ def write_transaction(
 
 def _staging_topic(name: str) -> str:
     return f"{name}-staging"
-
-
-def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagedRecords]:
-    return [message for message in messages if isinstance(message, StagedRecords)]
-
-
-def _discard(options: SinkOptions, name: str, staged: Sequence[StagedRecords], *, for_good: bool) -> None:
-    """Delete staged records, which nobody needs any more; retention deletes them if this fails."""
-    if not any(task.spilled for task in staged):
-        return
-    with closing(Cluster(options.bootstrap, options.security, client_id=options.client_id)) as cluster:
-        try:
-            discard(cluster, _staging_topic(name), staged, for_good=for_good)
-        except ClientError as error:
-            logger.warning("staged records are left to retention: %s", error)

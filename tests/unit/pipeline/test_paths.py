@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.pipeline import Delta, Parquet, PipelineError, Topic
-from headrace.pipeline.paths import local_path, spark_url
+from headrace.pipeline.storage.files import local_path, spark_url
 
 
 @pytest.mark.parametrize(

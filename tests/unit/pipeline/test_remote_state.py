@@ -13,24 +13,20 @@ from headrace.pipeline.state import State
 from headrace.pipeline.status import _status
 from headrace.pipeline.storage.files import checkpoint_url, is_remote, state_root
 from headrace.pipeline.storage.lease import Lease
-from headrace.pipeline.storage.object_store import ObjectStore
-from headrace.pipeline.storage.remote_path import RemotePath, Store
-from headrace.pipeline.storage.versions import VersionedStore
-from unit.pipeline.interleaved_files import InterleavedFiles
+from headrace.pipeline.storage.object_store import ObjectStore, RemotePath
 
 Open = Callable[[], State]
 
 
-@pytest.fixture(params=["an object store", "HDFS"])
-def opened(request: pytest.FixtureRequest) -> Open:
+@pytest.fixture
+def opened() -> Open:
     """Opens the state of one pipeline, as another process would."""
     url = "s3a://bucket/state"
-    on_hdfs = request.param == "HDFS"
-    store = VersionedStore(url, InterleavedFiles()) if on_hdfs else ObjectStore(url, MemoryStore())
+    store = ObjectStore(url, MemoryStore())
     return lambda: State(RemotePath(url, store), "trucks")
 
 
-def store_of(state: State) -> Store:
+def store_of(state: State) -> ObjectStore:
     assert isinstance(state.path, RemotePath)
     return state.path.store
 
@@ -95,7 +91,6 @@ def test_checkpoints_are_found_and_deleted(opened: Open) -> None:
     assert opened().reset() == []
 
 
-@pytest.mark.parametrize("opened", ["an object store"], indirect=True)
 def test_directories_that_hadoop_has_marked_are_not_files(opened: Open) -> None:
     (opened().path / "checkpoints" / "trucks.alerts").write_text("")
     assert opened().reset() == []
@@ -141,9 +136,10 @@ def test_everything_else_is_not(text: str) -> None:
     assert not is_remote(text)
 
 
-def test_storage_that_has_no_conditional_writes_is_refused() -> None:
-    with pytest.raises(PipelineError, match=r"cannot be stored at ftp://host/state: it has to be"):
-        state_root("ftp://host/state")
+@pytest.mark.parametrize("url", ["ftp://host/state", "hdfs://namenode:8020/state", "viewfs://state"])
+def test_storage_that_has_no_conditional_writes_is_refused(url: str) -> None:
+    with pytest.raises(PipelineError, match=rf"cannot be stored at {url}: .* object store \(s3a"):
+        state_root(url)
 
 
 def test_errors_of_storage_are_one_line_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

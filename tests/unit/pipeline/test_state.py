@@ -22,7 +22,7 @@ with State(Path(sys.argv[1]), "trucks").running():
 
 
 def has_run(state: State, query: str) -> None:
-    (state.checkpoint(query) / "offsets").mkdir(parents=True, exist_ok=True)
+    Path(str(state.checkpoint(query)), "offsets").mkdir(parents=True, exist_ok=True)
     (state.checkpoint(query) / "offsets" / "0").write_text('v1\n{}\n{"positions": {"0": 5}}')
 
 
@@ -108,7 +108,8 @@ def test_where_queries_begin_is_kept_until_all_have_planned_a_batch(tmp_path: Pa
     state.store_initial_offsets("positions", {"offsets": {"positions": {"0": 5}}})
     state.store_initial_offsets("drivers", {"offsets": {"drivers": {"0": 2}}})
     has_run(state, "trucks.alerts")
-    (state.checkpoint("trucks.archive") / "offsets").mkdir(parents=True)  # as Spark does at the very start
+    # As Spark does at the very start.
+    Path(str(state.checkpoint("trucks.archive")), "offsets").mkdir(parents=True)
 
     assert not state.have_begun(["trucks.alerts", "trucks.archive"])
     again = State(tmp_path, "trucks")

@@ -49,7 +49,7 @@ def test_a_batch_reads_all_there_is_and_a_stream_what_comes() -> None:
     assert (batch.min_partitions, batch.max_records) == (0, 0)
     assert batch.fail_on_data_loss
     assert not batch.read_committed
-    assert batch.group is None
+    assert batch.client.get("group.id") is None
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_every_option_arrives_whatever_the_letters() -> None:
     assert (found.min_partitions, found.max_records) == (8, 500)
     assert not found.fail_on_data_loss
     assert (found.retries, found.retry_s) == (0, 0.25)
-    assert found.group == "pipeline"
+    assert found.client.get("group.id") == "pipeline"
     assert (found.fetch_bytes, found.poll_timeout_s) == (65536, 1.0)
     assert found.bootstrap == "127.0.0.1:9092"
 
@@ -136,7 +136,7 @@ def test_every_option_arrives_whatever_the_letters() -> None:
 def test_the_smaller_limit_of_a_fetch_counts() -> None:
     found = of(**{"kafka.fetch.max.bytes": "1000", "kafka.fetch.max.wait.ms": "20", "kafka.client.rack": "a"})
 
-    assert (found.fetch_bytes, found.fetch_wait_ms, found.rack) == (1000, 20, "a")
+    assert (found.fetch_bytes, found.fetch_wait_ms, found.fetching.rack) == (1000, 20, "a")
 
 
 @pytest.mark.parametrize("name", ["isolation.level", "kafka.isolation.level"])
@@ -299,7 +299,7 @@ def test_the_plan_has_references_and_not_what_they_refer_to(monkeypatch: pytest.
     )
 
     assert b"wonderland" not in pickle.dumps(found)
-    assert found.rack == "eu-1a"
+    assert found.fetching.rack == "eu-1a"
     assert found.security.sasl is not None
     assert found.security.sasl.password == "wonderland"
     monkeypatch.setenv("KAFKA_PASSWORD", "changed")

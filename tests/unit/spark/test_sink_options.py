@@ -18,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 from headrace.protocol.compression import Compression
+from headrace.spark.batch import Batch
 from headrace.spark.errors import SparkError
 from headrace.spark.producer import ACKS_ALL
 from headrace.spark.sink_options import BATCH_BYTES, SinkOptions, check_schema
@@ -97,7 +98,7 @@ def test_exactly_once_has_its_own_options() -> None:
     )
 
     assert found.exactly_once
-    assert (found.application, found.version) == ("loader", 7)
+    assert found.batch == Batch("loader", 7)
     assert (found.transactional_id, found.transaction_timeout_ms) == ("loader-1", 5000)
     assert not options().exactly_once
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.spark.errors import SparkError
-from headrace.spark.packed import absolute, is_archive, python_of, use_environment
-from headrace.spark.submission import Submission
+from headrace.spark.submission import Submission, absolute, is_archive, python_of, use_environment
 
 CONF = Path("/tmp/settings.conf")
 COMMON = [

@@ -2,7 +2,7 @@
 
 from headrace.client.wire.connection import Address
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.tasks import Task
+from headrace.spark.source import Task
 from headrace.tables.reader.offsets import Range
 
 

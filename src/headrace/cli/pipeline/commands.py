@@ -11,9 +11,8 @@ from headrace.cli.support.interrupts import ctrl_c_waits
 from headrace.cli.support.lazy import Lazy, LazyGroup
 from headrace.cli.support.session import Session
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.paths import local_directory
 from headrace.pipeline.state import DIRECTORY, State
-from headrace.pipeline.storage.files import is_remote
+from headrace.pipeline.storage.files import is_remote, local_directory
 from headrace.system.extras import SPARK
 
 if TYPE_CHECKING:

@@ -48,8 +48,7 @@ def pack(
     its directory. The same files give the same bytes. Run the pipeline with it: headrace pipeline run shop.py
     --master ... --environment shop.tar.gz
     """
-    from headrace.pipeline.pack.archive import write_archive  # noqa: PLC0415
-    from headrace.pipeline.pack.environment import contents  # noqa: PLC0415
+    from headrace.pipeline.pack.environment import contents, write_archive  # noqa: PLC0415
 
     output, add = output and output.absolute(), [each.absolute() for each in add]
     here = Path.cwd()

@@ -24,7 +24,7 @@ from headrace.pipeline.progress import Figures, in_all
 from headrace.pipeline.restarts import Restart
 from headrace.pipeline.state import DIRECTORY
 from headrace.spark.launcher import LOCAL, is_submitted
-from headrace.spark.packed import absolute, use_environment
+from headrace.spark.submission import absolute, use_environment
 
 if TYPE_CHECKING:
     from headrace.pipeline.progress import Observer, Progress

@@ -10,8 +10,7 @@ from headrace.cli.pipeline import driver as pipeline_driver
 from headrace.cli.pipeline.commands import OpenedPipeline
 from headrace.cli.support.session import Session
 from headrace.pipeline.errors import PipelineError
-from headrace.spark.packed import is_archive, location
-from headrace.spark.submission import Submission
+from headrace.spark.submission import Submission, is_archive, location
 
 
 def submit(

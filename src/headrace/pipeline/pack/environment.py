@@ -8,30 +8,71 @@ driver.jar          an empty jar, for standalone clusters
 environment.json    the Python version, the platform and the distributions
 """
 
+import gzip
 import json
 import shlex
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+import tarfile
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.pack.archive import Entry
 from headrace.pipeline.pack.distributions import PROVIDED, closure, installed_files, package_files
-from headrace.spark.packed import BY_PATH, PYTHON
-from headrace.spark.submission import DRIVER, JAR
+from headrace.spark.submission import BY_PATH, DRIVER, JAR, PYTHON
 
 PIPELINE: Final = "pipeline"
 PACKAGES: Final = "site-packages"
 
+_EPOCH_S: Final = 315532800  # 1980: the first year that zip files know, which some tools insist on
+_LEVEL: Final = 6
 _OURS: Final = "headrace"
 _OUR_PACKAGES: Final = ("headrace", "pyspark_headrace", "pyspark_headrace_delta", "pyspark_headrace_iceberg")
 _EMPTY_JAR: Final = b"PK\x05\x06" + bytes(18)  # the end of a directory of a zip file that has no entries
 _LAUNCHER: Final = Path(__file__).with_name("python.sh")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of the archive."""
+
+    name: str
+    content: Path | bytes
+    executable: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.content) if isinstance(self.content, bytes) else self.content.stat().st_size
+
+
+def write_archive(path: Path, entries: Iterable[Entry], advance: Callable[[int], None]) -> None:
+    """Write a tar.gz archive whose bytes depend only on the names and contents of its files.
+
+    `advance` gets the size of each. A failure leaves no archive.
+    """
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        with (
+            beside.open("wb") as file,
+            gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as compressed,
+            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                content = entry.content if isinstance(entry.content, bytes) else entry.content.read_bytes()
+                header = tarfile.TarInfo(entry.name)
+                header.size = len(content)
+                header.mtime = _EPOCH_S
+                header.mode = 0o755 if entry.executable else 0o644
+                archive.addfile(header, BytesIO(content))
+                advance(len(content))
+        beside.rename(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
-"""Where the state of a pipeline is stored: a local directory, an object store, or HDFS.
+"""Where the state of a pipeline is stored: a local directory or an object store.
 
-`files.py` is the interface; `object_store.py` and `hadoop_files.py` implement it with conditional writes,
-`lease.py` lets one driver at a time run a pipeline. `pipeline/state.py` imports it. Begin with `files.py`.
+`files.py` is the interface; `object_store.py` has conditional writes, `file_lock.py` and `lease.py` let one
+driver at a time run a pipeline. `pipeline/state.py` imports it. Begin with `files.py`.
 """

@@ -1,4 +1,4 @@
-"""Operations on files of a pipeline's state, local and remote."""
+"""Where the files of a pipeline are: local directories, or URLs of other storage; and operations on them."""
 
 import re
 import secrets
@@ -6,22 +6,16 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from headrace.pipeline.paths import local_directory, spark_url
-from headrace.pipeline.storage import hadoop_files, object_store
-from headrace.pipeline.storage.remote_path import RemotePath, StoragePath
-from headrace.pipeline.storage.versions import VersionedStore
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.storage.object_store import SCHEMES, ObjectStore, RemotePath, StoragePath
 
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.+)")
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/.*)")
 
 
 def is_remote(text: str) -> bool:
     """Return whether it is a URL of storage that can hold the state of a pipeline."""
-    return _scheme(text) in (*object_store.SCHEMES, *hadoop_files.SCHEMES)
-
-
-def _scheme(text: str) -> str | None:
     found = _URL.fullmatch(text)
-    return None if found is None else found[1].lower()
+    return found is not None and found[1].lower() in SCHEMES and found[2].startswith("//")
 
 
 def state_root(text: str) -> StoragePath:
@@ -29,9 +23,49 @@ def state_root(text: str) -> StoragePath:
     if not is_remote(text):
         return local_directory(text, "the state of a pipeline")
     url = text.rstrip("/")
-    if _scheme(url) in hadoop_files.SCHEMES:
-        return RemotePath(url, VersionedStore(url, hadoop_files.HadoopFiles(url)))
-    return RemotePath(url, object_store.ObjectStore.at(url))
+    return RemotePath(url, ObjectStore.at(url))
+
+
+def local_path(text: str) -> Path | None:
+    """Return the local path, also of a file: URL; None for a URL of other storage."""
+    found = _URL.fullmatch(text)
+    if found is None:
+        if text.lower().startswith("file:"):
+            raise PipelineError(
+                f"{text}: the path of a file: URL begins with a slash, as in file:///data/table"
+            )
+        return Path(text).absolute()
+    scheme, rest = found.groups()
+    if scheme.lower() != "file":
+        if not rest.startswith("//"):
+            raise PipelineError(f"{text}: a URL has two slashes before the host, as in {scheme}://host/path")
+        return None
+    if rest.startswith("//"):
+        host, _, path = rest.removeprefix("//").partition("/")
+        if host not in {"", "localhost"}:
+            raise PipelineError(f"{text}: {host!r} is the host of this URL; expected file:///{host}/{path}")
+        rest = f"/{path}"
+    return Path(rest)
+
+
+def local_directory(text: str, what: str) -> Path:
+    """Return the local directory; PipelineError for a URL of other storage."""
+    found = _URL.fullmatch(text)
+    path = None if found is not None and found[1].lower() != "file" else local_path(text)
+    if path is None:
+        raise PipelineError(
+            f"{what} cannot be stored at {text}: it has to be a directory of this machine's file system, "
+            "which may be mounted storage; state may also be in an object store (s3a://, gs://, abfss://)"
+        )
+    return path
+
+
+def spark_url(path: Path) -> str:
+    """Return the URL of a local path, for any default file system of Spark (fs.defaultFS).
+
+    Hadoop does not unescape URLs, so the path is not escaped.
+    """
+    return f"file://{path}"
 
 
 def checkpoint_url(path: StoragePath) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.storage.remote_path import Store
+from headrace.pipeline.storage.object_store import ObjectStore
 from headrace.system.background import BackgroundThread
 
 LEASE_S: Final = 30.0
@@ -62,7 +62,7 @@ class Lease:
 
     def __init__(
         self,
-        store: Store,
+        store: ObjectStore,
         key: str,
         what: str,
         *,
@@ -94,7 +94,12 @@ class Lease:
         """Hold the lock, and renew it in a thread; PipelineError if another process holds it."""
         self.acquire()
         ended = threading.Event()
-        thread = BackgroundThread(self._renew_until, args=(ended,), name="pipeline-lease", stop=ended.set)
+
+        def renew_until_the_end() -> None:
+            while not self.is_lost and not ended.wait(self._lease_s / _RENEWALS):
+                self.renew()
+
+        thread = BackgroundThread(renew_until_the_end, name="pipeline-lease", stop=ended.set)
         thread.start()
         try:
             yield
@@ -159,10 +164,6 @@ class Lease:
         found = None if self.is_lost else self._store.read(self._key)
         if found is not None and found.version == self._version:
             self._store.delete(self._key)
-
-    def _renew_until(self, ended: threading.Event) -> None:
-        while not self.is_lost and not ended.wait(self._lease_s / _RENEWALS):
-            self.renew()
 
     # -- looking -------------------------------------------------------------------------------
 

@@ -1,15 +1,19 @@
-"""S3, Google Cloud Storage and Azure, through obstore, with the settings of each in its usual variables."""
+"""S3, Google Cloud Storage and Azure, through obstore, with the settings of each in its usual variables.
+
+Several machines share such storage, so a conditional write fails if someone else was first.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.storage.remote_path import Stored
 
 if TYPE_CHECKING:
     import obstore.store
@@ -18,8 +22,17 @@ _RETRIES: Final = timedelta(seconds=8)  # less than a lease, so that its holder 
 SCHEMES: Final = ("s3", "s3a", "gs", "abfs", "abfss")
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file, and what changes with every write to it."""
+
+    content: bytes
+    version: str
+    modified: datetime
+
+
 class ObjectStore:
-    """`url` is only for messages."""
+    """Keys are paths with slashes, relative to the root of the store. `url` is only for messages."""
 
     def __init__(self, url: str, store: "obstore.store.ObjectStore") -> None:
         self._url = url
@@ -50,6 +63,7 @@ class ObjectStore:
             self._obstore.put(self._store, key, content)
 
     def create(self, key: str, content: bytes) -> str | None:
+        """Create a file and return its version; None if the file exists."""
         with _in_words(self._url):
             try:
                 return _version(self._obstore.put(self._store, key, content, mode="create"))
@@ -57,6 +71,7 @@ class ObjectStore:
                 return None
 
     def replace(self, key: str, content: bytes, version: str) -> str | None:
+        """Replace a file and return its new version; None if it does not have that version any more."""
         with _in_words(self._url):
             try:
                 return _version(self._obstore.put(self._store, key, content, mode=json.loads(version)))
@@ -68,6 +83,7 @@ class ObjectStore:
             self._obstore.delete(self._store, key)
 
     def children(self, key: str) -> Iterable[str]:
+        """Return the names of files and directories in a directory; nothing if it does not exist."""
         prefix = f"{key}/" if key else ""
         return sorted({path.removeprefix(prefix).partition("/")[0] for path in self._files(key)})
 
@@ -102,3 +118,54 @@ def _in_words(url: str) -> Iterator[None]:
     except (BaseError, OSError, ValueError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise PipelineError(f"{url}: {first}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePath:
+    """A path on an object store, with the methods of pathlib.Path that the state of a pipeline uses.
+
+    `root` is the URL of the store, without a slash at its end, and `key` the path in it.
+    """
+
+    root: str
+    store: ObjectStore = field(repr=False, compare=False)
+    key: str = ""
+
+    def __truediv__(self, name: str) -> "RemotePath":
+        return RemotePath(self.root, self.store, f"{self.key}/{name}".lstrip("/"))
+
+    def __str__(self) -> str:
+        return f"{self.root}/{self.key}".rstrip("/")
+
+    @property
+    def name(self) -> str:
+        return str(self).rpartition("/")[2]
+
+    @property
+    def parent(self) -> "RemotePath":
+        return RemotePath(self.root, self.store, self.key.rpartition("/")[0])
+
+    def is_dir(self) -> bool:
+        return any(True for _ in self.store.children(self.key))
+
+    def iterdir(self) -> Iterator["RemotePath"]:
+        return (self / name for name in self.store.children(self.key))
+
+    def read_text(self) -> str:
+        """Return the content of a file; FileNotFoundError if there is none."""
+        found = self.store.read(self.key)
+        if found is None:
+            raise FileNotFoundError(str(self))
+        return found.content.decode()
+
+    def write_text(self, text: str) -> None:
+        self.store.write(self.key, text.encode())
+
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Delete a file; FileNotFoundError if there is none, unless that is `missing_ok`."""
+        if not missing_ok:
+            self.read_text()
+        self.store.delete(self.key)
+
+
+StoragePath: TypeAlias = Path | RemotePath

@@ -45,16 +45,9 @@ _SLACK_US: Final = 1000  # bounds of times are cut to milliseconds
 logger = logging.getLogger(__name__)
 
 
-class DeltaMergeTable(Table):
-    """A table at a path, created for rows of `schema` if it does not exist."""
-
-    def __init__(self, options: DeltaOptions, schema: StructType) -> None:
-        self._options = options
-        self._schema = schema
-        self.label = f"Delta table {options.path}"
-
-    def load(self) -> TableVersion:
-        return DeltaVersion(self._options, open_table(self._options, self._schema))
+def delta_table(options: DeltaOptions, schema: StructType) -> Table:
+    """Return a table at a path, created for rows of `schema` if it does not exist."""
+    return Table(f"Delta table {options.path}", lambda: DeltaVersion(options, open_table(options, schema)))
 
 
 class DeltaVersion(TableVersion):

@@ -5,7 +5,7 @@ The catalog refuses the commit if the table has a newer snapshot than the one th
 
 import datetime as dt
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -49,27 +49,20 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 logger = logging.getLogger(__name__)
 
 
-class IcebergMergeTable(Table):
-    """A table of a catalog, created for rows of `schema` if it does not exist."""
-
-    def __init__(self, options: IcebergOptions, schema: StructType) -> None:
-        self._options = options
-        self._schema = schema
-        self.label = f"Iceberg table {options.table}"
-
-    def load(self) -> TableVersion:
-        return IcebergVersion(self._options, open_table(self._options, self._schema))
+def iceberg_table(options: IcebergOptions, schema: StructType) -> Table:
+    """Return a table of a catalog, created for rows of `schema` if it does not exist."""
+    return Table(
+        f"Iceberg table {options.table}", lambda: IcebergVersion(options, open_table(options, schema))
+    )
 
 
 class IcebergVersion(TableVersion):
     def __init__(self, options: IcebergOptions, table: "PyIcebergTable") -> None:
         self._table = table
         self.schema = spark_schema(table.schema())
-        storable(self.schema)  # raises UnfitTable for types that Spark does not have
         self.sink = IcebergSink(options, self.schema, overwrite=False)
         self.ids = {field.name: field.field_id for field in table.schema().fields}
-        self._entries = _entries(table)
-        self.files = _files(table, self._entries)
+        self.files = rewritable_files(table)
         io = _io(table)
         scheme, host, _ = io.parse_location(data_location(table))
         self.filesystem = partial(_itself, io.fs_by_scheme(scheme, host))
@@ -92,7 +85,7 @@ class IcebergVersion(TableVersion):
                 transaction.set_properties({f"{BATCH_OF}{batch.query_id}": str(batch.batch_id)})
                 with transaction.update_snapshot(snapshot_properties=summary).overwrite() as snapshot:
                     for file in removed:
-                        snapshot.delete_data_file(self._entries[file.name])
+                        snapshot.delete_data_file(file.entry)
                     for entry in new:
                         snapshot.append_data_file(entry)
         except needed("pyiceberg.exceptions", WHAT).CommitFailedException as error:
@@ -104,27 +97,39 @@ class IcebergVersion(TableVersion):
         return any(entry.file_path in self.files for entry in described(self._table, added))
 
 
-def check_rewritable(table: "PyIcebergTable") -> None:
-    """Raise UnfitTable if rows of the table cannot be moved to other files, or be deleted."""
-    storable(spark_schema(table.schema()))
-    _files(table, _entries(table))
-
-
-def _files(table: "PyIcebergTable", entries: "Mapping[str, ManifestEntry]") -> dict[str, TableFile]:
+def rewritable_files(table: "PyIcebergTable") -> dict[str, TableFile]:
+    """Return the files of a table; UnfitTable if its rows cannot be moved to other files, or be deleted."""
+    storable(spark_schema(table.schema()))  # raises UnfitTable for types that Spark does not have
     io = _io(table)
     scheme, host, _ = io.parse_location(data_location(table))
+    names = {field.field_id: field.name for field in table.schema().fields}
     found = {}
-    for name, entry in entries.items():
+    for task in table.scan().plan_files():
+        entry = task.file
+        name = entry.file_path
+        if task.delete_files:
+            raise UnfitTable(
+                f"upserts cannot replace the file {name}, which has deleted rows (merge-on-read): "
+                "rewrite the data files in the program that has deleted them"
+            )
         found_scheme, found_host, path = io.parse_location(name)
         if (found_scheme, found_host) != (scheme, host):
             raise UnfitTable(f"upserts cannot replace the file {name}: it is not at {scheme}://{host}")
+        partition = tuple(entry.partition[n] for n in range(len(entry.partition)))
+        # Files of migrated tables do not have the columns of identity partitions.
+        constants = {
+            names[field.source_id]: value
+            for field, value in zip(table.specs()[entry.spec_id].fields, partition, strict=True)
+            if isinstance(field.transform, IdentityTransform) and field.source_id in names
+        }
         found[name] = TableFile(
             name=name,
             path=path,
             size=entry.file_size_in_bytes,
             bounds=_bounds(table, entry),
-            constants=_constants(table, entry),
-            partition=(entry.spec_id, *_partition(entry)),
+            constants=constants,
+            partition=(entry.spec_id, *partition),
+            entry=entry,
         )
     return found
 
@@ -132,21 +137,6 @@ def _files(table: "PyIcebergTable", entries: "Mapping[str, ManifestEntry]") -> d
 def _io(table: "PyIcebergTable") -> "PyArrowFileIO":
     found: PyArrowFileIO = needed("pyiceberg.io.pyarrow", WHAT).PyArrowFileIO(dict(table.io.properties))
     return found
-
-
-def _constants(table: "PyIcebergTable", entry: "ManifestEntry") -> dict[str, Any]:
-    """Return the values of identity partitions, whose columns files of migrated tables do not have."""
-    fields = table.specs()[entry.spec_id].fields
-    names = {field.field_id: field.name for field in table.schema().fields}
-    return {
-        names[each.source_id]: value
-        for each, value in zip(fields, _partition(entry), strict=True)
-        if isinstance(each.transform, IdentityTransform) and each.source_id in names
-    }
-
-
-def _partition(entry: "ManifestEntry") -> tuple[Any, ...]:
-    return tuple(entry.partition[n] for n in range(len(entry.partition)))
 
 
 def _order(field: PartitionField) -> "Column | None":
@@ -160,18 +150,6 @@ def _order(field: PartitionField) -> "Column | None":
     for name in field.source[1:]:
         source = source.getField(name)
     return source if field.transform in ("identity", "truncate") else F.date_trunc(field.transform, source)
-
-
-def _entries(table: "PyIcebergTable") -> "dict[str, ManifestEntry]":
-    found = {}
-    for task in table.scan().plan_files():
-        if task.delete_files:
-            raise UnfitTable(
-                f"upserts cannot replace the file {task.file.file_path}, which has deleted rows "
-                "(merge-on-read): rewrite the data files in the program that has deleted them"
-            )
-        found[task.file.file_path] = task.file
-    return found
 
 
 def _bounds(table: "PyIcebergTable", entry: "ManifestEntry") -> dict[str, Bounds]:

@@ -51,6 +51,7 @@ from headrace.spark.merge.table import FILE, Table, TableFile, TableVersion
 from headrace.spark.merge.tombstones import tombstone_schema, write_tombstones
 from headrace.spark.merge.upsert import Upsert
 from headrace.spark.tables.attempts import attempts
+from headrace.spark.tables.files import MERGED_BYTES, SMALL
 from headrace.spark.tables.options import COMPACT_EVERY, DeltaOptions, IcebergOptions
 
 if TYPE_CHECKING:
@@ -58,8 +59,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 EVENTS_PER_FILE: Final = 500_000
-SMALL: Final = 0.5  # of the target size: such files are merged
-MERGED_BYTES: Final = 1 << 30  # in one batch
 TOMBSTONES: Final = "_headrace_tombstones"  # a directory that Delta's readers and VACUUM ignore
 
 logger = logging.getLogger(__name__)
@@ -113,21 +112,21 @@ class Merge:
         is_compaction_due = self.compact_every > 0 and (batch.batch_id + 1) % self.compact_every == 0
         with ExitStack() as cached:
             events = as_rows(frame, version.schema, self.upsert)
-            attempt = _Attempt(self, version, self._tombstones(events, facts, batch), facts, cached)
+            tombstones = None
+            if self.tombstones is not None and facts.deletes:
+                now = self.now()
+                # As precise as Delta's statistics.
+                now = now.replace(microsecond=now.microsecond // 1000 * 1000)
+                keep = self.upsert.tombstones_for
+                tombstones = write_tombstones(self.tombstones, events, batch, now=now, keep=keep)
+            elif self.tombstones is not None:
+                tombstones = self.tombstones.load()
+            attempt = _Attempt(self, version, tombstones, facts, cached)
             removed, rows = attempt.plan(events, compact=is_compaction_due)
             added = version.write(self._arranged(rows, removed, facts, version))
         if not removed and not added and not facts.deletes:
             return True  # all events were late
         return attempt.commit(removed, added, batch)
-
-    def _tombstones(self, events: "DataFrame", facts: Facts, batch: Batch) -> TableVersion | None:
-        if self.tombstones is None:
-            return None
-        if not facts.deletes:
-            return self.tombstones.load()
-        keep, now = self.upsert.tombstones_for, self.now()
-        now = now.replace(microsecond=now.microsecond // 1000 * 1000)  # as precise as Delta's statistics
-        return write_tombstones(self.tombstones, events, batch, now=now, keep=keep)
 
     def _arranged(
         self, rows: "DataFrame", removed: Iterable[TableFile], facts: Facts, version: TableVersion
@@ -232,25 +231,24 @@ def merge_into(format_: str, given: Mapping[str, str], upsert: Upsert, events: "
     """Return the merge of events with this schema into a table, by the format and options of `df.write`."""
     stored, deleted = stored_schema(events, upsert), tombstone_schema(events, upsert)
     options: DeltaOptions | IcebergOptions
-    table: Table
     match format_:
         case "headrace-delta":
-            from headrace.spark.merge.delta import DeltaMergeTable  # noqa: PLC0415
+            from headrace.spark.merge.delta import delta_table  # noqa: PLC0415
 
             options = DeltaOptions.of(given).requiring(upsert.columns_of_table)
             if "compactevery" not in {name.lower() for name in given}:
                 # By default only directories are compacted, because appends cannot do it safely elsewhere.
                 options = replace(options, compact_every=COMPACT_EVERY)
             beside = replace(options, path=f"{options.path.rstrip('/')}/{TOMBSTONES}", partition_by=())
-            table = DeltaMergeTable(options, stored)
-            tombstones: Table = DeltaMergeTable(beside.requiring(deleted.fieldNames()), deleted)
+            table = delta_table(options, stored)
+            tombstones = delta_table(beside.requiring(deleted.fieldNames()), deleted)
         case "headrace-iceberg":
-            from headrace.spark.merge.iceberg import IcebergMergeTable  # noqa: PLC0415
+            from headrace.spark.merge.iceberg import iceberg_table  # noqa: PLC0415
 
             options = IcebergOptions.of(given).requiring(upsert.columns_of_table)
             other = replace(options, table=f"{options.table}__tombstones", partition_by=())
-            table = IcebergMergeTable(options, stored)
-            tombstones = IcebergMergeTable(other.requiring(deleted.fieldNames()), deleted)
+            table = iceberg_table(options, stored)
+            tombstones = iceberg_table(other.requiring(deleted.fieldNames()), deleted)
         case _:
             expected = "expected headrace-delta or headrace-iceberg"
             raise InvalidOption("format", f"{format_!r} has no upserts; {expected}")

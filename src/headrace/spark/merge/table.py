@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.spark.batch import Batch
 from headrace.spark.merge.bounds import Bounds
-from headrace.spark.tables.arrow import arrow_schema, as_schema
-from headrace.spark.tables.writers import Sink
+from headrace.spark.tables.files import TableSink, arrow_schema, constant, read_rows
 
 if TYPE_CHECKING:
     import pyarrow.fs
@@ -33,6 +31,7 @@ class TableFile:
     bounds: Mapping[str, Bounds]
     constants: Mapping[str, Any] = field(default_factory=dict)  # partition columns, if the file lacks them
     partition: Hashable = ()  # files of the same partition can be merged
+    entry: Any = None  # of an Iceberg manifest
 
 
 class TableVersion(ABC):
@@ -40,7 +39,7 @@ class TableVersion(ABC):
 
     schema: StructType
     files: Mapping[str, TableFile]
-    sink: Sink  # writes rows of `schema`
+    sink: TableSink  # writes rows of `schema`
     filesystem: Filesystem
     ids: Mapping[str, int] | None = None  # of columns, if the format identifies them by id
 
@@ -78,10 +77,9 @@ class TableVersion(ABC):
         by_size = sorted(files, key=lambda file: file.size, reverse=True)
         tasks = min(len(by_size), spark.sparkContext.defaultParallelism) or 1
         dealt = [file for n in range(tasks) for file in by_size[n::tasks]]
-        # Executors do not need the bounds.
-        listed = spark.createDataFrame(
-            [(pickle.dumps(replace(file, bounds={}, partition=())),) for file in dealt], "file binary"
-        )
+        # Executors do not need the rest.
+        needed = [replace(file, bounds={}, partition=(), entry=None) for file in dealt]
+        listed = spark.createDataFrame([(pickle.dumps(file),) for file in needed], "file binary")
         return listed.mapInArrow(read, read.schema)
 
     def write(self, rows: "DataFrame") -> list[Any]:
@@ -90,14 +88,12 @@ class TableVersion(ABC):
         return [file for message in messages for file in pickle.loads(message["files"])]  # noqa: S301  our own
 
 
-class Table(ABC):
+@dataclass(frozen=True, slots=True)
+class Table:
     """A table, which other programs may write to."""
 
     label: str
-
-    @abstractmethod
-    def load(self) -> TableVersion:
-        """Return the current version; the table is created if it does not exist."""
+    load: Callable[[], TableVersion]  # the current one; the table is created if it does not exist
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,60 +111,22 @@ class _Read:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         filesystem = self.filesystem()
-        for batch in batches:
-            for pickled in batch.column(0).to_pylist():
-                yield from self._rows(filesystem, pickle.loads(pickled))  # noqa: S301  our own
-
-    def _rows(self, filesystem: "pa.fs.FileSystem", file: TableFile) -> Iterator[pa.RecordBatch]:
-        schema = arrow_schema(StructType([StructField(e.name, e.dataType) for e in self.columns.fields]))
-        with pq.ParquetFile(file.path, filesystem=filesystem) as opened:
-            names = column_names(opened.schema_arrow, self.columns.fieldNames(), self.ids)
-            for batch in opened.iter_batches(columns=list(names.values())):
-                rows = completed(batch, schema, names, file.constants)
-                if self.name:
-                    rows = rows.append_column(FILE, _constant(file.name, pa.string(), rows.num_rows))
-                yield rows
+        nullable = [StructField(field.name, field.dataType) for field in self.columns.fields]
+        schema = arrow_schema(StructType(nullable))
+        for pickled in (pickled for batch in batches for pickled in batch.column(0).to_pylist()):
+            file: TableFile = pickle.loads(pickled)  # noqa: S301  our own
+            for rows in read_rows(filesystem, file.path, schema, self.ids, file.constants):
+                name = constant(file.name, pa.string(), rows.num_rows)
+                yield rows.append_column(FILE, name) if self.name else rows
 
 
 @dataclass(frozen=True, slots=True)
 class _Write:
     """Writes rows on executors, and returns descriptions of the files to the driver."""
 
-    sink: Sink
+    sink: TableSink
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         written = list(self.sink.write(batch for batch in batches if batch.num_rows))
         if written:
             yield pa.record_batch({"files": pa.array([pickle.dumps(written)], pa.binary())})
-
-
-def column_names(found: pa.Schema, wanted: Iterable[str], ids: Mapping[str, int] | None) -> dict[str, str]:
-    """Return the names of columns in a file, by their names in the table.
-
-    With `ids` a column is found by its id, as it may have been renamed, unless the file has no ids.
-    """
-    by_id = {
-        int(column.metadata[b"PARQUET:field_id"]): column.name
-        for column in found
-        if column.metadata and b"PARQUET:field_id" in column.metadata
-    }
-    if ids is None or not by_id:
-        return {name: name for name in wanted if name in found.names}
-    return {name: by_id[ids[name]] for name in wanted if ids[name] in by_id}
-
-
-def completed(
-    batch: pa.RecordBatch, schema: pa.Schema, names: Mapping[str, str], constants: Mapping[str, Any]
-) -> pa.RecordBatch:
-    """Return the batch with all columns of the schema: from the file, constant, or null."""
-    columns = [
-        batch.column(names[column.name])
-        if column.name in names
-        else _constant(constants.get(column.name), column.type, batch.num_rows)
-        for column in schema
-    ]
-    return as_schema(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)
-
-
-def _constant(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
-    return pa.nulls(rows, kind) if value is None else pa.repeat(pa.scalar(value, kind), rows)

@@ -1,61 +1,51 @@
 """The changes to a table's schema that a DataFrame needs, as far as the rules of its sink allow them.
 
-New columns are added and types are widened, also in structs, lists and the values of maps. Columns are
-renamed or dropped only if a rule names them. Without rules, a DataFrame that does not fit is refused.
+Columns are matched by name. A column of the table that the DataFrame lacks is null in the new rows. Only with
+a rule are new columns added and types widened, also in structs, lists and the values of maps: a misspelt name
+would change the table for all users.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from pyspark.sql import types as spark
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
 
-from headrace.spark.tables.schema import UnfitTable, check_fit, storable
+from headrace.spark.tables.schema import UnfitTable, storable
 
 RULES: Final = ("add", "widen")
 _RANKS: Final[tuple[tuple[type[DataType], ...], ...]] = (
     (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType),
     (spark.FloatType, spark.DoubleType),
 )
-ELEMENT: Final = "element"  # in the paths of changes, as in Iceberg
-VALUE: Final = "value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The changes that a sink may make.
 
-    renames: new names of columns by their old ones.
-    drops: columns that are dropped from the table.
     required: columns that an existing table has to have: they are widened, but not added or extended.
     """
 
     add: bool = False
     widen: bool = False
-    renames: Mapping[str, str] = field(default_factory=dict)
-    drops: tuple[str, ...] = ()
     required: Collection[str] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.add or self.widen or self.renames or self.drops)
+        return self.add or self.widen
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change to a schema: a new column, a wider type, another name, or a dropped column."""
+    """One change to a schema: a new column, or a wider type. A path is as in Iceberg: `list.element.a`."""
 
-    kind: Literal["rename", "drop", "add", "widen"]
+    kind: Literal["add", "widen"]
     path: tuple[str, ...]
-    type: DataType | None = None
-    name: str | None = None  # of a renamed column
+    type: DataType
 
     def __str__(self) -> str:
-        column = ".".join(self.path)
-        if self.type is not None:
-            kind = self.type.simpleString()
-            return f"add {column} {kind}" if self.kind == "add" else f"widen {column} to {kind}"
-        return f"rename {column} to {self.name}" if self.kind == "rename" else f"drop {column}"
+        return f"{self.kind} {'.'.join(self.path)}{' to' * (self.kind == 'widen')} {self.type.simpleString()}"
 
 
 def changes(given: StructType, table: StructType, rules: Rules, *, add_column: str) -> list[Change]:
@@ -63,66 +53,29 @@ def changes(given: StructType, table: StructType, rules: Rules, *, add_column: s
 
     `add_column` says how to add a column without a rule.
     """
-    if not rules:
-        check_fit(given, table, add_column=add_column)
-        return []
-    found = []
-    for old, new in rules.renames.items():
-        if old not in table.fieldNames():
-            continue  # it has been renamed before
-        if new in table.fieldNames():
-            raise UnfitTable(
-                f"column {old!r} cannot be renamed to {new!r}: the table has both. Drop one, or the rule"
-            )
-        if old in given.fieldNames():
-            raise UnfitTable(
-                f"column {old!r} is to be renamed to {new!r} in the table, and the DataFrame has {old!r}: "
-                "rename it in the DataFrame, too"
-            )
-        if new in given.fieldNames():
-            found.append(Change("rename", (old,), name=new))
-    for name in rules.drops:
-        if name in given.fieldNames():
-            raise UnfitTable(f"column {name!r} is to be dropped from the table, and the DataFrame has it")
-        if name in table.fieldNames():
-            found.append(Change("drop", (name,)))
-    stored = applied(table, found)
-    _check_names(given, stored, rules)
-    found += _struct_changes(given, stored, rules, ())
-    _check_missing(given, stored, ())
-    return found
-
-
-def _check_names(given: StructType, table: StructType, rules: Rules) -> None:
     by_lower = {name.lower(): name for name in table.fieldNames()}
-    for column in given.fields:
-        known = by_lower.get(column.name.lower(), column.name)
-        if known != column.name:
-            raise UnfitTable(f"column {column.name!r} is called {known!r} in the table: rename it")
-        if column.name in table.fieldNames():
-            continue
-        if column.name in rules.required:
+    for name in given.fieldNames():
+        known_as = by_lower.get(name.lower())
+        if known_as is not None and known_as != name:
+            raise UnfitTable(f"column {name!r} is called {known_as!r} in the table: rename it")
+        if known_as is None and name in rules.required:
             raise UnfitTable(
-                f"column {column.name!r} is not in the table, whose rows upserts find and compare by it: "
+                f"column {name!r} is not in the table, whose rows upserts find and compare by it: "
                 "write to another table"
             )
-        if not rules.add:
-            raise UnfitTable(f'column {column.name!r} is not in the table: drop it, or set evolve to "add"')
-
-
-def _check_missing(given: StructType, table: StructType, path: tuple[str, ...]) -> None:
-    for stored in table.fields:
-        if stored.name not in given.fieldNames() and not stored.nullable:
-            column = ".".join((*path, stored.name))
+        if known_as is None and not rules.add:
             raise UnfitTable(
-                f"column {column!r} of the table is not nullable, and missing in the DataFrame: add it"
+                f'column {name!r} is not in the table: drop it, set evolve to "add", or add it to the '
+                f"table first, {add_column}"
             )
+    return list(_struct_changes(given, table, rules, ()))
 
 
 def _struct_changes(
     given: StructType, table: StructType, rules: Rules, path: tuple[str, ...]
 ) -> Iterator[Change]:
-    if path and path[0] in rules.required and given.fieldNames() != table.fieldNames():
+    is_fixed = bool(path) and (not rules or path[0] in rules.required)
+    if is_fixed and given.fieldNames() != table.fieldNames():
         raise _unfit(given, table, path)
     for column in given.fields:
         inner = (*path, column.name)
@@ -134,8 +87,12 @@ def _struct_changes(
             yield Change("add", inner, storable(StructType([column]))[column.name].dataType)
         else:
             raise _unfit(given, table, path)
-    if path:
-        _check_missing(given, table, path)
+    for stored in table.fields:
+        if stored.name not in given.fieldNames() and not stored.nullable:
+            missing = ".".join((*path, stored.name))
+            raise UnfitTable(
+                f"column {missing!r} of the table is not nullable, and missing in the DataFrame: add it"
+            )
 
 
 def _type_changes(given: DataType, table: DataType, rules: Rules, path: tuple[str, ...]) -> Iterator[Change]:
@@ -144,12 +101,12 @@ def _type_changes(given: DataType, table: DataType, rules: Rules, path: tuple[st
     elif isinstance(given, ArrayType) and isinstance(table, ArrayType):
         if given.containsNull and not table.containsNull:
             raise _unfit(given, table, path)
-        yield from _type_changes(given.elementType, table.elementType, rules, (*path, ELEMENT))
+        yield from _type_changes(given.elementType, table.elementType, rules, (*path, "element"))
     elif isinstance(given, MapType) and isinstance(table, MapType):
-        has_nulls = given.valueContainsNull and not table.valueContainsNull
-        if given.keyType != table.keyType or has_nulls:
+        if given.valueContainsNull and not table.valueContainsNull:
             raise _unfit(given, table, path)
-        yield from _type_changes(given.valueType, table.valueType, rules, (*path, VALUE))
+        yield from _type_changes(given.keyType, table.keyType, Rules(), (*path, "key"))
+        yield from _type_changes(given.valueType, table.valueType, rules, (*path, "value"))
     elif given != table:
         if not is_wider(given, table) and not is_wider(table, given):
             raise _unfit(given, table, path)
@@ -179,38 +136,31 @@ def _unfit(given: DataType, table: DataType, path: Sequence[str], hint: str = ""
 def applied(table: StructType, found: Sequence[Change]) -> StructType:
     """Return the schema after these changes."""
     for change in found:
-        table = _applied_to_struct(table, change, change.path)
+        changed = _applied(table, change, change.path)
+        assert isinstance(changed, StructType), change
+        table = changed
     return table
-
-
-def _applied_to_struct(table: StructType, change: Change, path: tuple[str, ...]) -> StructType:
-    name, rest = path[0], path[1:]
-    if change.kind == "add" and not rest:
-        assert change.type is not None, change
-        return StructType([*table.fields, StructField(name, change.type)])
-    fields = []
-    for column in table.fields:
-        if column.name != name:
-            fields.append(column)
-        elif change.kind == "rename":
-            fields.append(StructField(change.name or name, column.dataType, column.nullable, column.metadata))
-        elif change.kind != "drop":
-            kind = _applied(column.dataType, change, rest)
-            fields.append(StructField(name, kind, column.nullable, column.metadata))
-    return StructType(fields)
 
 
 def _applied(table: DataType, change: Change, path: tuple[str, ...]) -> DataType:
     if not path:
-        assert change.type is not None, change
         return change.type
+    name, rest = path[0], path[1:]
     if isinstance(table, ArrayType):
-        return ArrayType(_applied(table.elementType, change, path[1:]), table.containsNull)
+        return ArrayType(_applied(table.elementType, change, rest), table.containsNull)
     if isinstance(table, MapType):
-        value = _applied(table.valueType, change, path[1:])
-        return MapType(table.keyType, value, table.valueContainsNull)
+        return MapType(table.keyType, _applied(table.valueType, change, rest), table.valueContainsNull)
     assert isinstance(table, StructType), (table, path)
-    return _applied_to_struct(table, change, path)
+    if name not in table.fieldNames():
+        return StructType([*table.fields, StructField(name, change.type)])
+    return StructType(
+        [
+            StructField(name, _applied(column.dataType, change, rest), column.nullable, column.metadata)
+            if column.name == name
+            else column
+            for column in table.fields
+        ]
+    )
 
 
 def written(given: StructType, table: StructType) -> StructType:

@@ -1,23 +1,87 @@
-"""The Parquet files of one task: one open file for each partition, closed at the target size."""
+"""The Parquet files of a table: their schema, with times in UTC, their rows, and those that a task writes.
+
+A task has one open file for each partition, which is closed at the target size.
+"""
 
 import logging
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from headrace.spark.tables.arrow import as_schema
+from headrace.spark.batch import Batch, Sink
 from headrace.spark.tables.partitions import Values, directory, divided
 
+SMALL: Final = 0.5  # of the target size: such files are merged
+MERGED_BYTES: Final = 1 << 30  # on disk, in one compaction; other files are merged the next time
+FIELD_ID: Final = b"PARQUET:field_id"
 ROW_GROUP_BYTES: Final = 64 << 20  # in memory; the most that an open file buffers
 OPEN_FILES: Final = 512  # with more partitions than that, the oldest file is closed
 HELD_BYTES: Final = 256 << 20  # in all buffers together
 
 logger = logging.getLogger(__name__)
+
+
+def arrow_schema(schema: StructType, never_null: Collection[str] = ()) -> pa.Schema:
+    plain = to_arrow_schema(schema, timezone="UTC")
+    return pa.schema([pa.field(field.name, field.type, field.name not in never_null) for field in plain])
+
+
+def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch in the schema of the files; Spark's times are in the time zone of the session.
+
+    ValueError is raised for a null in a column that is not nullable.
+    """
+    for field in schema:
+        if not field.nullable and batch.column(field.name).null_count:
+            raise ValueError(f"column {field.name!r} has a null, and is not nullable in the table")
+    return batch if batch.schema.equals(schema) else batch.select(schema.names).cast(schema)
+
+
+def read_rows(
+    filesystem: pa.fs.FileSystem,
+    path: str,
+    schema: pa.Schema,
+    ids: Mapping[str, int] | None = None,
+    constants: Mapping[str, Any] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file with all columns of the schema: from the file, constant, or null.
+
+    With `ids` a column is found by its id, as it may have been renamed, unless the file has no ids.
+    """
+    with pq.ParquetFile(path, filesystem=filesystem) as opened:
+        names = column_names(opened.schema_arrow, schema.names, ids)
+        for batch in opened.iter_batches(columns=list(names.values())):
+            columns = [
+                batch.column(names[field.name])
+                if field.name in names
+                else constant((constants or {}).get(field.name), field.type, batch.num_rows)
+                for field in schema
+            ]
+            yield as_schema(pa.RecordBatch.from_arrays(columns, names=schema.names), schema)
+
+
+def column_names(found: pa.Schema, wanted: Iterable[str], ids: Mapping[str, int] | None) -> dict[str, str]:
+    """Return the names of columns in a file, by their names in the table."""
+    by_id = {
+        int(column.metadata[FIELD_ID]): column.name
+        for column in found
+        if column.metadata and FIELD_ID in column.metadata
+    }
+    if ids is None or not by_id:
+        return {name: name for name in wanted if name in found.names}
+    return {name: by_id[ids[name]] for name in wanted if ids[name] in by_id}
+
+
+def constant(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
+    return pa.nulls(rows, kind) if value is None else pa.repeat(pa.scalar(value, kind), rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,3 +222,22 @@ def remove(filesystem: pa.fs.FileSystem, paths: Iterable[str]) -> None:
             continue
         except OSError as error:
             logger.warning("%s is not part of a table, and could not be removed: %s", path, error)
+
+
+class TableSink(Sink):
+    """A table; tasks write files to it, which are not part of the table before the commit."""
+
+    @abstractmethod
+    def remove(self, files: Sequence[Any]) -> None:
+        """Remove files that are not part of the table."""
+
+    def abort(self, written: Sequence[Any], batch: Batch | None, *, is_complete: bool) -> None:
+        """Remove the files of the tasks, unless the commit has failed.
+
+        A commit may have succeeded although its answer was lost: then the files are part of the table.
+        Otherwise they only take up space.
+        """
+        if not is_complete:
+            self.remove(written)
+        elif written:
+            logger.warning("the commit of %s has failed; %d files are kept", batch, len(written))

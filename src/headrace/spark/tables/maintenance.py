@@ -6,9 +6,10 @@ are older than the retention: younger files may belong to a batch that is not co
 """
 
 import datetime as dt
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from headrace.spark.errors import SparkError
 
@@ -63,20 +64,34 @@ class Expired:
     done: bool
 
 
-class Maintained(Protocol):
+class Maintained(ABC):
     """A table that can be maintained."""
 
+    @abstractmethod
     def status(self) -> Status: ...
 
+    @abstractmethod
+    def merge(self, cluster_by: Sequence[str]) -> tuple[int, int]:
+        """Return how many files were replaced, and by how many; NotMaintained if other commits conflict."""
+
     def optimize(self) -> Rewritten:
-        """Merge small files."""
+        """Merge small files. A pass merges a limited number of bytes, and the last one nothing."""
+        passes: list[tuple[int, int]] = []
+        while not passes or passes[-1][0] > passes[-1][1]:
+            passes.append(self.merge(()))
+        befores, afters = zip(*passes, strict=True)
+        return Rewritten(files_before=sum(befores), files_after=sum(afters))
 
     def cluster(self, columns: Sequence[str]) -> Rewritten:
         """Rewrite all files with their rows in the order of the columns."""
+        before, after = self.merge(columns)
+        return Rewritten(files_before=before, files_after=after)
 
+    @abstractmethod
     def vacuum(self, older_than: dt.timedelta, *, dry_run: bool) -> Removed:
         """Remove files that no version or snapshot has, and that are older."""
 
+    @abstractmethod
     def expire(self, older_than: dt.timedelta, keep: int, *, dry_run: bool) -> Expired:
         """Remove older snapshots, but the last `keep`."""
 
@@ -104,10 +119,3 @@ def iceberg(given: Mapping[str, str]) -> Maintained:
     from headrace.spark.tables.options import IcebergOptions  # noqa: PLC0415
 
     return IcebergMaintenance(IcebergOptions.of(given))
-
-
-def total(passes: Sequence[tuple[int, int]]) -> Rewritten:
-    """Return the result of several passes, each with the numbers of files before and after it."""
-    return Rewritten(
-        files_before=sum(before for before, _ in passes), files_after=sum(after for _, after in passes)
-    )

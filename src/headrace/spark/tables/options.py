@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -27,32 +27,39 @@ _DEFAULT_CATALOG: Final = "default"  # of pyiceberg
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
 _APPLICATION: Final = ("txnAppId", "txnVersion")
 _DELTA: Final = ("partitionBy", "evolve", "compactEvery", "targetFileBytes", *_APPLICATION)
-_ICEBERG: Final = ("table", "renameColumns", "dropColumns", *_DELTA)
-_NOT_IN_DELTA: Final = {
-    "renamecolumns": "a Delta table renames columns only with column mapping, which deltalake cannot write; "
-    'set evolve to "add" to add the column with its new name: the old one stays, and is null in new rows',
-    "dropcolumns": "a Delta table drops columns only with column mapping, which deltalake cannot write; "
-    "the column stays, and is null in new rows",
-}
+_ICEBERG: Final = ("table", *_DELTA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaOptions:
-    """`path` and `storage` are passed to deltalake; a local path is made absolute.
+class TableOptions:
+    """What both formats have.
 
+    partition_by: the partitioning of a new table; of an Iceberg table, as in ("day(at)", "bucket(16,id)").
     evolve: the changes of the table's schema that a DataFrame may cause.
-    compact_every: batches of a query between compactions; 0 is never. By default only tables in a local
-        directory are compacted: elsewhere we cannot fence concurrent compactions.
+    compact_every: batches of a query between compactions; 0 is never.
     target_file_bytes: the approximate size at which files are closed, and to which small ones are merged.
-    gives_way: whether a table is not compacted if another program has committed to it recently.
     """
 
-    path: str
-    given_storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # may have secrets
     partition_by: tuple[str, ...] = ()
     evolve: Rules = _NO_RULES
     compact_every: int = COMPACT_EVERY
     target_file_bytes: int = TARGET_FILE_BYTES
+
+    def requiring(self, columns: Collection[str]) -> Self:
+        """Return the options of a table that has to have these columns if it exists."""
+        return replace(self, evolve=replace(self.evolve, required=columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaOptions(TableOptions):
+    """`path` and `storage` are passed to deltalake; a local path is made absolute.
+
+    By default only tables in a local directory are compacted: elsewhere we cannot fence concurrent
+    compactions. gives_way: whether a table is not compacted if another program has committed to it recently.
+    """
+
+    path: str
+    given_storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # may have secrets
     gives_way: bool = True
 
     @property
@@ -63,42 +70,29 @@ class DeltaOptions:
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "DeltaOptions":
         """Return the options that Spark passes; InvalidOption names an invalid one."""
-        options = Options(given, _DELTA, prefix=_STORAGE, silent=_SPARKS_OWN, refused=_NOT_IN_DELTA)
+        options = Options(given, _DELTA, prefix=_STORAGE, silent=_SPARKS_OWN)
         path = options.get("path")
         if not path:
             raise InvalidOption("path", "missing; expected a directory, or a URL such as s3://bucket/table")
         path = _absolute(path)
+        compact_every = COMPACT_EVERY if local_directory(path) else 0
         return cls(
             path=path,
             given_storage=options.below(_STORAGE),
             partition_by=options.parsed("partitionBy", _names, ()),
             evolve=_rules(options),
-            compact_every=options.integer(
-                "compactEvery", COMPACT_EVERY if local_directory(path) else 0, least=0
-            ),
+            compact_every=options.integer("compactEvery", compact_every, least=0),
             target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
 
-    def requiring(self, columns: Collection[str]) -> "DeltaOptions":
-        """Return the options of a table that has to have these columns if it exists."""
-        return replace(self, evolve=replace(self.evolve, required=columns))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IcebergOptions:
-    """`catalog` is passed to pyiceberg, and overrides its own configuration of `catalog_name`.
-
-    partition_by: the partitioning of a new table, as in ("day(at)", "bucket(16,id)").
-    evolve, compact_every and target_file_bytes: as for Delta.
-    """
+class IcebergOptions(TableOptions):
+    """`catalog` is passed to pyiceberg, and overrides its own configuration of `catalog_name`."""
 
     table: str
     catalog_name: str = _DEFAULT_CATALOG
     given_catalog: Mapping[str, str] = field(default_factory=dict, repr=False)  # may have secrets
-    partition_by: tuple[str, ...] = ()
-    evolve: Rules = _NO_RULES
-    compact_every: int = COMPACT_EVERY
-    target_file_bytes: int = TARGET_FILE_BYTES
 
     @property
     def catalog(self) -> dict[str, str]:
@@ -122,10 +116,6 @@ class IcebergOptions:
             compact_every=options.integer("compactEvery", COMPACT_EVERY, least=0),
             target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
-
-    def requiring(self, columns: Collection[str]) -> "IcebergOptions":
-        """Return the options of a table that has to have these columns if it exists."""
-        return replace(self, evolve=replace(self.evolve, required=columns))
 
 
 def _resolved(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
@@ -168,20 +158,7 @@ def _rules(options: Options) -> Rules:
     words: tuple[str, ...] = options.parsed("evolve", lambda text: _names(text.lower()), ())
     if unknown := [word for word in words if word not in RULES]:
         raise options.wrong("evolve", f"{unknown[0]!r} is not one of {', '.join(RULES)}")
-    return Rules(
-        add="add" in words,
-        widen="widen" in words,
-        renames=options.parsed("renameColumns", _renames, {}),
-        drops=options.parsed("dropColumns", _names, ()),
-    )
-
-
-def _renames(text: str) -> dict[str, str]:
-    pairs = [pair.partition(":") for pair in _names(text)]
-    renames = {old.strip(): new.strip() for old, _, new in pairs}
-    if not all(renames) or not all(renames.values()) or len(set(renames.values())) < len(pairs):
-        raise ValueError(f"{text!r} is not a list of old and new names; expected old:new,another:name")
-    return renames
+    return Rules(add="add" in words, widen="widen" in words)
 
 
 def _absolute(path: str) -> str:

@@ -6,7 +6,9 @@ from typing import Final
 
 from headrace.spark.errors import SparkError
 
-_EXTRAS: Final = {"deltalake": "spark", "mmh3": "iceberg", "pyarrow": "spark", "pyiceberg": "iceberg"}
+_EXTRAS: Final = {"deltalake": "spark", "pyarrow": "spark"} | dict.fromkeys(
+    ("pyiceberg", "pyiceberg_core"), "iceberg"
+)
 
 
 class MissingPackage(SparkError):

@@ -1,9 +1,4 @@
-"""Whether a DataFrame fits a table, checked before rows are written.
-
-Columns are matched by name. A column of the table that the DataFrame lacks is null in the new rows. A column
-that the table lacks is refused, unless the sink may change the table (see evolution.py): a misspelt name
-would change the table for all users.
-"""
+"""The schema of a new table, and what it may be partitioned by."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -16,7 +11,7 @@ from headrace.spark.errors import InvalidOption, SparkError
 _INTEGERS: Final = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 _TIMES: Final = (spark.DateType, spark.TimestampType, spark.TimestampNTZType)
 _NUMBERS: Final = (*_INTEGERS, spark.DecimalType, spark.DoubleType, spark.FloatType)
-_PLAIN: Final = (*_NUMBERS, *_TIMES, spark.BinaryType, spark.BooleanType, spark.VariantType)
+_PLAIN: Final = (*_NUMBERS, *_TIMES, spark.BinaryType, spark.BooleanType)
 PARTITIONING: Final = (*_INTEGERS, StringType, spark.BooleanType, spark.DateType)
 
 
@@ -58,53 +53,10 @@ def _storable(kind: DataType, column: str) -> DataType:
         return kind
     if isinstance(kind, StringType) and kind.simpleString() == "string":
         return StringType()
-    raise UnfitTable(
-        f"column {column!r} is {kind.simpleString()}, which tables do not have: cast it to another type, "
-        "for instance string, or drop it"
-    )
-
-
-def check_fit(given: StructType, table: StructType, *, add_column: str) -> None:
-    """Raise UnfitTable if rows of `given` do not fit `table`; `add_column` says how to add a column."""
-    known = {column.name: column for column in table.fields}
-    by_lower = {name.lower(): name for name in known}
-    for field in given.fields:
-        if field.name not in known:
-            if known_as := by_lower.get(field.name.lower()):
-                raise UnfitTable(f"column {field.name!r} is called {known_as!r} in the table: rename it")
-            raise UnfitTable(
-                f'column {field.name!r} is not in the table: drop it, set evolve to "add", or add it to the '
-                f"table first, {add_column}"
-            )
-        wanted = known[field.name].dataType
-        if not _fits(field.dataType, wanted):
-            raise UnfitTable(
-                f"column {field.name!r} is {wanted.simpleString()} in the table, and "
-                f"{field.dataType.simpleString()} in the DataFrame: cast it, set evolve if the table may "
-                "change, or write to another table"
-            )
-    for name, field in known.items():
-        if name not in given.fieldNames() and not field.nullable:
-            raise UnfitTable(
-                f"column {name!r} of the table is not nullable, and missing in the DataFrame: add it"
-            )
-
-
-def _fits(given: DataType, wanted: DataType) -> bool:
-    """Return whether it is the same type, without nulls that the table does not allow."""
-    if isinstance(given, StructType) and isinstance(wanted, StructType):
-        return given.fieldNames() == wanted.fieldNames() and all(
-            _fits(field.dataType, wanted[field.name].dataType)
-            and (wanted[field.name].nullable or not field.nullable)
-            for field in given.fields
-        )
-    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
-        allowed = wanted.containsNull or not given.containsNull
-        return allowed and _fits(given.elementType, wanted.elementType)
-    if isinstance(given, MapType) and isinstance(wanted, MapType):
-        allowed = wanted.valueContainsNull or not given.valueContainsNull
-        return allowed and _fits(given.keyType, wanted.keyType) and _fits(given.valueType, wanted.valueType)
-    return given == wanted
+    instead = f"store it as text, to_json({column})"
+    if not isinstance(kind, spark.VariantType):
+        instead = "cast it to another type, for instance string, or drop it"
+    raise UnfitTable(f"column {column!r} is {kind.simpleString()}, which tables do not have: {instead}")
 
 
 def check_partitioning(columns: Iterable[str], schema: StructType) -> None:

@@ -9,11 +9,11 @@ from abc import abstractmethod
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from headrace.spark.batch import BatchWriter, Sink, StreamWriter
 from headrace.spark.errors import InvalidOption
 from headrace.spark.garbage import freeze_modules
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions, identified_batch
 from headrace.spark.tables.packages import needed
-from headrace.spark.tables.writers import BatchWriter, Sink, StreamWriter
 
 
 class _TableSource(DataSource):

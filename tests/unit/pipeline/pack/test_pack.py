@@ -11,9 +11,8 @@ import pytest
 
 from headrace.cli.pipeline import driver as pipeline_driver
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.pack.archive import Entry, write_archive
 from headrace.pipeline.pack.distributions import closure, installed_files, package_files
-from headrace.pipeline.pack.environment import Contents, contents, launcher
+from headrace.pipeline.pack.environment import Contents, Entry, contents, launcher, write_archive
 
 DRIVER = Path(pipeline_driver.__file__)
 

@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from headrace.spark.batch import Batch
 from headrace.spark.merge.bounds import Bounds
-from headrace.spark.merge.delta import DeltaMergeTable
-from headrace.spark.merge.iceberg import IcebergMergeTable
+from headrace.spark.merge.delta import delta_table
+from headrace.spark.merge.iceberg import iceberg_table
 from headrace.spark.merge.table import Table, TableVersion
 from headrace.spark.tables.iceberg.table import load_table
 from headrace.spark.tables.options import DeltaOptions, IcebergOptions
@@ -33,8 +33,8 @@ def iceberg(root: Path, *partition_by: str) -> IcebergOptions:
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     partition_by = ("site",) if request.param.endswith("partitions") else ()
     if request.param.startswith("iceberg"):
-        return IcebergMergeTable(iceberg(tmp_path, *partition_by), SCHEMA)
-    return DeltaMergeTable(DeltaOptions(path=str(tmp_path / "table"), partition_by=partition_by), SCHEMA)
+        return iceberg_table(iceberg(tmp_path, *partition_by), SCHEMA)
+    return delta_table(DeltaOptions(path=str(tmp_path / "table"), partition_by=partition_by), SCHEMA)
 
 
 def write(version: TableVersion, ids: Sequence[int], site: str = SITE) -> Sequence[Any]:
@@ -100,18 +100,18 @@ def test_a_batch_without_files_is_recorded_and_makes_a_version(table: Table) -> 
 
 def test_files_of_an_older_partitioning_are_replaced_by_files_of_the_current_one(tmp_path: Path) -> None:
     options = iceberg(tmp_path, "site")
-    add(IcebergMergeTable(options, SCHEMA), [1, 2], 0)
+    add(iceberg_table(options, SCHEMA), [1, 2], 0)
     table = load_table(options)
     with table.update_spec() as update:
         update.remove_field("site")
         update.add_field("id", BucketTransform(4), "id_bucket")
-    version = IcebergMergeTable(iceberg(tmp_path), SCHEMA).load()
+    version = iceberg_table(iceberg(tmp_path), SCHEMA).load()
     (old,) = version.files.values()
     assert old.constants == {"site": SITE}
 
     assert version.replace([old], write(version, [1]), Batch("query", 1))
 
-    found = IcebergMergeTable(iceberg(tmp_path), SCHEMA).load()
+    found = iceberg_table(iceberg(tmp_path), SCHEMA).load()
     assert rows(found) == 1
     assert [each.partition != old.partition for each in found.files.values()] == [True]
 
@@ -122,7 +122,7 @@ def test_a_delta_table_that_cannot_be_rewritten_is_refused(tmp_path: Path, setti
     write_deltalake(path, pa.table({"id": [1], "site": ["a"]}), configuration={setting: "true"})
 
     with pytest.raises(UnfitTable, match=setting):
-        DeltaMergeTable(DeltaOptions(path=path), SCHEMA).load()
+        delta_table(DeltaOptions(path=path), SCHEMA).load()
 
 
 def test_a_delta_table_with_deletion_vectors_is_refused(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_delta_table_with_deletion_vectors_is_refused(tmp_path: Path) -> None:
     (path / "_delta_log" / f"{1:020}.json").write_text(json.dumps(action))
 
     with pytest.raises(UnfitTable, match="deletionVectors"):
-        DeltaMergeTable(DeltaOptions(path=str(path)), SCHEMA).load()
+        delta_table(DeltaOptions(path=str(path)), SCHEMA).load()
 
 
 def test_vacuum_leaves_the_tombstones_below_a_delta_table(tmp_path: Path) -> None:

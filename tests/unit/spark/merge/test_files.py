@@ -1,7 +1,6 @@
 """Files of a table as rows of its schema, without Spark."""
 
 import datetime as dt
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,9 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from headrace.spark.merge.merge import MERGED_BYTES, small_files
-from headrace.spark.merge.table import TableFile, column_names, completed
+from headrace.spark.merge.merge import small_files
+from headrace.spark.merge.table import TableFile
+from headrace.spark.tables.files import MERGED_BYTES, column_names, read_rows
 
 
 def schema(*names: str, **ids: int) -> pa.Schema:
@@ -31,17 +31,18 @@ def test_columns_are_found_by_id_if_the_file_has_ids() -> None:
 
 
 def test_a_batch_is_completed_with_partition_values_and_nulls_and_cast(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"old": pa.array([1, 2], pa.int32())}), tmp_path / "file")
+    numbered = pa.schema([pa.field("old", pa.int32(), metadata={"PARQUET:field_id": "1"})])
+    pq.write_table(pa.table({"old": [1, 2]}, numbered), tmp_path / "file")
     wanted = pa.schema([("day", pa.date32()), ("id", pa.int64()), ("tags", pa.list_(pa.string()))])
-
-    def rows(names: dict[str, str]) -> Iterator[dict[str, Any]]:
-        with pq.ParquetFile(tmp_path / "file", filesystem=pa.fs.LocalFileSystem()) as file:
-            for batch in file.iter_batches(columns=list(names.values())):
-                yield from completed(batch, wanted, names, {"day": dt.date(2026, 1, 1)}).to_pylist()
-
     day = dt.date(2026, 1, 1)
-    assert list(rows({"id": "old"})) == [{"day": day, "id": n, "tags": None} for n in (1, 2)]
-    assert list(rows({})) == [{"day": day, "id": None, "tags": None}] * 2  # a file without wanted columns
+
+    def rows(id_of_id: int) -> list[dict[str, Any]]:
+        ids, constants = {"day": 7, "id": id_of_id, "tags": 9}, {"day": day}
+        batches = read_rows(pa.fs.LocalFileSystem(), str(tmp_path / "file"), wanted, ids, constants)
+        return [row for batch in batches for row in batch.to_pylist()]
+
+    assert rows(1) == [{"day": day, "id": n, "tags": None} for n in (1, 2)]
+    assert rows(2) == [{"day": day, "id": None, "tags": None}] * 2  # a file without wanted columns
 
 
 def files(*found: tuple[str, int]) -> list[TableFile]:

@@ -18,7 +18,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.spark.tables.arrow import arrow_schema, nulls
 from headrace.spark.tables.attempts import attempts
 from headrace.spark.tables.clustering import arranged
 from headrace.spark.tables.delta.log import MARK, compaction_entry, put_if_absent
@@ -33,7 +32,7 @@ from headrace.spark.tables.delta.table import (
     load_table,
     stored_schema,
 )
-from headrace.spark.tables.files import Files, remove
+from headrace.spark.tables.files import MERGED_BYTES, SMALL, Files, arrow_schema, read_rows, remove
 from headrace.spark.tables.options import DeltaOptions, local_directory
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.partitions import as_text, directory
@@ -45,14 +44,12 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 deltalake = needed("deltalake", WHAT)
-SMALL: Final = 0.5  # of the target size
-MERGED_BYTES: Final = 1 << 30  # on disk, in one compaction; other files are merged the next time
 LOOK_BACK: Final = 50  # commits, all of which have to be ours
 # Features without requirements on a commit that replaces files by others with the same rows.
 FEATURES: Final = frozenset(
     (
         *("appendOnly", "changeDataFeed", "checkConstraints", "domainMetadata", "generatedColumns"),
-        *("invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "variantType"),
+        *("invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
     )
 )
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./=-]+")  # paths that are not encoded in the log
@@ -209,15 +206,9 @@ def _merged(
     def rows() -> Iterator[pa.RecordBatch]:
         nonlocal count
         for file in old:
-            with pq.ParquetFile(unquote(file["path"]), filesystem=filesystem_) as opened:
-                for batch in opened.iter_batches():
-                    count += batch.num_rows
-                    names = batch.schema.names
-                    columns = [
-                        batch.column(field.name) if field.name in names else nulls(batch.num_rows, field.type)
-                        for field in schema
-                    ]
-                    yield pa.RecordBatch.from_arrays(columns, names=schema.names)
+            for batch in read_rows(filesystem_, unquote(file["path"]), schema):
+                count += batch.num_rows
+                yield batch
 
     new = [
         DeltaFile(file.path, file.size, partition, statistics(file.footer, files.inner))

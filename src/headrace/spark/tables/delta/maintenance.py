@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote
 
-from headrace.spark.tables.delta.compaction import SMALL, NotCompacted, merge
+from headrace.spark.tables.delta.compaction import NotCompacted, merge
 from headrace.spark.tables.delta.log import MARK
 from headrace.spark.tables.delta.table import WHAT, files_of, filesystem, load_table, stored_schema
+from headrace.spark.tables.files import SMALL
 from headrace.spark.tables.maintenance import (
     Expired,
+    Maintained,
     NotMaintained,
     Removed,
-    Rewritten,
     Status,
     check_retention,
-    total,
 )
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.packages import needed
@@ -26,7 +26,7 @@ deltalake = needed("deltalake", WHAT)
 _SECONDS: Final = 3600
 
 
-class DeltaMaintenance:
+class DeltaMaintenance(Maintained):
     """A Delta table; TableUnavailable is raised if it does not exist."""
 
     def __init__(self, options: DeltaOptions) -> None:
@@ -50,23 +50,13 @@ class DeltaMaintenance:
             columns={field.name: field.dataType.simpleString() for field in stored_schema(table).fields},
         )
 
-    def optimize(self) -> Rewritten:
-        passes: list[tuple[int, int]] = []
-        try:
-            # A pass merges a limited number of bytes, and the last one nothing.
-            while not passes or passes[-1][0] > passes[-1][1]:
-                self._table()
-                passes.append(merge(self._options))
-        except NotCompacted as error:
-            raise NotMaintained(f"{self._options.path} was not compacted: {error}") from error
-        return total(passes)
-
-    def cluster(self, columns: Sequence[str]) -> Rewritten:
+    def merge(self, cluster_by: Sequence[str]) -> tuple[int, int]:
         self._table()
         try:
-            return total([merge(self._options, cluster_by=columns)])
+            return merge(self._options, cluster_by=cluster_by)
         except NotCompacted as error:
-            raise NotMaintained(f"{self._options.path} was not clustered: {error}") from error
+            what = "clustered" if cluster_by else "compacted"
+            raise NotMaintained(f"{self._options.path} was not {what}: {error}") from error
 
     def vacuum(self, older_than: dt.timedelta, *, dry_run: bool) -> Removed:
         check_retention(older_than)

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StructType
 
 from headrace.spark.batch import Batch
-from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.delta.compaction import compact
 from headrace.spark.tables.delta.table import DeltaFile, add_files, filesystem, open_table, stored_schema
 from headrace.spark.tables.evolution import written
-from headrace.spark.tables.files import Files, remove
+from headrace.spark.tables.files import Files, TableSink, arrow_schema, remove
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.statistics import statistics
-from headrace.spark.tables.writers import Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class DeltaSink(Sink):
+class DeltaSink(TableSink):
     """Creates the table if it does not exist. UnfitTable is raised if it cannot have rows of this schema."""
 
     def __init__(self, options: DeltaOptions, schema: StructType, *, overwrite: bool) -> None:

@@ -44,12 +44,32 @@ class DeltaFile:
     statistics: str
 
 
+def exists(options: DeltaOptions) -> bool:
+    return bool(deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)))
+
+
+def check_new(options: DeltaOptions, schema: StructType) -> None:
+    """Raise UnfitTable or InvalidOption if the table cannot be created with this schema."""
+    check_partitioning(options.partition_by, storable(schema))
+    for name in schema.fieldNames():
+        if _UNSAFE.intersection(name):
+            raise UnfitTable(f"column {name!r} has a character that Delta does not allow in names: rename it")
+
+
 def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":
     """Return the table, created or changed if necessary; UnfitTable if it cannot have rows of this schema."""
     stored = storable(schema)
     try:
-        if not deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
-            _create(options, stored)
+        if not exists(options):
+            check_new(options, schema)
+            deltalake.DeltaTable.create(
+                options.path,
+                deltalake.Schema.from_json(stored.json()),
+                mode="ignore",  # another query may create it at the same time
+                partition_by=list(options.partition_by),
+                storage_options=dict(options.storage),
+                commit_properties=deltalake.CommitProperties(custom_metadata=MARK),
+            )
         table = load_table(options)
     except (deltalake.exceptions.DeltaError, OSError) as error:
         raise TableUnavailable(f"the table {options.path} cannot be opened: {error}") from error
@@ -106,21 +126,6 @@ def _change(table: "DeltaTable", found: Sequence[Change]) -> None:
     logger.info("%s: %s", table.table_uri, ", ".join(map(str, found)))
 
 
-def _create(options: DeltaOptions, schema: StructType) -> None:
-    check_partitioning(options.partition_by, schema)
-    for name in schema.fieldNames():
-        if _UNSAFE.intersection(name):
-            raise UnfitTable(f"column {name!r} has a character that Delta does not allow in names: rename it")
-    deltalake.DeltaTable.create(
-        options.path,
-        deltalake.Schema.from_json(schema.json()),
-        mode="ignore",  # another query may create it at the same time
-        partition_by=list(options.partition_by),
-        storage_options=dict(options.storage),
-        commit_properties=deltalake.CommitProperties(custom_metadata=MARK),
-    )
-
-
 def check_table(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> list[Change]:
     """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
     storable(schema)
@@ -134,20 +139,8 @@ def check_table(table: "DeltaTable", schema: StructType, options: DeltaOptions) 
         raise UnfitTable(
             f"column {missing[0]!r}, which the table is partitioned by, is missing in the DataFrame: add it"
         )
-    _check_rules(table)
-    found = changes(schema, stored_schema(table), options.evolve, add_column=_ADD_COLUMN)
-    for change in found:
-        if change.kind == "widen":
-            raise UnfitTable(
-                f"the table cannot {change}: a Delta table has wider types only with the feature "
-                "typeWidening, which deltalake neither reads nor writes. Cast the column, or copy the table"
-            )
-    return found
-
-
-def _check_rules(table: "DeltaTable") -> None:
-    """Raise UnfitTable if the table has constraints on rows, or other names of columns in files."""
     configuration, fields = table.metadata().configuration, json.loads(table.schema().to_json())["fields"]
+    # Constraints on rows, and other names of columns in files.
     rules = [name for name in configuration if name.startswith("delta.constraints.")]
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         rules.append("delta.columnMapping.mode")
@@ -156,6 +149,14 @@ def _check_rules(table: "DeltaTable") -> None:
         raise UnfitTable(
             f"the table has rules that this sink cannot enforce ({', '.join(rules)}): write to another one"
         )
+    found = changes(schema, stored_schema(table), options.evolve, add_column=_ADD_COLUMN)
+    for change in found:
+        if change.kind == "widen":
+            raise UnfitTable(
+                f"the table cannot {change}: a Delta table has wider types only with the feature "
+                "typeWidening, which deltalake neither reads nor writes. Cast the column, or copy the table"
+            )
+    return found
 
 
 def filesystem(options: DeltaOptions) -> "pyarrow.fs.FileSystem":

@@ -8,11 +8,11 @@ refuses a commit if the table has a newer snapshot than the one that the program
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.clustering import NotClustered, arranged
-from headrace.spark.tables.files import remove
+from headrace.spark.tables.files import MERGED_BYTES, SMALL, remove
 from headrace.spark.tables.iceberg.files import (
     data_filesystem,
     data_location,
@@ -24,13 +24,7 @@ from headrace.spark.tables.iceberg.files import (
 from headrace.spark.tables.iceberg.partitions import PartitionedFiles
 from headrace.spark.tables.iceberg.sink import IcebergFile
 from headrace.spark.tables.iceberg.spec import fields_of
-from headrace.spark.tables.iceberg.table import (
-    BATCH_OF,
-    WHAT,
-    batch_properties,
-    known_batches,
-    without_retries,
-)
+from headrace.spark.tables.iceberg.table import WHAT, without_retries
 from headrace.spark.tables.packages import needed
 
 if TYPE_CHECKING:
@@ -39,8 +33,6 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile as ManifestEntry
     from pyiceberg.table import Table
 
-SMALL: Final = 0.5  # of the target size
-MERGED_BYTES: Final = 1 << 30  # on disk, in one compaction; other files are merged the next time
 
 logger = logging.getLogger(__name__)
 
@@ -86,16 +78,14 @@ def _commit(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[Manif
     read = table.schema(), table.spec()
     for attempt in attempts():
         try:
-            with without_retries(table).transaction() as transaction:
-                # Snapshots of an older Headrace may expire, and the batch ids in them are still needed.
-                stored, known = batch_properties(table), known_batches(table)
-                if missing := {f"{BATCH_OF}{query}": str(known[query]) for query in known.keys() - stored}:
-                    transaction.set_properties(missing)
-                with transaction.update_snapshot().overwrite() as snapshot:
-                    for entry in old:
-                        snapshot.delete_data_file(entry)
-                    for entry in new:
-                        snapshot.append_data_file(entry)
+            with (
+                without_retries(table).transaction() as transaction,
+                transaction.update_snapshot().overwrite() as snapshot,
+            ):
+                for entry in old:
+                    snapshot.delete_data_file(entry)
+                for entry in new:
+                    snapshot.append_data_file(entry)
         except failed:  # another writer has committed first
             table.refresh()
             gone = {file.file_path for file in old} - set(_whole_files(table))

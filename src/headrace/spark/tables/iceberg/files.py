@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg import types as iceberg
 
+from headrace.spark.tables.files import FIELD_ID, read_rows
 from headrace.spark.tables.iceberg.table import WHAT
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.schema import UnfitTable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from headrace.spark.tables.iceberg.sink import IcebergFile
 
-_FIELD_ID: Final = b"PARQUET:field_id"
 _PROMOTIONS: Final = ((iceberg.IntegerType, iceberg.LongType), (iceberg.FloatType, iceberg.DoubleType))
 
 
@@ -54,7 +54,7 @@ def check_columns(table: "Table", files: Sequence["IcebergFile"]) -> None:
     ids = {field.field_id for field in table.schema().fields}
     for file in files:
         for column in file.file.footer.schema.to_arrow_schema():
-            if int(column.metadata[_FIELD_ID]) not in ids:
+            if int(column.metadata[FIELD_ID]) not in ids:
                 raise UnfitTable(
                     f"column {column.name!r} has been dropped from the table while the batch was written: "
                     "restart the query, which repeats the batch"
@@ -103,20 +103,10 @@ def is_readable(table: "Table", filesystem: "pa.fs.FileSystem", path: str) -> bo
 
 
 def rows(table: "Table", filesystem: "pa.fs.FileSystem", path: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file by the table's names; types may be narrower."""
-    found = _columns(filesystem, path)
-    assert found is not None, path
+    """Yield the rows of a file with the columns of the table."""
     fields = table.schema().fields
-    wanted = needed("pyiceberg.io.pyarrow", WHAT).schema_to_pyarrow(table.schema())
-    with pq.ParquetFile(path, filesystem=filesystem) as opened:
-        for batch in opened.iter_batches():
-            columns = [
-                batch.column(found[field.field_id].name)
-                if field.field_id in found
-                else pa.nulls(batch.num_rows, wanted.field(field.name).type)
-                for field in fields
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])
+    schema = file_schema(table, [field.name for field in fields])
+    return read_rows(filesystem, path, schema, {field.name: field.field_id for field in fields})
 
 
 def _columns(filesystem: "pa.fs.FileSystem", path: str) -> dict[int, iceberg.NestedField] | None:

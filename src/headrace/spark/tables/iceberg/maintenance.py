@@ -7,26 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.fs
 
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
-from headrace.spark.tables.iceberg.compaction import SMALL, merge
+from headrace.spark.tables.files import SMALL
+from headrace.spark.tables.iceberg.compaction import merge
 from headrace.spark.tables.iceberg.files import data_location
 from headrace.spark.tables.iceberg.schema import spark_schema
 from headrace.spark.tables.iceberg.spec import written
-from headrace.spark.tables.iceberg.table import (
-    BATCH_OF,
-    WHAT,
-    batch_properties,
-    known_batches,
-    load_table,
-    without_retries,
-)
+from headrace.spark.tables.iceberg.table import WHAT, known_batches, load_table, without_retries
 from headrace.spark.tables.maintenance import (
     Expired,
+    Maintained,
     NotMaintained,
     Removed,
-    Rewritten,
     Status,
     check_retention,
-    total,
 )
 from headrace.spark.tables.options import IcebergOptions
 from headrace.spark.tables.packages import needed
@@ -39,7 +32,7 @@ _DATA: Final = (".parquet", ".orc", ".avro", ".puffin")
 _METADATA: Final = (".avro",)  # manifests and lists of them
 
 
-class IcebergMaintenance:
+class IcebergMaintenance(Maintained):
     """An Iceberg table; TableUnavailable is raised if it does not exist."""
 
     def __init__(self, options: IcebergOptions) -> None:
@@ -66,19 +59,10 @@ class IcebergMaintenance:
             queries=known_batches(table),
         )
 
-    def optimize(self) -> Rewritten:
-        passes: list[tuple[int, int]] = []
-        while not passes or passes[-1][0] > passes[-1][1]:
-            passes.append(self._merge(()))
-        return total(passes)
-
-    def cluster(self, columns: Sequence[str]) -> Rewritten:
-        return total([self._merge(columns)])
-
-    def _merge(self, columns: Sequence[str]) -> tuple[int, int]:
+    def merge(self, cluster_by: Sequence[str]) -> tuple[int, int]:
         failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
         try:
-            return merge(self._table(), self._options.target_file_bytes, cluster_by=columns)
+            return merge(self._table(), self._options.target_file_bytes, cluster_by=cluster_by)
         except failed as error:
             raise NotMaintained(f"{self._options.table} was not rewritten: {error}") from error
 
@@ -134,12 +118,6 @@ class IcebergMaintenance:
             kept = len(table.snapshots()) - len(chosen)
             if not dry_run and chosen:
                 try:
-                    # Store the last batches of queries that only snapshots have, which are about to expire.
-                    stored, known = batch_properties(table), known_batches(table)
-                    lost = {query for query, batch in known.items() if stored.get(query, -1) < batch}
-                    if lost:
-                        with without_retries(table).transaction() as transaction:
-                            transaction.set_properties({f"{BATCH_OF}{q}": str(known[q]) for q in lost})
                     without_retries(table).maintenance.expire_snapshots().by_ids(chosen).commit()
                 except failed:
                     if attempt == ATTEMPTS:

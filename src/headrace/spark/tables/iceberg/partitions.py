@@ -1,18 +1,13 @@
 """The partition of each row of an Iceberg table: hidden partitioning, computed on whole columns.
 
-Tasks use this module, and not pyiceberg: it takes a second or two to import, and computes these transforms on
-columns only with another package.
+Tasks use this module and pyiceberg-core, and not pyiceberg, which takes a second or two to import.
 """
 
 import datetime as dt
-import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import partial
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
@@ -23,7 +18,6 @@ from headrace.spark.tables.partitions import Values, directory, grouped
 
 EPOCH: Final = dt.date(1970, 1, 1)
 EPOCH_YEAR: Final = 1970
-_HASH_BITS: Final = 0x7FFFFFFF
 _HOURS: Final = 24
 
 
@@ -46,7 +40,15 @@ class PartitionField:
         column = batch.column(self.source[0])
         if len(self.source) > 1:
             column = pc.struct_field(column, list(self.source[1:]))
-        return _TRANSFORMS[self.transform](column, self.argument)
+        if self.transform != "identity":
+            if pa.types.is_large_binary(column.type):
+                column = column.cast(pa.binary())
+            arguments = [self.argument] if self.argument else []
+            transform = needed("pyiceberg_core", 'format("headrace-iceberg")').transform
+            column = getattr(transform, self.transform)(column, *arguments)
+        if pa.types.is_date32(column.type):
+            return column.view(pa.int32())
+        return column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
     def text(self, value: Any) -> str | None:
         """Return a value for the name of a directory: 2026-01-31 for the day 20484."""
@@ -92,98 +94,3 @@ class PartitionedFiles(Files):
 
     def partition(self, values: Values) -> dict[str, Any]:
         return {field.name: value for field, value in zip(self._fields, values, strict=True)}
-
-
-def _identity(column: pa.Array, _: int) -> pa.Array:
-    if pa.types.is_date32(column.type):
-        return column.view(pa.int32())
-    return column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column
-
-
-def _year(column: pa.Array, _: int) -> pa.Array:
-    return pc.subtract(pc.year(column), EPOCH_YEAR).cast(pa.int32())
-
-
-def _month(column: pa.Array, _: int) -> pa.Array:
-    months = pc.multiply(pc.subtract(pc.year(column), EPOCH_YEAR), 12)
-    return pc.add(months, pc.subtract(pc.month(column), 1)).cast(pa.int32())
-
-
-def _periods(microseconds: int, column: pa.Array, _: int) -> pa.Array:
-    """Divide times, also those before 1970, where Arrow would round towards zero; a date is a day already."""
-    numbers = _identity(column, 0)
-    if pa.types.is_date32(column.type):
-        return numbers
-    known = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)
-    return pa.array(np.floor_divide(known, microseconds), pa.int32(), mask=_is_null(numbers))
-
-
-def _is_null(column: pa.Array) -> Any:
-    return column.is_null().to_numpy(zero_copy_only=False)
-
-
-def _truncate(column: pa.Array, width: int) -> pa.Array:
-    kind = column.type
-    if _is_text(kind):
-        return pc.utf8_slice_codeunits(column, 0, width)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return pc.binary_slice(column, 0, width)
-    if pa.types.is_integer(kind):
-        numbers = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
-        return pa.array(numbers - np.mod(numbers, width), kind, mask=_is_null(column))
-
-    def truncated(value: Decimal) -> Decimal:
-        number, exponent = _unscaled(value)
-        number -= number % width
-        # scaleb() would round to the precision of the context.
-        return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), exponent))
-
-    return _by_value(column, truncated, kind)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _unscaled(value: Decimal) -> tuple[int, int]:
-    sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int), value
-    number = int("".join(map(str, digits)))
-    return -number if sign else number, exponent
-
-
-def _bucket(column: pa.Array, buckets: int) -> pa.Array:
-    """Return the hashes of the bytes that Iceberg's specification says; decimals have as few as possible."""
-    hashed = needed("mmh3", 'format("headrace-iceberg")').hash
-    plain = _identity(column, 0)
-    encode: Callable[[Any], bytes] = bytes
-    if pa.types.is_integer(plain.type):
-        encode = partial(struct.pack, "<q")
-    elif _is_text(plain.type):
-        encode = str.encode
-    elif pa.types.is_decimal(plain.type):
-
-        def encode(value: Decimal) -> bytes:
-            number, _ = _unscaled(value)
-            bits = (number if number >= 0 else ~number).bit_length()
-            return number.to_bytes(bits // 8 + 1, "big", signed=True)
-
-    return _by_value(plain, lambda value: (hashed(encode(value)) & _HASH_BITS) % buckets, pa.int32())
-
-
-def _by_value(column: pa.Array, compute: Callable[[Any], Any], kind: pa.DataType) -> pa.Array:
-    """Return the results for each row; each different value is computed once."""
-    encoded = column.dictionary_encode()
-    results = pa.array([compute(value) for value in encoded.dictionary.to_pylist()], kind)
-    return results.take(encoded.indices)
-
-
-_TRANSFORMS: Final[Mapping[str, Callable[[pa.Array, int], pa.Array]]] = {
-    "identity": _identity,
-    "bucket": _bucket,
-    "truncate": _truncate,
-    "year": _year,
-    "month": _month,
-    "day": partial(_periods, 86_400_000_000),
-    "hour": partial(_periods, 3_600_000_000),
-}

@@ -75,31 +75,20 @@ def _spark_type(kind: iceberg.IcebergType) -> spark.DataType:
     return _SAME.get(type(kind)) or Foreign(str(kind))
 
 
-def widened(schema: spark.StructType, path: tuple[str, ...] = ()) -> spark.StructType:
-    """Return the schema with int instead of the smaller integers, which Iceberg does not have.
-
-    UnfitTable is raised for a variant: Iceberg has that type, but pyiceberg 0.12 does not.
-    """
+def widened(schema: spark.StructType) -> spark.StructType:
+    """Return the schema with int instead of the smaller integers, which Iceberg does not have."""
     return spark.StructType(
-        [
-            spark.StructField(field.name, _wide(field.dataType, (*path, field.name)), field.nullable)
-            for field in schema.fields
-        ]
+        [spark.StructField(field.name, _wide(field.dataType), field.nullable) for field in schema.fields]
     )
 
 
-def _wide(kind: spark.DataType, path: tuple[str, ...]) -> spark.DataType:
+def _wide(kind: spark.DataType) -> spark.DataType:
     if isinstance(kind, spark.StructType):
-        return widened(kind, path)
+        return widened(kind)
     if isinstance(kind, spark.ArrayType):
-        return spark.ArrayType(_wide(kind.elementType, path), kind.containsNull)
+        return spark.ArrayType(_wide(kind.elementType), kind.containsNull)
     if isinstance(kind, spark.MapType):
-        return spark.MapType(_wide(kind.keyType, path), _wide(kind.valueType, path), kind.valueContainsNull)
-    if isinstance(kind, spark.VariantType):
-        column = ".".join(path)
-        raise UnfitTable(
-            f"column {column!r} is variant, which pyiceberg cannot write: store it as text, to_json({column})"
-        )
+        return spark.MapType(_wide(kind.keyType), _wide(kind.valueType), kind.valueContainsNull)
     return spark.IntegerType() if isinstance(kind, spark.ByteType | spark.ShortType) else kind
 
 
@@ -133,12 +122,7 @@ def iceberg_type(kind: spark.DataType, ids: Iterator[int]) -> iceberg.IcebergTyp
 
 def needed_changes(table: "Table", schema: spark.StructType, rules: Rules) -> "list[Change]":
     """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
-    found = changes(widened(schema), spark_schema(table.schema()), rules, add_column=_ADD_COLUMN)
-    sources = {field.source_id for field in table.spec().fields}
-    for change in found:
-        if change.kind == "drop" and table.schema().find_field(change.path[0]).field_id in sources:
-            raise UnfitTable(f"column {change.path[0]!r} cannot be dropped: the table is partitioned by it")
-    return found
+    return changes(widened(schema), spark_schema(table.schema()), rules, add_column=_ADD_COLUMN)
 
 
 def evolve(table: "Table", schema: spark.StructType, rules: Rules) -> None:
@@ -148,23 +132,15 @@ def evolve(table: "Table", schema: spark.StructType, rules: Rules) -> None:
         found = needed_changes(table, schema, rules)
         if not found:
             return
-        # pyiceberg finds columns by their names before the update: other changes need another update.
-        names = [change for change in found if change.kind in ("rename", "drop")]
         try:
             with without_retries(table).update_schema() as update:
-                for change in names or found:
-                    if change.kind == "rename":
-                        assert change.name is not None, change
-                        update.rename_column(change.path, change.name)
-                    elif change.kind == "drop":
-                        update.delete_column(change.path)
-                    elif change.type is not None:
-                        act = update.add_column if change.kind == "add" else update.update_column
-                        act(change.path, iceberg_type(change.type, itertools.count(1)))
+                for change in found:
+                    act = update.add_column if change.kind == "add" else update.update_column
+                    act(change.path, iceberg_type(change.type, itertools.count(1)))
         except failed:
             if attempt == ATTEMPTS:
                 raise
             table.refresh()
         else:
-            logger.info("%s: %s", ".".join(table.name()), ", ".join(map(str, names or found)))
+            logger.info("%s: %s", ".".join(table.name()), ", ".join(map(str, found)))
     raise UnfitTable("other writers change the table's schema again and again, and the batch does not fit")

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StructType
 
 from headrace.spark.batch import Batch
-from headrace.spark.tables.files import DataFile, remove
+from headrace.spark.tables.files import DataFile, TableSink, remove
 from headrace.spark.tables.iceberg.partitions import PartitionedFiles
 from headrace.spark.tables.options import IcebergOptions
-from headrace.spark.tables.writers import Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +26,7 @@ class IcebergFile:
     spec_id: int
 
 
-class IcebergSink(Sink):
+class IcebergSink(TableSink):
     """Creates the table if it does not exist. UnfitTable is raised if it cannot have rows of this schema.
 
     Tasks use this class as well, but not pyiceberg, which takes a second or two to import.

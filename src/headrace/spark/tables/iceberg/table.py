@@ -1,6 +1,5 @@
 """An Iceberg table: it is opened or created, and files are added in one commit with the batch id."""
 
-import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +23,6 @@ QUERY_ID: Final = "headrace.query-id"
 BATCH_ID: Final = "headrace.batch-id"
 # Followed by a query's id: the property with the last batch of the query.
 BATCH_OF: Final = "headrace.batch-id-of."
-LOOK_BACK: Final = 100_000  # snapshots, which the table's metadata has in memory
 _PROPERTIES: Final = {
     # Each commit writes a new metadata file: without this all of them would be kept.
     "write.metadata.delete-after-commit.enabled": "true",
@@ -56,6 +54,14 @@ def open_table(options: IcebergOptions, schema: StructType) -> "Table":
     evolve(table, schema, options.evolve)
     fields_of(table)
     return table
+
+
+def exists(options: IcebergOptions) -> bool:
+    try:
+        catalog = needed("pyiceberg.catalog", WHAT).load_catalog(options.catalog_name, **options.catalog)
+        return bool(catalog.table_exists(options.table))
+    except Exception as error:  # catalogs are plugins with their own exceptions
+        raise TableUnavailable(f"the catalog of {options.table} cannot be reached: {error}") from error
 
 
 def load_table(options: IcebergOptions) -> "Table":
@@ -131,27 +137,8 @@ def is_in(table: "Table", batch: Batch) -> bool:
 def known_batches(table: "Table") -> dict[str, int]:
     """Return the last batch of every query that has written to the table.
 
-    It is a property of the table, which remains when snapshots expire. Older versions of Headrace wrote it
-    only to the summaries of snapshots, their own and those of compactions.
+    They are properties of the table, which remain when snapshots expire.
     """
-    snapshots = needed("pyiceberg.table.snapshots", WHAT).ancestors_of(
-        table.current_snapshot(), table.metadata
-    )
-    found: dict[str, int] = {}
-    for snapshot in itertools.islice(snapshots, LOOK_BACK):
-        summary = snapshot.summary.additional_properties if snapshot.summary else {}
-        if QUERY_ID in summary:
-            found.setdefault(summary[QUERY_ID], int(summary[BATCH_ID]))
-        for name, value in summary.items():
-            if name.startswith(BATCH_OF):
-                found.setdefault(name.removeprefix(BATCH_OF), int(value))
-    for query, batch in batch_properties(table).items():
-        found[query] = max(batch, found.get(query, batch))
-    return found
-
-
-def batch_properties(table: "Table") -> dict[str, int]:
-    """Return the last batch of each query by the table's properties."""
     return {
         name.removeprefix(BATCH_OF): int(value)
         for name, value in table.properties.items()

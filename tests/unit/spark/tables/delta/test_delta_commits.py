@@ -24,12 +24,12 @@ from pyspark.sql.types import (
 
 from headrace.spark.batch import Batch
 from headrace.spark.tables import attempts
-from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.delta import compaction as delta_compaction
 from headrace.spark.tables.delta import log as delta_log
 from headrace.spark.tables.delta import table as delta_table
 from headrace.spark.tables.delta.compaction import NotCompacted
 from headrace.spark.tables.delta.sink import DeltaSink
+from headrace.spark.tables.files import arrow_schema
 from headrace.spark.tables.options import DeltaOptions, local_directory
 from headrace.spark.tables.schema import UnfitTable
 

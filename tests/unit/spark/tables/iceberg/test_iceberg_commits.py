@@ -7,11 +7,10 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.exceptions import CommitFailedException, ValidationException
-from pyiceberg.table import Transaction
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from headrace.spark.batch import Batch
-from headrace.spark.tables.arrow import arrow_schema
+from headrace.spark.tables.files import arrow_schema
 from headrace.spark.tables.iceberg import compaction as iceberg_compaction
 from headrace.spark.tables.iceberg import table as iceberg_table
 from headrace.spark.tables.iceberg.files import described
@@ -138,36 +137,6 @@ def test_a_batch_is_known_after_its_snapshot_has_expired(iceberg: IcebergOptions
     assert ids_of(iceberg) == [0, 1, 2, 3, 4]
     known = iceberg_table.known_batches(iceberg_table.open_table(iceberg, SCHEMA))
     assert known == {"query": 8, "another": 0}
-
-
-def test_a_batch_that_only_a_snapshot_has_noted_is_known_and_a_compaction_notes_it_for_good(
-    iceberg: IcebergOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as older:  # as Headrace did before it had the property
-        older.setattr(Transaction, "set_properties", lambda *_, **__: None)
-        append(iceberg, [0], Batch("query", 7))
-        append(iceberg, [1], Batch("query", 8))
-    table = iceberg_table.open_table(iceberg, SCHEMA)
-    assert iceberg_table.batch_properties(table) == {}
-    append(iceberg, [1], Batch("query", 8))
-    assert ids_of(iceberg) == [0, 1]
-
-    assert iceberg_compaction.merge(table, 1 << 20)[0] == 2
-    expire_all_but_the_last(iceberg)
-    append(iceberg, [1], Batch("query", 8))
-    assert ids_of(iceberg) == [0, 1]
-
-
-def test_a_property_of_an_older_batch_does_not_hide_a_newer_one_of_a_snapshot(
-    iceberg: IcebergOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    append(iceberg, [0], Batch("query", 0))
-    with monkeypatch.context() as older:  # somebody has gone back to an older Headrace for a while
-        older.setattr(Transaction, "set_properties", lambda *_, **__: None)
-        append(iceberg, [1], Batch("query", 1))
-
-    append(iceberg, [1], Batch("query", 1))
-    assert ids_of(iceberg) == [0, 1]
 
 
 def test_a_compaction_is_done_after_a_batch_that_was_added_meanwhile(iceberg: IcebergOptions) -> None:
