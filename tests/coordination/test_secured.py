@@ -144,7 +144,6 @@ def test_znodes_of_a_user_are_protected_from_others(server: SecuredServer) -> No
 JAVA_SCRIPT = """\
 create /java x auth::cdrwa
 getAcl /java
-whoami
 delete /java
 quit
 """
@@ -177,7 +176,6 @@ def test_java_s_client_authenticates_with_the_same_jaas_file(server: SecuredServ
 
     assert "Created /java" in said, said
     assert "'sasl,'ann" in said
-    assert "sasl: ann" in said
 
 
 def test_the_scheme_digest_authenticates_with_the_embedded_coordinator(tmp_path: Path) -> None:

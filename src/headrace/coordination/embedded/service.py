@@ -75,8 +75,9 @@ class Service:
             self._write(entry)
             applied = self.state.apply(entry)
             for event in (event for part in applied for event in part.events):
-                message = event_message(event.type, event.path, self.state.zxid)
-                for watcher in self.watches.trigger(event):
+                watchers = self.watches.trigger(event)
+                message = event_message(event.type, event.path, self.state.zxid) if watchers else b""
+                for watcher in watchers:
                     # A client may have set the watch before the node existed, and may not read it.
                     if access.allows(event.acl, access.READ, watcher.requester.identities):
                         watcher.send(message)
