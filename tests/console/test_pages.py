@@ -52,8 +52,6 @@ PAGES: Final = {
     "/ui/acls": "ACLs",
     "/ui/quotas": "Quotas",
     "/ui/quotas?of=ip": "Quotas",
-    "/ui/api": "API",
-    "/docs": "API",
 }
 
 WITH_DIALOGS: Final = (

@@ -15,7 +15,6 @@ from headrace.gateway.admin import (
     acls,
     brokers,
     cluster,
-    download,
     groups,
     messages,
     one_message,
@@ -49,7 +48,7 @@ from headrace.gateway.users.pool import UserPool
 from headrace.gateway.users.sessions import Sessions
 from headrace.gateway.users.verification import Verifier
 
-_MESSAGES: Final = (search, download, one_message, tail, messages)
+_MESSAGES: Final = (search, one_message, tail, messages)
 _ADMIN: Final = (cluster, brokers, topics, *_MESSAGES, groups, transactions, users, acls, quotas)
 _GATEWAY: Final = (
     v2_topics,

@@ -7,7 +7,6 @@ from headrace.gateway.console import assets
 from headrace.gateway.console.pages import PageRoute
 from headrace.gateway.console.views import (
     acls,
-    api,
     cluster,
     groups,
     login,
@@ -25,7 +24,7 @@ from headrace.gateway.problems import Problem
 
 router = APIRouter()
 _OF_CLUSTER = (cluster, moves, topics, topic, messages, groups, transactions, schemas, pipelines)
-for _view in (assets, login, *_OF_CLUSTER, users, acls, quotas, api):
+for _view in (assets, login, *_OF_CLUSTER, users, acls, quotas):
     router.include_router(_view.router)
 
 _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)

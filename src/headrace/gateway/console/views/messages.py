@@ -15,10 +15,8 @@ from headrace.client.records.following import written
 from headrace.client.records.scanning import Scan
 from headrace.gateway.admin import topics
 from headrace.gateway.admin.display import message_of
-from headrace.gateway.admin.download import has_parquet
 from headrace.gateway.admin.one_message import MessageOffset, NoMessage, PartitionIndex, record_at
 from headrace.gateway.admin.search import Search
-from headrace.gateway.admin.topics import TopicAnswer
 from headrace.gateway.console import search_form
 from headrace.gateway.console.formats import hex_dump
 from headrace.gateway.console.pages import PageRoute, page
@@ -32,8 +30,6 @@ from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.schemas import schema_id_of
 
 VALUE_BYTES: Final = 32 * 1024  # of a message on the page
-DOWNLOADED: Final = 10_000  # most messages in a download
-DOWNLOADED_BYTES: Final = 1024 * 1024  # of a key or a value in a download
 PREVIEW: Final = 240  # characters of a message in the list
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -41,31 +37,25 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @router.get("/ui/topics/{name}")
 async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubDep) -> Response:
-    """An error of the search is shown above the list, not instead of the page.
-
-    A script runs a search with a filter, and shows its progress; without scripts it is part of the page.
-    """
+    """An error of the search is shown above the list, not instead of the page."""
     topic = await to_thread.run_sync(topics.topic, name, reach)
     found: Scan[bytes] | None = None
     rows: list[dict[str, Any]] = []
-    form, problem, stream = SearchForm(), "", ""
+    form, problem = SearchForm(), ""
     search: Search | None = None
     try:
         form = search_form.read(request.query_params)
         search = Search(
             **_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES
         )
-        if form.filters and "plain" not in request.query_params:
-            stream = _address(topic, form, "messages/stream", scan=SCANNED, max_value_bytes=VALUE_BYTES)
-        else:
-            run = partial(search.run, hub, topic.name)
+        run = partial(search.run, hub, topic.name)
 
-            def search_and_parse(cancelled: Event) -> tuple[Scan[bytes], list[dict[str, Any]]]:
-                """Run in a thread: there may be megabytes of JSON to parse."""
-                scan = run(cancelled)
-                return scan, [_row(json.loads(message)) for message in scan.found]
+        def search_and_parse(cancelled: Event) -> tuple[Scan[bytes], list[dict[str, Any]]]:
+            """Run in a thread: there may be megabytes of JSON to parse."""
+            scan = run(cancelled)
+            return scan, [_row(json.loads(message)) for message in scan.found]
 
-            found, rows = await hub.search(request, search_and_parse)
+        found, rows = await hub.search(request, search_and_parse)
     except NoSuchTopic:
         raise
     except ClientError as error:
@@ -74,12 +64,10 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
     if found is not None and found.stopped_by != "end":
         fields = {**request.query_params, "after": written(found.next_offsets)}
         more = f"{path_of(request)}?{urlencode(fields)}"
-    bounds = {"most": DOWNLOADED, "max_value_bytes": DOWNLOADED_BYTES, "scan": SCANNED}
-    downloads = {
-        format_: _address(topic, form, "messages/download", format=format_, **bounds)
-        for format_ in ("json", "csv", "parquet")
-        if not problem
-    }
+    as_json = ""  # the address of the same search in the API
+    if not problem:
+        given = _parameters(form) | ({"from": form.after} if form.after else {})
+        as_json = f"/api/v1/topics/{name}/messages?{urlencode(given)}"
     render = partial(
         topic_page,
         request,
@@ -90,16 +78,11 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
         rows=rows,
         found=found,
         problem=problem,
-        stream=stream,
-        plain=f"{path_of(request)}?{urlencode({**request.query_params, 'plain': '1'})}",
         search=search,
         limits=LIMITS,
         scanned=SCANNED,
         more=more,
-        json=_address(topic, form, "messages") if not problem else "",
-        downloads=downloads,
-        most=DOWNLOADED,
-        has_parquet=has_parquet(),
+        json=as_json,
     )
     return await to_thread.run_sync(render)
 
@@ -118,12 +101,6 @@ def _parameters(form: SearchForm) -> dict[str, Any]:
         "limit": form.limit,
     }
     return {name: value for name, value in given.items() if value is not None}
-
-
-def _address(topic: TopicAnswer, form: SearchForm, path: str, **more: Any) -> str:
-    """Return the address of the same search in the API."""
-    given = _parameters(form) | ({"from": form.after} if form.after else {}) | more
-    return f"/api/v1/topics/{topic.name}/{path}?{urlencode(given)}"
 
 
 # -- one message -----------------------------------------------------------------------------------
