@@ -25,7 +25,7 @@ class Clients:
         self.rights = rights
         self.hub = Hub(reach, registry, limits, rights)
         self.cluster_check = ClusterCheck(reach)
-        self.console = Console(reach)
+        self.console = Console()
         self.pipelines = Pipelines(reach.connection)
         self.counters = Counters(reach, self.pipelines)
         reach.at_close(self.counters.close)

@@ -1,6 +1,5 @@
 """The whole app: every part has its routes, and whatever else is requested is refused in the one form."""
 
-
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient

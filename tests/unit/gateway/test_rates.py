@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from headrace.gateway.metrics.rates import MessagesByOffsets, Rate, Sample, between
-from headrace.protocol.ids import TopicPartition
+from headrace.gateway.metrics.rates import Rate, Sample, between
 
 
 def sample(at_s: float, **counts: float) -> Sample:
@@ -62,24 +61,3 @@ def test_a_topic_without_traffic_has_a_rate_of_zero_if_all_brokers_answer() -> N
     point = between(sample(0, b1=1), replace(sample(1, b1=1), registered=frozenset({1})), at_ms=0)
 
     assert point.as_json("orders")["topic"] == {"messages_in": 0.0, "bytes_in": 0.0, "bytes_out": 0.0}
-
-
-def test_messages_of_apache_kafka_are_counted_by_end_offsets() -> None:
-    one, other, deleted = TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("old", 0)
-    counting = MessagesByOffsets()
-    first = counting.count({one: 1, other: 2, deleted: 1}, {one: 100, other: 50, deleted: 7}, {1, 2})
-    assert {key: count["messages_in"] for key, count in first.items()} == {
-        (1, ""): 0, (2, ""): 0, (1, "orders"): 0, (2, "orders"): 0, (1, "old"): 0,
-    }  # fmt: skip
-
-    # Broker 2 leads both partitions now, one of which did not answer, and a topic is gone.
-    second = counting.count({one: 2, other: 2}, {one: 130, other: None}, {1, 2})
-    third = counting.count({one: 2, other: 2}, {one: 130, other: 60}, {1, 2})
-
-    derived = frozenset({1, 2})
-    point = between(Sample(0, first), Sample(2, second, derived, derived), at_ms=0)
-    assert point.brokers == {1: Rate(0, None, None), 2: Rate(15, None, None)}
-    assert point.topics == {"orders": Rate(15, None, None)}
-    assert point.complete
-    assert third[2, "orders"] == {"messages_in": 40}
-    assert (1, "old") not in third

@@ -12,10 +12,7 @@ from headrace.client.admin.quotas import ClientQuota
 from headrace.client.admin.users import User
 from headrace.client.cluster.topic_overview import TopicList, TopicOverview
 from headrace.client.transactions.admin import OpenTransactions, Summaries
-from headrace.gateway.console.diagnosis import Absences
-from headrace.gateway.console.sampling import LagSampler
 from headrace.gateway.console.views.groups import GroupRow
-from headrace.gateway.reach import Reach
 from headrace.security.acls import AclBinding
 
 KEPT_S: Final = 5.0
@@ -77,7 +74,7 @@ class Recent(Generic[Value]):
 class Console:
     """`app.state.console`."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self) -> None:
         self.topics: Recent[TopicList] = Recent()
         self.whole_topics: Recent[list[TopicOverview]] = Recent()
         self.disk: Recent[dict[int, int]] = Recent()
@@ -87,6 +84,3 @@ class Console:
         self.users: Recent[list[User]] = Recent()
         self.acls: Recent[Sequence[AclBinding]] = Recent()
         self.quotas: Recent[list[ClientQuota]] = Recent()
-        self.absences = Absences()
-        self.lags = LagSampler(reach.groups.describe)
-        reach.at_close(self.lags.close)

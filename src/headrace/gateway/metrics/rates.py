@@ -4,14 +4,12 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from headrace.client.errors import ClientError
-from headrace.client.wire.requests import leaders_of
-from headrace.gateway.metrics.counters import NO_METRICS, Counted, Counters
-from headrace.protocol.ids import TopicPartition
+from headrace.gateway.metrics.counters import Counted, Counters
 from headrace.system.background import BackgroundThread
 
 EVERY_S: Final = 2.0
@@ -29,22 +27,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Messages and bytes per second. The bytes of brokers that are Apache Kafka are not known: None."""
+    """Messages and bytes per second."""
 
     messages_in: float = 0.0
-    bytes_in: float | None = 0.0
-    bytes_out: float | None = 0.0
+    bytes_in: float = 0.0
+    bytes_out: float = 0.0
 
     def __add__(self, other: "Rate") -> "Rate":
         return Rate(
             self.messages_in + other.messages_in,
-            _sum(self.bytes_in, other.bytes_in),
-            _sum(self.bytes_out, other.bytes_out),
+            self.bytes_in + other.bytes_in,
+            self.bytes_out + other.bytes_out,
         )
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +72,6 @@ class Sample:
     """By broker and topic; the topic "" has the totals."""
     registered: frozenset[int] = frozenset()
     """The brokers that are alive by the metadata, whether they have answered or not."""
-    derived: frozenset[int] = frozenset()
-    """The brokers whose messages are counted by end offsets, and whose bytes are not known."""
 
     @property
     def brokers(self) -> set[int]:
@@ -93,7 +85,6 @@ class Rates:
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
         self._points: deque[Point] = deque(maxlen=KEPT)
-        self._by_offsets = MessagesByOffsets()
         self._last: Sample | None = None
         self._requested_s = 0.0
         self._lock = threading.Lock()
@@ -123,53 +114,17 @@ class Rates:
         try:
             metadata = self._counters.metadata()
             counted = self._counters.count(metadata, list(_COUNTERS))
-            derived = frozenset(each for each, answer in counted.items() if answer.broker_id == NO_METRICS)
-            ends = self._counters.ends(metadata, derived) if derived else {}
         except ClientError as error:
             logger.info("no rates: %s", error)
             self._last = None  # the chart has a gap here instead of an interpolated line
             return
         registered = frozenset(broker.node_id for broker in metadata.brokers)
-        counts = _counts(counted) | self._by_offsets.count(leaders_of(metadata), ends, derived)
-        sample = Sample(time.monotonic(), counts, registered, derived)
+        sample = Sample(time.monotonic(), _counts(counted), registered)
         if self._last is not None:
             point = between(self._last, sample, at_ms=time.time_ns() // 1_000_000)
             with self._lock:
                 self._points.append(point)
         self._last = sample
-
-
-class MessagesByOffsets:
-    """Counts the messages of brokers without counters of ours: Apache Kafka. Its end offsets grow with them.
-
-    The counts go on when the leader of a partition changes, and markers of transactions count as messages.
-    """
-
-    def __init__(self) -> None:
-        self._ends: dict[TopicPartition, int] = {}
-        self._counts: dict[tuple[int, str], dict[str, float]] = {}
-
-    def count(
-        self,
-        leaders: Mapping[TopicPartition, int],
-        ends: Mapping[TopicPartition, int | None],
-        brokers: Collection[int],
-    ) -> dict[tuple[int, str], dict[str, float]]:
-        """Return the messages that were counted since the first call, by these brokers and their topics."""
-        for broker in brokers:
-            self._counts.setdefault((broker, ""), {"messages_in": 0.0})
-        for partition, end in ends.items():
-            if end is None:
-                continue
-            grown = max(0, end - self._ends.get(partition, end))
-            self._ends[partition] = end
-            for topic in ("", partition.topic):
-                count = self._counts.setdefault((leaders[partition], topic), {"messages_in": 0.0})
-                count["messages_in"] += grown
-        self._ends = {partition: end for partition, end in self._ends.items() if partition in leaders}
-        topics = {"", *(partition.topic for partition in leaders)}
-        self._counts = {key: count for key, count in self._counts.items() if key[1] in topics}
-        return {key: dict(count) for key, count in self._counts.items() if key[0] in brokers}
 
 
 def between(before: Sample, after: Sample, *, at_ms: int) -> Point:
@@ -184,13 +139,10 @@ def between(before: Sample, after: Sample, *, at_ms: int) -> Point:
         grown = {name: (value - then.get(name, 0.0)) / seconds for name, value in now.items()}
         if min(grown.values()) < 0:
             continue
-        rate = Rate(**grown)
-        if broker_id in after.derived:
-            rate = replace(rate, bytes_in=None, bytes_out=None)
         if not topic:
-            brokers[broker_id] = rate
+            brokers[broker_id] = Rate(**grown)
         elif any(grown.values()):
-            topics[topic] = topics.get(topic, Rate()) + rate
+            topics[topic] = topics.get(topic, Rate()) + Rate(**grown)
     expected = before.brokers | after.brokers | after.registered
     return Point(at_ms, brokers, topics, complete=bool(expected) and brokers.keys() == expected)
 

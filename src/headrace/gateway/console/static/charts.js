@@ -6,6 +6,9 @@ import { Plot } from "./plot.js";
 const EVERY_MS = 2000;
 const FIGURES = { bytes: [["in", "bytes_in"], ["out", "bytes_out"]] };
 const NOTHING = { times: [], series: [] };
+const KEPT = 300;  // samples of a group's lag: ten minutes
+const TOPICS = 6;  // those with the most lag have a line of their own
+const lags = [];  // since the page was opened
 const sources = new Map();
 
 for (const figure of document.querySelectorAll("[data-chart][data-source]")) {
@@ -27,7 +30,6 @@ function rates({ interval_s: interval, points }, pick) {
   const all = (point, figure) => {
     if (!point.complete) return null;  // a broker did not answer: the sum is not known
     const known = of === "topic" ? [point.topic] : Object.values(point.brokers);
-    if (known.some((each) => each[figure] === null)) return null;  // the bytes of Apache Kafka
     return known.reduce((sum, each) => sum + each[figure], 0);
   };
   if (of !== "brokers") {
@@ -38,14 +40,34 @@ function rates({ interval_s: interval, points }, pick) {
   return { times, series: brokers.map((id) => ({ name: `broker ${id}`, values: whole.map((each) => each.brokers[id]?.messages_in ?? null) })) };
 }
 
+// The lag of a group by topic, as this page has seen it: a gap where the cluster, or the leader of a partition, did not answer.
+function behind(group, now) {
+  const found = new Map();
+  for (const { topic, committed, lag } of group?.partitions ?? []) {
+    if (committed === null) continue;
+    const before = found.has(topic) ? found.get(topic) : 0;
+    found.set(topic, before === null || lag === null ? null : before + lag);
+  }
+  lags.push({ at: now, topics: found });
+  if (lags.length > KEPT) lags.shift();
+  const newest = lags.findLast((each) => each.topics.size)?.topics ?? new Map();
+  const ranked = [...newest.keys()].sort((one, other) => newest.get(other) - newest.get(one) || (one < other ? -1 : 1));
+  const series = ranked.slice(0, TOPICS).map((name) => ({ name, values: lags.map((each) => each.topics.get(name) ?? null) }));
+  const rest = ranked.slice(TOPICS);
+  const sum = ({ topics }) => rest.reduce((total, name) => (total === null || topics.get(name) == null ? null : total + topics.get(name)), 0);
+  if (rest.length) series.push({ name: "others", values: lags.map(sum) });
+  return { times: lags.map((each) => each.at), series };
+}
+
 async function follow(source, plots) {
   if (!document.hidden) {
     try {
       const response = await fetch(at(source), { headers: { Accept: "application/json" } });
-      if (response.ok) {
-        const answer = await response.json();
-        const now = Date.parse(response.headers.get("Date")) || Date.now();  // the browser's clock may be wrong
-        for (const { plot, pick } of plots) plot.show(answer.points ? rates(answer, pick) : pick ? answer.charts[pick] ?? NOTHING : answer, now);
+      const now = Date.parse(response.headers.get("Date")) || Date.now();  // the browser's clock may be wrong
+      const answer = response.ok ? await response.json() : null;
+      for (const { plot, pick } of plots) {
+        if (!pick) plot.show(behind(answer, now), now);
+        else if (answer) plot.show(answer.points ? rates(answer, pick) : answer.charts[pick] ?? NOTHING, now);
       }
     } catch { /* the page says that the gateway is away; the chart stays as it is */ }
   }

@@ -1,6 +1,5 @@
 """The overview: brokers, controller, partitions with problems, and throughput; and one broker."""
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -56,9 +55,6 @@ def cluster(request: Request, reach: ReachDep) -> Response:
     with reach.cluster() as found:
         status = found.status()
     up = {each.id for each in status.brokers if each.state == UP}
-    registered = {each.id for each in status.brokers if each.state != DOWN}
-    every = {each.id for each in status.brokers}
-    clients_of(request).console.absences.note(every, registered, time.time_ns() // 1_000_000)
 
     def read_disk() -> dict[int, int]:
         """Return the bytes on each broker's disks, of brokers that are up."""

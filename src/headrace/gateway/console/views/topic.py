@@ -1,6 +1,5 @@
 """One topic: its partitions, settings and groups. Its messages have their own view."""
 
-import time
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -9,16 +8,16 @@ from fastapi.responses import Response
 
 from headrace.client.admin.topics import Config
 from headrace.client.cluster.reading import MIN_IN_SYNC
+from headrace.client.cluster.status import PartitionState
 from headrace.client.groups.group import lag_of
 from headrace.gateway.admin import topics
 from headrace.gateway.admin.topics import TopicAnswer
-from headrace.gateway.console.diagnosis import diagnose, states
+from headrace.gateway.console.diagnosis import diagnose
 from headrace.gateway.console.formats import UNKNOWN
 from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.console.tables import by_attributes, table_of
 from headrace.gateway.console.views.cluster import settings_table
 from headrace.gateway.console.views.groups import GroupRow, described
-from headrace.gateway.current import clients_of
 from headrace.gateway.reach import Reach, ReachDep
 from headrace.gateway.rest.bodies import TopicName
 from headrace.protocol.ids import TopicPartition
@@ -132,10 +131,18 @@ def topic_page(
     configs = reach.topics.configs(topic.name) if known is None else known
     values = {config.name: config.value for config in configs}
     live = {node.id for node in reach.brokers.nodes()}
-    now_ms = time.time_ns() // 1_000_000
-    replicas = {broker for partition in topic.partitions for broker in partition.replicas}
-    since_ms = clients_of(request).console.absences.note(replicas, live, now_ms)
     min_in_sync = int(values.get(MIN_IN_SYNC) or 1)
+    states = (
+        PartitionState(
+            topic=topic.name,
+            partition=partition.index,
+            leader=partition.leader,
+            replicas=partition.replicas,
+            in_sync=partition.in_sync,
+            min_in_sync=min(min_in_sync, len(partition.replicas)),
+        )
+        for partition in topic.partitions
+    )
     return page(
         request,
         f"topic_{tab.lower()}.html",
@@ -143,6 +150,6 @@ def topic_page(
         topic=topic,
         tab=tab,
         policy=values.get("cleanup.policy") or UNKNOWN,
-        findings=diagnose(states(topic.name, topic.partitions, min_in_sync), live, since_ms, now_ms),
+        findings=diagnose(states, live),
         **context,
     )
