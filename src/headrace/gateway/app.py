@@ -37,7 +37,6 @@ from headrace.gateway.rest import (
     v2_consumers,
     v2_produce,
     v2_topics,
-    v3_clusters,
     v3_configs,
     v3_groups,
     v3_records,
@@ -50,16 +49,7 @@ from headrace.gateway.users.verification import Verifier
 
 _MESSAGES: Final = (search, one_message, tail, messages)
 _ADMIN: Final = (cluster, brokers, topics, *_MESSAGES, groups, transactions, users, acls, quotas)
-_GATEWAY: Final = (
-    v2_topics,
-    v2_produce,
-    v2_consumers,
-    v3_clusters,
-    v3_configs,
-    v3_topics,
-    v3_groups,
-    v3_records,
-)
+_GATEWAY: Final = (v2_topics, v2_produce, v2_consumers, v3_configs, v3_topics, v3_groups, v3_records)
 _REGISTRY: Final = (subjects, schemas, rules, about)
 _TAGS: Final = {
     "cluster": "The state of the cluster, elections, and reassignments of partitions.",
@@ -107,7 +97,7 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     app.include_router(metrics.router)
     for module in _ADMIN:
         app.include_router(module.router, prefix="/api/v1")
-    app.include_router(v3_clusters.clusters_router)
+    app.include_router(v3_topics.clusters_router)
     for module in (*_GATEWAY, *_REGISTRY, console):
         app.include_router(module.router)
 

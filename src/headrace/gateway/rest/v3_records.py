@@ -32,9 +32,9 @@ from headrace.gateway.rest.v3_produce import (
     read_record,
     report_of,
 )
-from headrace.gateway.rest.v3_resources import Fields, Links, LinksDep, v3_router
+from headrace.gateway.rest.v3_resources import Fields, Links, LinksDep, V3Router
 
-router = v3_router("/topics")
+router = V3Router()
 
 MAX_RECORD_BYTES: Final = 16 * 1024 * 1024  # of one record in a stream
 SPARE_BYTES: Final = 1024 * 1024  # so long before the limit of a body, a stream is ended with an error report
@@ -127,7 +127,7 @@ async def _take_turns(number: int) -> None:
 
 
 @router.post(
-    "/{topic_name}/records",
+    "/topics/{topic_name}/records",
     response_class=Response,
     responses={200: {"content": {"application/json": {"schema": {}}}}, **_REFUSALS},
     openapi_extra=_BODY,
@@ -236,7 +236,7 @@ class BatchAnswer(Body):
 
 
 @router.post(
-    "/{topic_name}/records:batch",
+    "/topics/{topic_name}/records:batch",
     status_code=207,
     response_model=BatchAnswer,
     responses=_REFUSALS,
