@@ -101,7 +101,7 @@ def _filter_text(about: str) -> object:
     return Query(description=about, min_length=1, max_length=LONGEST, pattern=NO_NUL)
 
 
-@router.get("/acls", summary="List ACLs")
+@router.get("/acls")
 def acls(
     reach: ReachDep,
     *,
@@ -151,7 +151,7 @@ class AclsBody(Body):
         return list(dict.fromkeys(acl.binding() for acl in self.acls))
 
 
-@router.post("/acls", status_code=201, summary="Create ACLs")
+@router.post("/acls", status_code=201)
 def create_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
     """Create these ACLs, and return them; those that exist stay as they are."""
     bindings = body.bindings()
@@ -159,7 +159,7 @@ def create_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
     return [answer_of(binding) for binding in bindings]
 
 
-@router.delete("/acls", summary="Delete ACLs")
+@router.delete("/acls")
 def delete_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
     """Delete exactly these ACLs, and return those that existed. Filters are not accepted here."""
     exactly = [

@@ -57,7 +57,7 @@ class ClusterAnswer:
     reassignments: tuple[Reassignment, ...]
 
 
-@router.get("/cluster", summary="Get the state of the cluster")
+@router.get("/cluster")
 def cluster(reach: ReachDep) -> ClusterAnswer:
     """Return brokers, the controller, and the partitions that are offline, leaderless or under-replicated.
 
@@ -113,7 +113,7 @@ class ElectBody(SelectionBody):
     ] = "preferred"
 
 
-@router.post("/elect", summary="Elect leaders")
+@router.post("/elect")
 def elect(body: ElectBody, reach: ReachDep) -> list[Election]:
     """Elect the preferred replicas, or with `unclean` any live replica of a partition without a leader."""
     with reach.cluster() as client:
@@ -156,14 +156,14 @@ class Moved:
     replicas: tuple[int, ...]
 
 
-@router.get("/reassignments", summary="List reassignments")
+@router.get("/reassignments")
 def reassignments(reach: ReachDep) -> list[Reassignment]:
     """Return the reassignments in progress, with all replicas that each partition has meanwhile."""
     with reach.cluster() as client:
         return client.reassignments()
 
 
-@router.post("/reassignments", summary="Reassign partitions")
+@router.post("/reassignments")
 def reassign(body: ReassignBody, reach: ReachDep) -> list[Moved]:
     """Start to reassign partitions, or none if one cannot be. With `dry_run` nothing is reassigned."""
     moves = [
@@ -187,7 +187,7 @@ class CancelBody(SelectionBody):
     """The reassignments to cancel; without a topic, all."""
 
 
-@router.post("/reassignments/cancel", summary="Cancel reassignments")
+@router.post("/reassignments/cancel")
 def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
     """Cancel reassignments, and return those that were in progress."""
     with reach.cluster() as client:
@@ -206,20 +206,20 @@ class Throttle:
     bytes_per_s: int
 
 
-@router.get("/reassignments/throttle", summary="Get the replication throttle")
+@router.get("/reassignments/throttle")
 def get_throttle(reach: ReachDep) -> list[Throttle]:
     """Return the brokers that throttle the copying of replicas, and to how many bytes per second."""
     rates = read_rates(reach.brokers, reach.brokers.nodes())
     return [Throttle(broker=broker, bytes_per_s=rate) for broker, rate in rates.items()]
 
 
-@router.delete("/reassignments/throttle", summary="Remove the replication throttle", status_code=204)
+@router.delete("/reassignments/throttle", status_code=204)
 def delete_throttle(reach: ReachDep) -> None:
     """Unset the rates of all brokers, and the throttled replicas of all topics, whoever has set them."""
     remove_throttle(reach.brokers)
 
 
-@router.post("/brokers/{broker_id}/drain", summary="Move all replicas off a broker")
+@router.post("/brokers/{broker_id}/drain")
 def drain(broker_id: BrokerId, reach: ReachDep, *, dry_run: bool = True) -> list[Moved]:
     """Return the new replicas, on other racks and nodes if there are any; `dry_run` reassigns nothing."""
     with reach.cluster() as client:
@@ -227,7 +227,7 @@ def drain(broker_id: BrokerId, reach: ReachDep, *, dry_run: bool = True) -> list
         return _moved(client, moves, dry_run=dry_run) if moves else []
 
 
-@router.post("/nodes/{node}/drain", summary="Move all replicas off the brokers of a node")
+@router.post("/nodes/{node}/drain")
 def drain_node(node: NodeName, reach: ReachDep, *, dry_run: bool = True) -> list[Moved]:
     """Return the new replicas, on other nodes. With `dry_run` nothing is reassigned."""
     with reach.cluster() as client:

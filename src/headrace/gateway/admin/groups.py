@@ -41,7 +41,7 @@ router = APIRouter(tags=["groups"], route_class=RawRoute, responses=answers(400,
 PartitionsByTopic = dict[Name, Annotated[list[Index], Field(max_length=PARTITIONS)]]
 
 
-@router.get("/groups", summary="List groups")
+@router.get("/groups")
 def groups(
     reach: ReachDep,
     response: Response,
@@ -59,7 +59,7 @@ def groups(
     return list(found)
 
 
-@router.get("/groups/{name}", summary="Get a group")
+@router.get("/groups/{name}")
 def group(name: GroupName, reach: ReachDep) -> Group:
     """Return the members with their assignments, and the committed offset and lag of every partition.
 
@@ -68,7 +68,7 @@ def group(name: GroupName, reach: ReachDep) -> Group:
     return reach.groups.describe([name])[0]
 
 
-@router.delete("/groups/{name}", status_code=204, summary="Delete a group")
+@router.delete("/groups/{name}", status_code=204)
 def delete_group(name: GroupName, reach: ReachDep) -> Response:
     """Delete the group and its offsets; refused while it has members."""
     reach.groups.delete([name])
@@ -113,7 +113,7 @@ class ResetAnswer:
     partitions: tuple[Reset, ...]
 
 
-@router.post("/groups/{name}/reset", summary="Reset the offsets of a group")
+@router.post("/groups/{name}/reset")
 def reset_group(name: GroupName, body: ResetBody, reach: ReachDep) -> ResetAnswer:
     """Commit other offsets; nothing changes unless `dry_run` is false.
 
@@ -170,7 +170,7 @@ class OffsetsBody(Body):
     ]
 
 
-@router.delete("/groups/{name}/offsets", summary="Delete committed offsets")
+@router.delete("/groups/{name}/offsets")
 def delete_group_offsets(name: GroupName, body: OffsetsBody, reach: ReachDep) -> list[Reset]:
     """Delete and return committed offsets; refused while members of the group read the topic."""
     committed = {

@@ -100,7 +100,7 @@ class ProduceAnswer:
     messages: tuple[Produced, ...]
 
 
-@router.post("/topics/{name}/messages", summary="Produce messages")
+@router.post("/topics/{name}/messages")
 async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> ProduceAnswer:
     """Produce one message, or several as `{"messages": [...]}`.
 

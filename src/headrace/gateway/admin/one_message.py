@@ -65,7 +65,6 @@ async def record_at(request: Request, hub: Hub, topic: str, partition: int, offs
         200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
         **answers(400, 404, 429, 503),
     },
-    summary="Get the bytes of a key or a value",
 )
 async def message_part(
     name: TopicName,

@@ -51,7 +51,7 @@ def _default(what: str) -> object:
     return Query(description=f"Only the default of {what}.")
 
 
-@router.get("/quotas", summary="List quotas")
+@router.get("/quotas")
 def quotas(
     reach: ReachDep,
     *,
@@ -89,7 +89,7 @@ class QuotasBody(Body):
     unset: Annotated[list[QuotaKey], Field(default_factory=list, max_length=len(KEYS))]
 
 
-@router.patch("/quotas", summary="Set and remove quotas")
+@router.patch("/quotas")
 def alter_quotas(body: QuotasBody, reach: ReachDep) -> ClientQuota:
     """Change quotas of an entity, and return all that it has. Every broker enforces quotas on its own."""
     check_changes(body.set, body.unset)
@@ -107,7 +107,7 @@ class EntityOnlyBody(Body):
     entity: EntityBody
 
 
-@router.delete("/quotas", summary="Remove all quotas of an entity")
+@router.delete("/quotas")
 def remove_quotas(body: EntityOnlyBody, reach: ReachDep) -> ClientQuota:
     """Remove every quota of exactly this entity, and return those that it had."""
     entity = body.entity.entity()

@@ -166,12 +166,7 @@ class Search:
         return list(self.searched)
 
 
-@router.get(
-    "/topics/{name}/messages",
-    response_model=MessagesAnswer,
-    responses=answers(400, 404, 429, 503),
-    summary="Search messages",
-)
+@router.get("/topics/{name}/messages", response_model=MessagesAnswer, responses=answers(400, 404, 429, 503))
 async def messages(
     name: TopicName, request: Request, search: Annotated[Search, Depends()], hub: HubDep
 ) -> Response:

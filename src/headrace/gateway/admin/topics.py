@@ -59,7 +59,7 @@ class TopicAnswer:
     configs: dict[str, str]
 
 
-@router.get("/topics", summary="List topics")
+@router.get("/topics")
 def topics(
     reach: ReachDep,
     *,
@@ -87,7 +87,7 @@ class TopicBody(Body):
     configs: Annotated[dict[Name, Value], Field(default_factory=dict, max_length=SETTINGS)]
 
 
-@router.post("/topics", status_code=201, responses=answers(409), summary="Create a topic")
+@router.post("/topics", status_code=201, responses=answers(409))
 def create_topic(body: TopicBody, reach: ReachDep) -> TopicAnswer:
     """Create a topic, and return it as `GET /topics/{name}` does."""
     made = new_topic(reach, body.name, body.partitions, body.replicas, settings(body.configs))
@@ -104,7 +104,7 @@ def new_topic(
         raise bad_request(str(error)) from None
 
 
-@router.get("/topics/{name}", summary="Get a topic")
+@router.get("/topics/{name}")
 def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
     """Return the topic's own settings, and leader, replicas, ISR, offsets and bytes of its partitions.
 
@@ -113,22 +113,22 @@ def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
     return topic_answer(reach, reach.topics.in_full(name))
 
 
-@router.delete("/topics/{name}", status_code=204, summary="Delete a topic")
+@router.delete("/topics/{name}", status_code=204)
 def delete_topic(name: TopicName, reach: ReachDep) -> Response:
     """Delete the topic and all its records."""
     reach.admin.delete_topic(name)
     return Response(status_code=204)
 
 
-@router.get("/topics/{name}/configs", summary="List the settings of a topic")
+@router.get("/topics/{name}/configs")
 def topic_configs(name: TopicName, reach: ReachDep) -> list[Config]:
     """Return every setting with its value and source."""
     return reach.topics.configs(name)
 
 
-@router.patch("/topics/{name}", summary="Change settings of a topic")
-@router.patch("/topics/{name}/configs", summary="Change settings of a topic")
-@router.put("/topics/{name}/configs", summary="Change settings of a topic")
+@router.patch("/topics/{name}")
+@router.patch("/topics/{name}/configs")
+@router.put("/topics/{name}/configs")
 def alter_topic_configs(name: TopicName, body: ConfigsBody, reach: ReachDep) -> list[Config]:
     """Change these settings, or none if one is invalid, and return all of them; others stay as they are."""
     check_changes(body.set, body.unset)
@@ -142,7 +142,7 @@ class PartitionsBody(Body):
     total: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS, examples=[12])]
 
 
-@router.post("/topics/{name}/partitions", summary="Add partitions")
+@router.post("/topics/{name}/partitions")
 def add_partitions(name: TopicName, body: PartitionsBody, reach: ReachDep) -> TopicAnswer:
     """Raise the number of partitions, which cannot be lowered again; keys then go to other partitions."""
     reach.admin.add_partitions(name, body.total)
@@ -168,7 +168,7 @@ class StartOffset:
     start_offset: int
 
 
-@router.delete("/topics/{name}/records", summary="Delete old records")
+@router.delete("/topics/{name}/records")
 def delete_topic_records(name: TopicName, body: RecordsBody, reach: ReachDep) -> list[StartOffset]:
     """Delete the records before an offset of each partition; disk space is freed segment by segment."""
     offsets = reach.topics.delete_records(name, body.before)

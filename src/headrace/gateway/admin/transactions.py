@@ -63,7 +63,7 @@ class TransactionsAnswer:
     next: str | None
 
 
-@router.get("/transactions", summary="List transactions")
+@router.get("/transactions")
 def transactions(
     reach: ReachDep,
     response: Response,
@@ -105,7 +105,7 @@ def transactions(
     )
 
 
-@router.get("/transactions/{transactional_id}", summary="Get a transaction")
+@router.get("/transactions/{transactional_id}")
 def transaction(transactional_id: TransactionalId, reach: ReachDep) -> Transaction:
     """Return the latest transaction of a transactional id: state, producer, start, timeout, partitions.
 
@@ -126,7 +126,7 @@ class ProducersAnswer:
     next: int | None
 
 
-@router.get("/topics/{name}/partitions/{partition_id}/producers", summary="List producers of a partition")
+@router.get("/topics/{name}/partitions/{partition_id}/producers")
 def producers(
     name: TopicName,
     partition_id: PartitionId,
@@ -158,7 +158,7 @@ class HangingAnswer:
     total: int
 
 
-@router.get("/hanging-transactions", summary="Find hanging transactions")
+@router.get("/hanging-transactions")
 def hanging_transactions(
     reach: ReachDep,
     response: Response,
@@ -204,11 +204,7 @@ class AbortBody(Body):
     ] = False
 
 
-@router.post(
-    "/topics/{name}/partitions/{partition_id}/producers/{producer_id}/abort",
-    responses=answers(409),
-    summary="Abort a hanging transaction",
-)
+@router.post("/topics/{name}/partitions/{partition_id}/producers/{producer_id}/abort", responses=answers(409))
 def abort_transaction(
     name: TopicName, partition_id: PartitionId, producer_id: ProducerId, body: AbortBody, reach: ReachDep
 ) -> OpenTransaction:

@@ -38,7 +38,7 @@ Iterations = Annotated[
 ]
 
 
-@router.get("/users", summary="List users")
+@router.get("/users")
 def users(reach: ReachDep) -> list[User]:
     """Return every user with a SCRAM credential, by name, with mechanisms and iterations.
 
@@ -60,14 +60,14 @@ class UserBody(Body):
     iterations: Iterations = ITERATIONS
 
 
-@router.post("/users", status_code=201, responses=answers(409), summary="Add a user")
+@router.post("/users", status_code=201, responses=answers(409))
 def add_user(body: UserBody, reach: ReachDep) -> User:
     """Add a user who authenticates with this password; refused if there is a user of this name."""
     reach.users.create(body.name, body.password.get_secret_value(), body.mechanisms, body.iterations)
     return _with_password(body.name, body.mechanisms, body.iterations)
 
 
-@router.get("/users/{name}", summary="Get a user")
+@router.get("/users/{name}")
 def user(name: UserName, reach: ReachDep) -> User:
     """Return the mechanisms and iterations of the user's credentials."""
     return reach.users.user(name)
@@ -83,7 +83,7 @@ class PasswordBody(Body):
     iterations: Iterations = ITERATIONS
 
 
-@router.put("/users/{name}/password", summary="Change the password of a user")
+@router.put("/users/{name}/password")
 def change_password(name: UserName, body: PasswordBody, reach: ReachDep) -> User:
     """Change the password for these mechanisms, and return them. Connections that are open stay open."""
     known = reach.users.user(name)
@@ -92,7 +92,7 @@ def change_password(name: UserName, body: PasswordBody, reach: ReachDep) -> User
     return _with_password(name, mechanisms, body.iterations)
 
 
-@router.delete("/users/{name}", status_code=204, summary="Remove a user")
+@router.delete("/users/{name}", status_code=204)
 def remove_user(
     name: UserName,
     reach: ReachDep,

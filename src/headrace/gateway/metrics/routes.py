@@ -27,13 +27,13 @@ logger = logging.getLogger(__name__)
 router = APIRouter(tags=["health"], responses=answers(503))
 
 
-@router.get("/healthz", summary="Is the gateway running?")
+@router.get("/healthz")
 async def healthz() -> dict[str, str]:
     """Return ok while the gateway runs."""
     return {"status": "ok"}
 
 
-@router.get("/readyz", summary="Does the gateway reach the cluster?")
+@router.get("/readyz")
 def readyz(request: Request) -> dict[str, str]:
     """Return ready if a broker answers, and accepts the gateway's own credentials if it has any."""
     service: Reach = request.app.state.reach
@@ -47,9 +47,7 @@ def readyz(request: Request) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@router.get(
-    "/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse, responses=answers(404)
-)
+@router.get("/metrics", response_class=PlainTextResponse, responses=answers(404))
 def metrics(
     request: Request,
     broker: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only this broker.")] = None,
@@ -104,7 +102,7 @@ def _of_brokers(counters: Counters, metadata: MetadataResponse, counted: Counted
     yield from derived.of_disks(counters.disks(metadata, counted))
 
 
-@router.get("/api/v1/rates", tags=["cluster"], summary="Throughput of the last ten minutes")
+@router.get("/api/v1/rates", tags=["cluster"])
 def rates(
     request: Request,
     topic: Annotated[str | None, Query(description="Also return the rates of this topic.")] = None,

@@ -77,7 +77,7 @@ class CreatedV2:
     base_uri: str
 
 
-@router.post("/consumers/{group}", responses=PLAIN_TOO, summary="Create a consumer")
+@router.post("/consumers/{group}", responses=PLAIN_TOO)
 async def create(
     group: GroupName, request: Request, hub: HubDep, body: ConsumerV2 | None = None
 ) -> CreatedV2:
@@ -118,7 +118,7 @@ class Consumer:
 ConsumerDep = Annotated[Consumer, Depends()]
 
 
-@router.delete(ADDRESS, **_NOTHING, summary="Delete a consumer")
+@router.delete(ADDRESS, **_NOTHING)
 async def delete(consumer: ConsumerDep) -> None:
     """Leave the group; with auto commit, commit the offsets of what was read."""
     hub = consumer.hub
@@ -158,7 +158,7 @@ class PartitionsV2(Body):
         return [TopicPartition(partition.topic, partition.partition) for partition in self.partitions]
 
 
-@router.post(f"{ADDRESS}/subscription", **_NOTHING, summary="Subscribe to topics")
+@router.post(f"{ADDRESS}/subscription", **_NOTHING)
 async def subscribe(consumer: ConsumerDep, body: SubscriptionV2) -> None:
     """Subscribe to topics or to a pattern, in place of the earlier subscription."""
     if (body.topics is None) == (body.topic_pattern is None):
@@ -166,19 +166,19 @@ async def subscribe(consumer: ConsumerDep, body: SubscriptionV2) -> None:
     await consumer.call(Instance.subscribe, body.topics or [], body.topic_pattern)
 
 
-@router.get(f"{ADDRESS}/subscription", responses=PLAIN_TOO, summary="Get the subscription")
+@router.get(f"{ADDRESS}/subscription", responses=PLAIN_TOO)
 async def subscription(consumer: ConsumerDep) -> TopicsV2:
     """Return the topics; for a pattern, those of the partitions that are assigned to the consumer."""
     return TopicsV2(topics=await consumer.call(Instance.subscription))
 
 
-@router.delete(f"{ADDRESS}/subscription", **_NOTHING, summary="Unsubscribe")
+@router.delete(f"{ADDRESS}/subscription", **_NOTHING)
 async def unsubscribe(consumer: ConsumerDep) -> None:
     """Unsubscribe from all topics, and drop partitions that were assigned by hand."""
     await consumer.call(Instance.unsubscribe)
 
 
-@router.post(f"{ADDRESS}/assignments", **_NOTHING, summary="Assign partitions by hand")
+@router.post(f"{ADDRESS}/assignments", **_NOTHING)
 async def assign(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Assign partitions, whatever the group's other members read."""
     consumer.get()  # a consumer that does not exist is reported first
@@ -187,7 +187,7 @@ async def assign(consumer: ConsumerDep, body: PartitionsV2) -> None:
     await consumer.call(Instance.assign, body.topic_partitions())
 
 
-@router.get(f"{ADDRESS}/assignments", responses=PLAIN_TOO, summary="Get the assignment")
+@router.get(f"{ADDRESS}/assignments", responses=PLAIN_TOO)
 async def assignments(consumer: ConsumerDep) -> PartitionsV2:
     """Return the partitions that are assigned by hand or by the group."""
     found = await consumer.call(Instance.assignment)
@@ -218,7 +218,7 @@ class CommitV2(Body):
     offsets: Annotated[list[PositionV2] | None, Field(max_length=PARTITIONS)] = None
 
 
-@router.post(f"{ADDRESS}/offsets", responses=PLAIN_TOO, summary="Commit offsets")
+@router.post(f"{ADDRESS}/offsets", responses=PLAIN_TOO)
 async def commit(consumer: ConsumerDep, body: CommitV2 | None = None) -> list[Any]:
     """Commit the offsets of the last processed records; without offsets, of all records that were read."""
     offsets = None
@@ -231,7 +231,7 @@ async def commit(consumer: ConsumerDep, body: CommitV2 | None = None) -> list[An
     return []
 
 
-@router.get(f"{ADDRESS}/offsets", responses=PLAIN_TOO, summary="Get committed offsets")
+@router.get(f"{ADDRESS}/offsets", responses=PLAIN_TOO)
 async def committed(consumer: ConsumerDep, request: Request) -> dict[str, list[dict[str, Any]]]:
     """Return the committed offsets of the partitions in the body, or of the assigned ones without a body.
 
@@ -253,7 +253,7 @@ async def committed(consumer: ConsumerDep, request: Request) -> dict[str, list[d
     }
 
 
-@router.post(f"{ADDRESS}/positions", **_NOTHING, summary="Seek")
+@router.post(f"{ADDRESS}/positions", **_NOTHING)
 async def seek(consumer: ConsumerDep, body: PositionsV2) -> None:
     """Read from these offsets on; the partitions have to be assigned to the consumer."""
     offsets = {
@@ -262,13 +262,13 @@ async def seek(consumer: ConsumerDep, body: PositionsV2) -> None:
     await consumer.call(Instance.seek, offsets)
 
 
-@router.post(f"{ADDRESS}/positions/beginning", **_NOTHING, summary="Seek to the beginning")
+@router.post(f"{ADDRESS}/positions/beginning", **_NOTHING)
 async def seek_to_beginning(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Read these partitions from their beginning."""
     await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_BEGINNING))
 
 
-@router.post(f"{ADDRESS}/positions/end", **_NOTHING, summary="Seek to the end")
+@router.post(f"{ADDRESS}/positions/end", **_NOTHING)
 async def seek_to_end(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Read these partitions from their end."""
     await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_END))
@@ -288,7 +288,7 @@ class ReadV2:
     offset: int
 
 
-@router.get(f"{ADDRESS}/records", response_model=list[ReadV2], responses=PLAIN_TOO, summary="Read records")
+@router.get(f"{ADDRESS}/records", response_model=list[ReadV2], responses=PLAIN_TOO)
 async def records(
     consumer: ConsumerDep,
     *,

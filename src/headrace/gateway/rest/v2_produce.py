@@ -99,9 +99,7 @@ _SAME: Final = {"schema": {"$ref": "#/components/schemas/ProduceV2"}}
 _MEDIA: Final = {"requestBody": {"content": {of_format(each): _SAME for each in FORMATS}}}
 
 
-@router.post(
-    "/topics/{name}", response_model=ProducedV2, openapi_extra=_MEDIA, summary="Produce records to a topic"
-)
+@router.post("/topics/{name}", response_model=ProducedV2, openapi_extra=_MEDIA)
 async def produce(name: TopicName, embedded: Embedded, body: ProduceBody, hub: HubDep) -> Response:
     """Respond when all in-sync replicas have the records, with partition and offset or the error of each.
 
@@ -111,12 +109,7 @@ async def produce(name: TopicName, embedded: Embedded, body: ProduceBody, hub: H
     return await _produce(hub, name, embedded, body, await _validated(body))
 
 
-@router.post(
-    "/topics/{name}/partitions/{partition_id}",
-    response_model=ProducedV2,
-    openapi_extra=_MEDIA,
-    summary="Produce records to a partition",
-)
+@router.post("/topics/{name}/partitions/{partition_id}", response_model=ProducedV2, openapi_extra=_MEDIA)
 async def produce_to_partition(
     name: TopicName, partition_id: PartitionId, embedded: Embedded, body: ProduceBody, hub: HubDep
 ) -> Response:

@@ -62,13 +62,13 @@ class BrokersV2:
     brokers: list[int]
 
 
-@router.get("/topics", summary="List topics")
+@router.get("/topics")
 def topics(reach: ReachDep) -> list[str]:
     """Return the names of all topics, internal ones included."""
     return reach.topics.names()
 
 
-@router.get("/topics/{name}", summary="Get a topic")
+@router.get("/topics/{name}")
 def topic(name: TopicName, reach: ReachDep) -> TopicV2:
     """Return the topic's settings and partitions."""
     found = reach.topics.topic(name)
@@ -79,19 +79,19 @@ def topic(name: TopicName, reach: ReachDep) -> TopicV2:
     )
 
 
-@router.get("/topics/{name}/partitions", summary="List the partitions of a topic")
+@router.get("/topics/{name}/partitions")
 def partitions(name: TopicName, reach: ReachDep) -> list[PartitionV2]:
     """Return leader, replicas and ISR of each partition."""
     return [_partition(each) for each in reach.topics.topic(name).partitions]
 
 
-@router.get("/topics/{name}/partitions/{partition_id}", summary="Get a partition")
+@router.get("/topics/{name}/partitions/{partition_id}")
 def partition(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> PartitionV2:
     """Return leader, replicas and ISR of the partition."""
     return _partition(get_partition(reach, name, partition_id))
 
 
-@router.get("/topics/{name}/partitions/{partition_id}/offsets", summary="Get the offsets of a partition")
+@router.get("/topics/{name}/partitions/{partition_id}/offsets")
 def offsets(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> OffsetsV2:
     """Return the log start offset, and the offset that the next record gets."""
     found = _partition_in(reach.topics.in_full(name), partition_id)
@@ -102,7 +102,7 @@ def offsets(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> Offs
     return OffsetsV2(beginning_offset=found.start_offset, end_offset=found.next_offset)
 
 
-@router.get("/brokers", summary="List brokers")
+@router.get("/brokers")
 def brokers(reach: ReachDep) -> BrokersV2:
     """Return the ids of all brokers that are alive."""
     return BrokersV2(brokers=sorted(broker.node_id for broker in reach.metadata().brokers))

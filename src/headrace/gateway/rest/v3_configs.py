@@ -84,21 +84,21 @@ def of_cluster(_links: LinksDep, reach: ReachDep) -> Owner:
     return Owner({"config_type": "BROKER"}, reach.topics.cluster_configs, reach.topics.alter_cluster_configs)
 
 
-def _add_routes(path: str, kind: str, owner_of: Callable[..., Owner], of: str, default: str) -> None:
+def _add_routes(path: str, kind: str, owner_of: Callable[..., Owner]) -> None:
     """Add the routes for the settings of one kind of owner."""
     owner_dep = Depends(owner_of)
 
-    @router.lists(kind, f"List the settings of {of}")
+    @router.lists(kind)
     def configs(owner: Annotated[Owner, owner_dep]) -> list[Fields]:
         """Return each setting with its source."""
         return [owner.fields | _config(found) for found in owner.get()]
 
-    @router.post(f"{path}:alter", status_code=204, summary=f"Change settings of {of}")
+    @router.post(f"{path}:alter", status_code=204)
     def alter_configs(owner: Annotated[Owner, owner_dep], body: AlterBody) -> Response:
         """Change all of these settings, or none if one is invalid."""
         return owner.change(body.data)
 
-    @router.shows(kind, f"Get a setting of {of}")
+    @router.shows(kind)
     def config(owner: Annotated[Owner, owner_dep], name: ConfigName) -> Fields:
         """Return its value and source."""
         for found in owner.get():
@@ -106,31 +106,22 @@ def _add_routes(path: str, kind: str, owner_of: Callable[..., Owner], of: str, d
                 return owner.fields | _config(found)
         raise Problem(404, f"there is no setting {name}")
 
-    @router.put(f"{path}/{{name}}", status_code=204, summary=f"Set a setting of {of}")
+    @router.put(f"{path}/{{name}}", status_code=204)
     def set_config(owner: Annotated[Owner, owner_dep], name: ConfigName, body: ValueBody) -> Response:
         """Set the value, which takes effect at once."""
         if body.value is None:
             raise bad_request(f"there is no value for {name}")
         return owner.change([Change(name=name, value=body.value)])
 
-    @router.delete(
-        f"{path}/{{name}}",
-        status_code=204,
-        summary=f"Reset a setting of {of}",
-        description=f"Remove the value; {default} applies again.",
-    )
+    @router.delete(f"{path}/{{name}}", status_code=204)
     def reset_config(owner: Annotated[Owner, owner_dep], name: ConfigName) -> Response:
+        """Remove the value: that of the brokers' files, or the default, applies again."""
         return owner.change([Change(name=name, operation="DELETE")])
 
 
-_FILE = "file or the default"
-_add_routes("/topics/{topic_name}/configs", "TopicConfig", of_topic, "a topic", "the brokers' value")
-_add_routes(
-    "/brokers/{broker_id}/configs", "BrokerConfig", of_broker, "a broker", f"the value in its {_FILE}"
-)
-_add_routes(
-    "/broker-configs", "ClusterConfig", of_cluster, "all brokers", f"the value in each broker's {_FILE}"
-)
+_add_routes("/topics/{topic_name}/configs", "TopicConfig", of_topic)
+_add_routes("/brokers/{broker_id}/configs", "BrokerConfig", of_broker)
+_add_routes("/broker-configs", "ClusterConfig", of_cluster)
 
 
 def _config(found: Config) -> Fields:

@@ -40,14 +40,14 @@ def member_of(group: Described, member_id: ConsumerId) -> Member:
 MemberDep = Annotated[Member, Depends(member_of)]
 
 
-@router.lists("ConsumerGroup", "List groups")
+@router.lists("ConsumerGroup")
 def groups(reach: ReachDep) -> list[Fields]:
     """Return all groups by name."""
     names = [summary.name for summary in reach.groups.list_groups()]
     return [group(found) for found in reach.groups.describe(names)] if names else []
 
 
-@router.shows("ConsumerGroup", "Get a group")
+@router.shows("ConsumerGroup")
 def group(found: Described) -> Fields:
     """Return the group's state and coordinator."""
     return {
@@ -61,22 +61,20 @@ def group(found: Described) -> Fields:
     }
 
 
-@router.lists("Consumer", "List the members of a group")
+@router.lists("Consumer")
 def consumers(found: Described) -> list[Fields]:
     """Return each member with the address of its assignment."""
     return [consumer(found, member) for member in found.members]
 
 
-@router.shows("Consumer", "Get a member")
+@router.shows("Consumer")
 def consumer(found: Described, member: MemberDep) -> Fields:
     """Return the member with this member id."""
     return {"consumer_group_id": found.name, **_named(member)}
 
 
 @router.lists(
-    "ConsumerAssignment",
-    "List the partitions of a member",
-    "/consumer-groups/{consumer_group_id}/consumers/{consumer_id}/assignments",
+    "ConsumerAssignment", "/consumer-groups/{consumer_group_id}/consumers/{consumer_id}/assignments"
 )
 def assignments(found: Described, member: MemberDep) -> list[Fields]:
     """Return each partition that is assigned to the member."""
@@ -94,7 +92,7 @@ def assignments(found: Described, member: MemberDep) -> list[Fields]:
     ]
 
 
-@router.lists("ConsumerLag", "List the lags of a group", "/consumer-groups/{consumer_group_id}/lags")
+@router.lists("ConsumerLag", "/consumer-groups/{consumer_group_id}/lags")
 def lags(found: Described) -> list[Fields]:
     """Return the lag of each partition that the group has committed an offset for."""
     return [
@@ -112,7 +110,7 @@ def lags(found: Described) -> list[Fields]:
     ]
 
 
-@router.shows("ConsumerLag", "Get a group's lag in a partition")
+@router.shows("ConsumerLag")
 def lag(found: Described, topic_name: TopicName, partition_id: PartitionId) -> Fields:
     """Return the committed offset, the log end offset, and the difference."""
     for fields in lags(found):
@@ -121,7 +119,7 @@ def lag(found: Described, topic_name: TopicName, partition_id: PartitionId) -> F
     raise Problem(404, f"group {found.name} has committed no offset for {topic_name}-{partition_id}")
 
 
-@router.shows("ConsumerGroupLagSummary", "Get a group's total lag")
+@router.shows("ConsumerGroupLagSummary")
 def lag_summary(found: Described) -> Fields:
     """Return the sum, and the partition with the largest lag."""
     known = [partition for partition in found.partitions if partition.lag is not None]

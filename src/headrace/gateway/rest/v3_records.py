@@ -131,7 +131,6 @@ async def _take_turns(number: int) -> None:
     response_class=Response,
     responses={200: {"content": {"application/json": {"schema": {}}}}, **_REFUSALS},
     openapi_extra=_BODY,
-    summary="Produce records",
 )
 async def produce(topic_name: TopicName, request: Request, links: LinksDep, hub: HubDep) -> Response:
     """Take one JSON object for each record, one after the other, and respond with a line for each, in order.
@@ -236,11 +235,7 @@ class BatchAnswer(Body):
 
 
 @router.post(
-    "/topics/{topic_name}/records:batch",
-    status_code=207,
-    response_model=BatchAnswer,
-    responses=_REFUSALS,
-    summary="Produce a batch of records",
+    "/topics/{topic_name}/records:batch", status_code=207, response_model=BatchAnswer, responses=_REFUSALS
 )
 async def produce_batch(topic_name: TopicName, body: BatchV3, links: LinksDep, hub: HubDep) -> Response:
     """Produce the records, and respond with a report for the id of each."""

@@ -198,28 +198,24 @@ class V3Router(APIRouter):
             responses=answers(400, 404, 503),
         )
 
-    def lists(self, kind: str, summary: str, path: str | None = None) -> Callable[[Finding], Finding]:
+    def lists(self, kind: str, path: str | None = None) -> Callable[[Finding], Finding]:
         """Serve a list of resources: at `path`, or where the resources of this kind are."""
+        at = f"/{_PATHS[kind].rpartition('/')[0]}" if path is None else path
+        return self._serve(at, Collection, lambda links, found: links.collection(kind, found))
 
-        def add(find: Finding) -> Finding:
-            def listed(links: LinksDep, found: Annotated[list[Fields], Depends(find)]) -> Collection:
-                return links.collection(kind, found)
-
-            at = f"/{_PATHS[kind].rpartition('/')[0]}" if path is None else path
-            self.get(at, summary=summary, description=find.__doc__, name=find.__name__)(listed)
-            return find
-
-        return add
-
-    def shows(self, kind: str, summary: str) -> Callable[[Finding], Finding]:
+    def shows(self, kind: str) -> Callable[[Finding], Finding]:
         """Serve one resource of a kind."""
+        at = f"/{_PATHS[kind]}" if _PATHS[kind] else ""
+        return self._serve(at, Resource, lambda links, found: links.resource(kind, found))
 
+    def _serve(
+        self, path: str, model: type[BaseModel], answer: Callable[[Links, Any], BaseModel]
+    ) -> Callable[[Finding], Finding]:
         def add(find: Finding) -> Finding:
-            def shown(links: LinksDep, found: Annotated[Fields, Depends(find)]) -> Resource:
-                return links.resource(kind, found)
+            def serve(links: LinksDep, found: Annotated[Any, Depends(find)]) -> BaseModel:
+                return answer(links, found)
 
-            at = f"/{_PATHS[kind]}" if _PATHS[kind] else ""
-            self.get(at, summary=summary, description=find.__doc__, name=find.__name__)(shown)
+            self.get(path, response_model=model, description=find.__doc__, name=find.__name__)(serve)
             return find
 
         return add

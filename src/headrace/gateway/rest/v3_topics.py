@@ -44,21 +44,21 @@ router = V3Router()
 # -- the cluster and its brokers -------------------------------------------------------------------
 
 
-@clusters_router.get("/clusters", responses=answers(503), summary="List clusters: one")
+@clusters_router.get("/clusters", responses=answers(503))
 async def clusters(request: Request, hub: HubDep, reach: ReachDep) -> Collection:
     """Return the gateway's cluster in a list."""
     links = await own_links(request, hub)
     return links.collection("Cluster", [await run_in_threadpool(cluster, reach)])
 
 
-@router.shows("Cluster", "Get the cluster")
+@router.shows("Cluster")
 def cluster(reach: ReachDep) -> Fields:
     """Return the addresses of the cluster's brokers, topics, groups and settings."""
     controller = reach.metadata().controller_id
     return {"controller": Related(("brokers", controller))} if controller >= 0 else {}
 
 
-@router.lists("Broker", "List brokers")
+@router.lists("Broker")
 def brokers(reach: ReachDep) -> list[Fields]:
     """Return the brokers that are alive."""
     found = sorted(reach.metadata().brokers, key=lambda each: each.node_id)
@@ -67,13 +67,13 @@ def brokers(reach: ReachDep) -> list[Fields]:
     ]
 
 
-@router.shows("Broker", "Get a broker")
+@router.shows("Broker")
 def broker(broker_id: BrokerId, reach: ReachDep) -> Fields:
     """Return host and port of a broker that is alive."""
     return one_broker({fields["broker_id"]: fields for fields in brokers(reach)}, broker_id)
 
 
-@router.lists("Replica", "List the replicas of a broker", "/brokers/{broker_id}/partition-replicas")
+@router.lists("Replica", "/brokers/{broker_id}/partition-replicas")
 def partition_replicas(broker_id: BrokerId, reach: ReachDep) -> list[Fields]:
     """Return the broker's replicas, by topic and partition."""
     broker(broker_id, reach)
@@ -87,22 +87,20 @@ def partition_replicas(broker_id: BrokerId, reach: ReachDep) -> list[Fields]:
 # -- reassignments: before topics, since `-` would be the name of a topic -----------------------------
 
 
-@router.lists("Reassignment", "List reassignments", "/topics/-/partitions/-/reassignment")
+@router.lists("Reassignment", "/topics/-/partitions/-/reassignment")
 def reassignments(reach: ReachDep) -> list[Fields]:
     """Return the reassignments in progress of all topics."""
     return [_reassignment(found) for found in in_progress(reach)]
 
 
-@router.lists(
-    "Reassignment", "List the reassignments of a topic", "/topics/{topic_name}/partitions/-/reassignment"
-)
+@router.lists("Reassignment", "/topics/{topic_name}/partitions/-/reassignment")
 def topic_reassignments(topic_name: TopicName, reach: ReachDep) -> list[Fields]:
     """Return the topic's reassignments in progress."""
     reach.topics.topic(topic_name)
     return [_reassignment(found) for found in in_progress(reach) if found.topic == topic_name]
 
 
-@router.shows("Reassignment", "Get a partition's reassignment")
+@router.shows("Reassignment")
 def reassignment(topic_name: TopicName, partition_id: PartitionId, reach: ReachDep) -> Fields:
     """Return the partition's reassignment if one is in progress."""
     get_partition(reach, topic_name, partition_id)
@@ -156,7 +154,7 @@ class PartitionsV3(Body):
     partitions_count: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS)]
 
 
-@router.lists("Topic", "List topics")
+@router.lists("Topic")
 def topics(reach: ReachDep) -> list[Fields]:
     """Return all topics by name, internal ones included."""
     known = {topic.name: topic for topic in reach.metadata().topics if topic.name is not None}
@@ -175,7 +173,6 @@ def topics(reach: ReachDep) -> list[Fields]:
     "/topics",
     status_code=201,
     responses={200: {"model": Resource, "description": "The topic could be created"}},
-    summary="Create a topic",
 )
 def create_topic(body: TopicV3, links: LinksDep, reach: ReachDep, response: Response) -> Resource:
     """Return the topic; with `validate_only` and status 200, the topic that would be created."""
@@ -196,20 +193,20 @@ def create_topic(body: TopicV3, links: LinksDep, reach: ReachDep, response: Resp
     return links.resource("Topic", fields)
 
 
-@router.shows("Topic", "Get a topic")
+@router.shows("Topic")
 def topic(topic_name: TopicName, reach: ReachDep) -> Fields:
     """Return the numbers of partitions and replicas."""
     return _topic(reach.topics.topic(topic_name))
 
 
-@router.patch("/topics/{topic_name}", summary="Add partitions")
+@router.patch("/topics/{topic_name}")
 def add_partitions(topic_name: TopicName, body: PartitionsV3, links: LinksDep, reach: ReachDep) -> Resource:
     """Raise the number of partitions, which cannot be lowered again."""
     reach.admin.add_partitions(topic_name, body.partitions_count)
     return links.resource("Topic", topic(topic_name, reach))
 
 
-@router.delete("/topics/{topic_name}", status_code=204, summary="Delete a topic")
+@router.delete("/topics/{topic_name}", status_code=204)
 def delete(topic_name: TopicName, _links: LinksDep, reach: ReachDep) -> Response:
     """Delete the topic and all its records."""
     return delete_topic(topic_name, reach)
@@ -227,19 +224,19 @@ def _topic(found: Topic) -> Fields:
 # -- partitions and replicas -----------------------------------------------------------------------
 
 
-@router.lists("Partition", "List the partitions of a topic")
+@router.lists("Partition")
 def partitions(topic_name: TopicName, reach: ReachDep) -> list[Fields]:
     """Return the addresses of each partition's leader and replicas."""
     return [_partition(topic_name, found) for found in reach.topics.topic(topic_name).partitions]
 
 
-@router.shows("Partition", "Get a partition")
+@router.shows("Partition")
 def partition(topic_name: TopicName, partition_id: PartitionId, reach: ReachDep) -> Fields:
     """Return the addresses of the partition's leader and replicas."""
     return _partition(topic_name, get_partition(reach, topic_name, partition_id))
 
 
-@router.lists("Replica", "List the replicas of a partition")
+@router.lists("Replica")
 def replicas(topic_name: TopicName, partition_id: PartitionId, reach: ReachDep) -> list[Fields]:
     """Return the partition's replicas, and which of them are the leader and in the ISR."""
     found = get_partition(reach, topic_name, partition_id)
@@ -249,7 +246,7 @@ def replicas(topic_name: TopicName, partition_id: PartitionId, reach: ReachDep) 
     ]
 
 
-@router.shows("Replica", "Get a replica")
+@router.shows("Replica")
 def replica(topic_name: TopicName, partition_id: PartitionId, broker_id: BrokerId, reach: ReachDep) -> Fields:
     """Return whether the replica is the leader, and whether it is in the ISR."""
     by_broker = {each["broker_id"]: each for each in replicas(topic_name, partition_id, reach)}
