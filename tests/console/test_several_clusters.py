@@ -98,7 +98,7 @@ def test_changes_are_made_in_the_cluster_of_the_page(reader: Reader, other: str,
 
 def test_charts_and_live_tails_are_those_of_the_cluster(reader: Reader) -> None:
     page = reader.page
-    with page.expect_request(re.compile("/c/test/api/v1/rates")):
+    with page.expect_request(re.compile("/c/test/api/v1/counters")):
         reader.open("/c/test/ui/")
     reader.open("/c/test/ui/topics/elsewhere")
     with page.expect_request(re.compile("/c/test/api/v1/topics/elsewhere/tail")):

@@ -8,7 +8,6 @@ from headrace.gateway.admin.tail import ClusterCheck
 from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.console.state import Console
 from headrace.gateway.metrics.counters import Counters
-from headrace.gateway.metrics.rates import Rates
 from headrace.gateway.pipelines import Pipelines
 from headrace.gateway.reach import Reach
 from headrace.gateway.registry.registry import Registry
@@ -29,8 +28,6 @@ class Clients:
         self.pipelines = Pipelines(reach.connection)
         self.counters = Counters(reach, self.pipelines)
         reach.at_close(self.counters.close)
-        self.rates = Rates(self.counters)
-        reach.at_close(self.rates.close)
 
     def end_streams(self) -> None:
         """End tails and waiting reads soon."""
