@@ -17,7 +17,6 @@ from headrace.gateway.admin import (
     cluster,
     groups,
     messages,
-    one_message,
     quotas,
     search,
     tail,
@@ -47,7 +46,7 @@ from headrace.gateway.users.pool import UserPool
 from headrace.gateway.users.sessions import Sessions
 from headrace.gateway.users.verification import Verifier
 
-_MESSAGES: Final = (search, one_message, tail, messages)
+_MESSAGES: Final = (search, tail, messages)
 _ADMIN: Final = (cluster, brokers, topics, *_MESSAGES, groups, transactions, users, acls, quotas)
 _GATEWAY: Final = (v2_topics, v2_produce, v2_consumers, v3_configs, v3_topics, v3_groups, v3_records)
 _REGISTRY: Final = (subjects, schemas, rules, about)

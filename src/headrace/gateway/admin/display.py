@@ -43,10 +43,12 @@ class Message:
     headers: tuple[Header, ...]
 
 
-def message_of(record: Record, most: int, by_schema: BySchema | None = None) -> dict[str, Any]:
+def message_of(
+    record: Record, most: int, by_schema: BySchema | None = None, *, raw: bool = False
+) -> dict[str, Any]:
     """Return a record as a Message, with at most `most` bytes of its key and of its value."""
-    key, key_cut = cut(record.key, most, by_schema)
-    value, value_cut = cut(record.value, most, by_schema)
+    key, key_cut = cut(record.key, most, by_schema, raw=raw)
+    value, value_cut = cut(record.value, most, by_schema, raw=raw)
     assert record.partition is not None, record
     return asdict(
         Message(
@@ -65,7 +67,7 @@ def message_of(record: Record, most: int, by_schema: BySchema | None = None) -> 
             headers=tuple(
                 Header(name=name, value=decoded.value, encoding=decoded.encoding)
                 for name, data in record.headers[:MAX_HEADERS]
-                for decoded, _ in [cut(data, MAX_HEADER_BYTES)]
+                for decoded, _ in [cut(data, MAX_HEADER_BYTES, raw=raw)]
             ),
         )
     )

@@ -102,6 +102,9 @@ class Search:
         max_value_bytes: Annotated[
             int, Query(description="Cut keys and values that are longer.", ge=0, le=MAX_VALUE_BYTES)
         ] = 64 * 1024,
+        raw: Annotated[
+            bool, Query(description="Return keys, values and headers as base64, whatever is in them.")
+        ] = False,
     ) -> None:
         if sum(each is not None for each in (offset, time, last)) > 1:
             raise bad_request("offset, time and last exclude each other")
@@ -111,7 +114,7 @@ class Search:
         self.partitions = sorted(self.positions or ()) if partition is None else [partition]
         self.bounds = Bounds(found=limit, records=scan, size_bytes=SCANNED_BYTES, time_s=timeout_ms / 1000)
         self.key, self.text, self.filter = key, text, filter
-        self.max_value_bytes = max_value_bytes
+        self.max_value_bytes, self.raw = max_value_bytes, raw
         self.offline: tuple[int, ...] = ()  # after `run`: partitions that have no leader
         self.searched: tuple[int, ...] = ()  # after `run`: the others
         self.filter_error = ""  # after `run`: why the filter could not be applied to a message
@@ -126,7 +129,7 @@ class Search:
 
         def to_json(record: Record) -> bytes:
             nonlocal written_bytes
-            message = write_json(message_of(record, self.max_value_bytes, hub.schemas.show))
+            message = write_json(message_of(record, self.max_value_bytes, hub.schemas.show, raw=self.raw))
             written_bytes += len(message)
             return message
 

@@ -84,16 +84,6 @@ def iso(milliseconds: int | None) -> str:
     return "" if written == UNKNOWN else written.replace(" ", "T") + "Z"
 
 
-def hex_dump(data: bytes) -> str:
-    """Return lines of `00000010  48 65 6c 6c …  Hell…`: the position, 16 bytes, and these as ASCII."""
-    lines = []
-    for at in range(0, len(data), 16):
-        part = data[at : at + 16]
-        text = "".join(chr(each) if 32 <= each < 127 else "." for each in part)
-        lines.append(f"{at:08x}  {part[:8].hex(' '):<23}  {part[8:].hex(' '):<23}  {text}")
-    return "\n".join(lines)
-
-
 def segment(name: object) -> str:
     """Return a name as one segment of a path, whatever is in it."""
     return quote(str(name), safe="")

@@ -123,7 +123,7 @@ function row(message) {
     put(`.${part}-full`, full(message[part]));
     put(`.${part}-about`, about(message[`${part}_encoding`], message[`${part}_size`], part === "value" && message.truncated));
   }
-  for (const link of made.querySelectorAll("a.open")) link.href = link.getAttribute("href").replace("/messages//", `/messages/${message.partition}/${message.offset}`);
+  for (const link of made.querySelectorAll("a.open")) link.href = link.getAttribute("href").replace("partition=&offset=", `partition=${message.partition}&offset=${message.offset}`);
   for (const part of ["key", "value"]) {
     const id = message[`${part}_schema_id`];
     if (id !== null) made.querySelector(`.${part}-schema`).append(schema(id, part));

@@ -3,7 +3,7 @@
 import json
 from functools import partial
 from threading import Event
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from anyio import to_thread
@@ -14,12 +14,9 @@ from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.records.following import written
 from headrace.client.records.scanning import Scan
 from headrace.gateway.admin import topics
-from headrace.gateway.admin.display import message_of
-from headrace.gateway.admin.one_message import MessageOffset, NoMessage, PartitionIndex, record_at
 from headrace.gateway.admin.search import Search
 from headrace.gateway.console import search_form
-from headrace.gateway.console.formats import hex_dump
-from headrace.gateway.console.pages import PageRoute, page
+from headrace.gateway.console.pages import PageRoute
 from headrace.gateway.console.search_form import LIMITS, SCANNED, SearchForm
 from headrace.gateway.console.tables import path_of
 from headrace.gateway.console.views.topic import topic_page
@@ -27,7 +24,6 @@ from headrace.gateway.problems import printable
 from headrace.gateway.reach import ReachDep
 from headrace.gateway.rest.bodies import TopicName
 from headrace.gateway.rest.hub import HubDep
-from headrace.gateway.rest.schemas import schema_id_of
 
 VALUE_BYTES: Final = 32 * 1024  # of a message on the page
 PREVIEW: Final = 240  # characters of a message in the list
@@ -101,73 +97,6 @@ def _parameters(form: SearchForm) -> dict[str, Any]:
         "limit": form.limit,
     }
     return {name: value for name, value in given.items() if value is not None}
-
-
-# -- one message -----------------------------------------------------------------------------------
-
-VIEWS: Final = {"decoded": "Decoded", "text": "Text", "hex": "Hex"}
-
-
-@router.get("/ui/topics/{name}/messages/{partition}/{offset}")
-async def one_message(
-    request: Request,
-    name: TopicName,
-    partition: PartitionIndex,
-    offset: MessageOffset,
-    hub: HubDep,
-    *,
-    view: Literal["decoded", "text", "hex"] = "decoded",
-) -> Response:
-    """One message, decoded, as text or as a hex dump.
-
-    Compaction and the markers of transactions leave offsets without a message: their page leads on.
-    """
-    try:
-        record = await record_at(request, hub, name, partition, offset)
-    except NoMessage as missing:
-        return page(
-            request,
-            "no_message.html",
-            title=f"{name}-{partition} at {offset}",
-            answer=404,
-            topic=name,
-            partition=partition,
-            offset=offset,
-            view=view,
-            message=str(missing),
-            next_offset=missing.next_offset,
-        )
-    message = await to_thread.run_sync(message_of, record, VALUE_BYTES, hub.schemas.show)
-    shown: dict[str, str | None] = {
-        part: _viewed(data, message[part], view)
-        for part, data in (("key", record.key), ("value", record.value))
-    }
-    render = partial(
-        page,
-        request,
-        "message.html",
-        title=f"{name}-{partition} at {offset}",
-        topic=name,
-        message=_row(message),
-        shown=shown,
-        undecoded={
-            part: schema_id_of(data) if data and message[f"{part}_schema_id"] is None else None
-            for part, data in (("key", record.key), ("value", record.value))
-        },
-        view=view,
-        views=VIEWS,
-        cut=max(message["key_size"], message["value_size"]) > VALUE_BYTES,
-        most=VALUE_BYTES,
-    )
-    return await to_thread.run_sync(render)
-
-
-def _viewed(data: bytes | None, decoded: object, view: str) -> str | None:
-    if data is None:
-        return None
-    if view == "hex":
-        return hex_dump(data[:VALUE_BYTES])
-    return data[:VALUE_BYTES].decode("utf-8", "replace") if view == "text" else _full(decoded)
 
 
 def _row(message: dict[str, Any]) -> dict[str, Any]:
