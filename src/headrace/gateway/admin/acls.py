@@ -77,23 +77,10 @@ class Acl(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AclAnswer:
-    """An ACL, with Kafka's names."""
-
-    resource_type: str
-    resource_name: str
-    pattern_type: str
-    principal: str
-    permission: str
-    operation: str
-    host: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AclsAnswer:
     """ACLs by resource. `total` counts all that match, also those beyond `limit`."""
 
-    acls: tuple[AclAnswer, ...]
+    acls: tuple[Acl, ...]
     total: int
 
 
@@ -152,7 +139,7 @@ class AclsBody(Body):
 
 
 @router.post("/acls", status_code=201)
-def create_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
+def create_acls(body: AclsBody, reach: ReachDep) -> list[Acl]:
     """Create these ACLs, and return them; those that exist stay as they are."""
     bindings = body.bindings()
     reach.acls.create(bindings)
@@ -160,7 +147,7 @@ def create_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
 
 
 @router.delete("/acls")
-def delete_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
+def delete_acls(body: AclsBody, reach: ReachDep) -> list[Acl]:
     """Delete exactly these ACLs, and return those that existed. Filters are not accepted here."""
     exactly = [
         AclFilter(kind, name, pattern_type, principal, host, operation, permission)
@@ -169,8 +156,8 @@ def delete_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
     return [answer_of(acl) for acl in reach.acls.delete(exactly)]
 
 
-def answer_of(acl: AclBinding) -> AclAnswer:
-    return AclAnswer(
+def answer_of(acl: AclBinding) -> Acl:
+    return Acl.model_construct(
         resource_type=acl.pattern.resource_type.name,
         resource_name=acl.pattern.name,
         pattern_type=acl.pattern.pattern_type.name,

@@ -69,18 +69,10 @@ class ConsumerV2(Body):
     timeout_ms: Annotated[StrictInt, Field(alias="consumer.request.timeout.ms", ge=0, le=30_000)] = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedV2:
-    """A consumer's name and address."""
-
-    instance_id: str
-    base_uri: str
-
-
 @router.post("/consumers/{group}", responses=PLAIN_TOO)
 async def create(
     group: GroupName, request: Request, hub: HubDep, body: ConsumerV2 | None = None
-) -> CreatedV2:
+) -> dict[str, str]:
     """Create a consumer, which joins the group with its subscription; it is deleted after 5 idle minutes."""
     given = body or ConsumerV2()
     options = ConsumerOptions(
@@ -92,7 +84,7 @@ async def create(
     )
     name = await hub.consume(partial(hub.instances.create, group, given.name, options))
     path = f"consumers/{quote(group, safe='')}/instances/{quote(name, safe='')}"
-    return CreatedV2(instance_id=name, base_uri=f"{base_url(request)}{path}")
+    return {"instance_id": name, "base_uri": f"{base_url(request)}{path}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +127,6 @@ class SubscriptionV2(Body):
     topic_pattern: Annotated[StrictStr | None, Field(min_length=1, max_length=1000, pattern=NO_NUL)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsV2:
-    """Names of topics."""
-
-    topics: list[str]
-
-
 class PartitionRefV2(Body):
     """A partition."""
 
@@ -167,9 +152,9 @@ async def subscribe(consumer: ConsumerDep, body: SubscriptionV2) -> None:
 
 
 @router.get(f"{ADDRESS}/subscription", responses=PLAIN_TOO)
-async def subscription(consumer: ConsumerDep) -> TopicsV2:
+async def subscription(consumer: ConsumerDep) -> dict[str, list[str]]:
     """Return the topics; for a pattern, those of the partitions that are assigned to the consumer."""
-    return TopicsV2(topics=await consumer.call(Instance.subscription))
+    return {"topics": await consumer.call(Instance.subscription)}
 
 
 @router.delete(f"{ADDRESS}/subscription", **_NOTHING)

@@ -47,21 +47,6 @@ class TopicV2:
     partitions: tuple[PartitionV2, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetsV2:
-    """The log start offset and the log end offset of a partition."""
-
-    beginning_offset: int
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokersV2:
-    """The ids of brokers that are alive."""
-
-    brokers: list[int]
-
-
 @router.get("/topics")
 def topics(reach: ReachDep) -> list[str]:
     """Return the names of all topics, internal ones included."""
@@ -92,20 +77,20 @@ def partition(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> Pa
 
 
 @router.get("/topics/{name}/partitions/{partition_id}/offsets")
-def offsets(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> OffsetsV2:
+def offsets(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> dict[str, int]:
     """Return the log start offset, and the offset that the next record gets."""
     found = _partition_in(reach.topics.in_full(name), partition_id)
     if found.leader is None:
         raise Problem(40404, f"{name}-{partition_id} has no leader at the moment")
     if found.start_offset is None or found.next_offset is None:
         raise Unreachable(f"broker {found.leader}, the leader of {name}-{partition_id}, does not answer")
-    return OffsetsV2(beginning_offset=found.start_offset, end_offset=found.next_offset)
+    return {"beginning_offset": found.start_offset, "end_offset": found.next_offset}
 
 
 @router.get("/brokers")
-def brokers(reach: ReachDep) -> BrokersV2:
+def brokers(reach: ReachDep) -> dict[str, list[int]]:
     """Return the ids of all brokers that are alive."""
-    return BrokersV2(brokers=sorted(broker.node_id for broker in reach.metadata().brokers))
+    return {"brokers": sorted(broker.node_id for broker in reach.metadata().brokers)}
 
 
 def get_partition(reach: Reach, topic: str, index: int) -> Partition:

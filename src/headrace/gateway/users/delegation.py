@@ -20,7 +20,7 @@ from headrace.client.wire.retry import Backoff
 from headrace.client.wire.sasl import Sasl
 from headrace.client.wire.security import Security
 from headrace.gateway.reach import SILENCE_S
-from headrace.gateway.users.logins import VERIFIED_S, CannotActFor, Connect, LoginEnded
+from headrace.gateway.users.logins import VERIFIED_S, BrokerLogin, CannotActFor, Connect, LoginEnded
 from headrace.protocol.errors import ErrorCode
 from headrace.security.principals import Principal
 from headrace.security.sasl.exchange import SCRAM_SHA_256, SCRAM_SHA_512
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 
-class TokenLogin:
+class TokenLogin(BrokerLogin):
     """A token of one principal, which is renewed at half of its lifetime."""
 
     def __init__(
@@ -62,10 +62,9 @@ class TokenLogin:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`began_s` is our time when the token was created, or a little earlier."""
-        self.security = security
+        super().__init__(security, connect)
         self._token = token
         self._admin = admin
-        self._connect = connect
         self._now_s = now_s
         self._began_s = began_s  # when the token was created or renewed
         self._valid_s = (token.expiry_ms - token.issue_ms) / 1000  # since then
@@ -79,8 +78,7 @@ class TokenLogin:
         if self._now_s() >= self._began_s + self._valid_s / 2:
             self._renew()
         try:
-            with self._connect(self.security) as brokers:
-                brokers.any_metadata(within_s=SILENCE_S)
+            super().verify()
         except AuthenticationFailed as error:
             raise LoginEnded from error
 

@@ -1,7 +1,7 @@
 """How the gateway connects to brokers as a user, for as long as the pool keeps the user's clients."""
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.security import Security
@@ -27,16 +27,21 @@ class CannotActFor(Exception):
         )
 
 
-class BrokerLogin(Protocol):
-    """The credentials of a user that brokers have accepted. Calls block, so they are for threads."""
+class BrokerLogin:
+    """The credentials of a user that brokers have accepted. Calls block, so they are for threads.
 
-    @property
-    def security(self) -> Security:
-        """The security of the user's connections; it stays the same."""
+    These credentials are the user's own; `delegation.py` has those that the gateway makes.
+    """
+
+    def __init__(self, security: Security, connect: Connect) -> None:
+        """`security` is that of the user's connections; it stays the same."""
+        self.security = security
+        self._connect = connect
 
     @property
     def verified_for_s(self) -> float:
         """After how many seconds `verify` is due."""
+        return VERIFIED_S
 
     def verify(self) -> None:
         """Try the login again.
@@ -44,23 +49,8 @@ class BrokerLogin(Protocol):
         AuthenticationFailed if brokers do not accept it any more, LoginEnded if there may be another one,
         Unreachable if no broker answers.
         """
-
-    def end(self) -> None:
-        """Let nobody use the login any more. All connections with it are closed."""
-
-
-class SaslLogin:
-    """Credentials that a request has brought."""
-
-    verified_for_s = VERIFIED_S
-
-    def __init__(self, security: Security, connect: Connect) -> None:
-        self.security = security
-        self._connect = connect
-
-    def verify(self) -> None:
         with self._connect(self.security) as brokers:
             brokers.any_metadata(within_s=SILENCE_S)
 
     def end(self) -> None:
-        """Do nothing: the credentials are the user's own."""
+        """Let nobody use the login any more. All connections with it are closed."""

@@ -7,13 +7,12 @@ from typing import Final
 
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection_settings import ConnectionSettings
-from headrace.client.wire.sasl import OAUTHBEARER
 from headrace.client.wire.security import Security
 from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.reach import CLIENT_ID, SILENCE_S
 from headrace.gateway.users.credentials import PASSWORD_MECHANISMS, Certificate, Credentials, sasl_of
 from headrace.gateway.users.delegation import Delegation
-from headrace.gateway.users.logins import BrokerLogin, SaslLogin
+from headrace.gateway.users.logins import BrokerLogin
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 
 OFFERED_S: Final = 60.0  # for which the mechanisms that brokers offer are remembered
@@ -39,16 +38,13 @@ class Verifier:
         if isinstance(credentials, Certificate):
             return self._delegation.login(credentials.principal)
         sasl = sasl_of(credentials, self.offered(), self._settings.password_mechanism)
-        login = SaslLogin(replace(self._settings.security, sasl=sasl), self._brokers)
+        login = BrokerLogin(replace(self._settings.security, sasl=sasl), self._brokers)
         login.verify()
         return login
 
     def accepts_passwords(self) -> bool:
         """Return whether the brokers offer a mechanism for a user with a password."""
         return not self.offered() or any(each in self.offered() for each in PASSWORD_MECHANISMS)
-
-    def accepts_tokens(self) -> bool:
-        return OAUTHBEARER in self.offered()
 
     def offered(self) -> tuple[str, ...]:
         """Return the SASL mechanisms of the brokers' listener."""
