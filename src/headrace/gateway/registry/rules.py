@@ -170,8 +170,8 @@ def _check_own(own: object, scope: str | None, refusal: type[Refusal]) -> None:
         raise refusal(scope)
 
 
-def _add_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) -> None:
-    """Add the routes for the settings and the mode of all subjects, or of the one that a path names."""
+def _add_config_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) -> None:
+    """Add the routes for the settings of all subjects, or of the subject or context that a path names."""
     ScopeDep = Annotated[str | None, Depends(scope_of)]  # noqa: N806  a type
 
     @router.get(f"/config{path}")
@@ -198,6 +198,11 @@ def _add_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) -> No
     def remove_config(registry: RegistryDep, scope: ScopeDep) -> dict[str, Any]:
         """Delete the settings, and return them: the global ones apply, and globally the level BACKWARD."""
         return config_document(registry.change(lambda state, _: delete_config(state, scope)))
+
+
+def _add_mode_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) -> None:
+    """Add the routes for the mode of all subjects, or of the subject or context that a path names."""
+    ScopeDep = Annotated[str | None, Depends(scope_of)]  # noqa: N806  a type
 
     @router.get(f"/mode{path}")
     def get_mode(
@@ -243,5 +248,6 @@ async def _of_all() -> None:
     return None
 
 
-_add_routes("", _of_all)
-_add_routes("/{subject}", _of_path)
+for _path, _scope_of in (("", _of_all), ("/{subject}", _of_path)):
+    _add_config_routes(_path, _scope_of)
+    _add_mode_routes(_path, _scope_of)
