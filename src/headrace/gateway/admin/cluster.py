@@ -1,7 +1,7 @@
 """The cluster: the state of its brokers and partitions, elections, and reassignments."""
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter
 from pydantic import Field
@@ -19,41 +19,20 @@ from headrace.protocol.ids import TopicPartition
 router = APIRouter(tags=["cluster"], responses=answers(400, 404, 503))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """The number of partitions, and of those that are not as they should be."""
-
-    total: int
-    offline: int
-    leaderless: int
-    under_replicated: int
-    under_min_isr: int
-    not_preferred: int
-    reassigning: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Care:
-    """The partitions that are not as they should be; one may be in several lists."""
-
-    offline: tuple[PartitionState, ...]
-    leaderless: tuple[PartitionState, ...]
-    under_replicated: tuple[PartitionState, ...]
-    under_min_isr: tuple[PartitionState, ...]
-    not_preferred: tuple[PartitionState, ...]
+_CARE: Final = ("offline", "leaderless", "under_replicated", "under_min_isr", "not_preferred")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAnswer:
-    """The state of a cluster."""
+    """The state of a cluster; a partition may need care for several reasons."""
 
     cluster_id: str | None
     controller: int | None
     healthy: bool
     brokers: tuple[Broker, ...]
     topics: int
-    partitions: Counts
-    needing_care: Care
+    partitions: dict[str, int]
+    needing_care: dict[str, tuple[PartitionState, ...]]
     reassignments: tuple[Reassignment, ...]
 
 
@@ -65,19 +44,16 @@ def cluster(reach: ReachDep) -> ClusterAnswer:
     """
     with reach.cluster() as client:
         status = client.status()
-    care = {field.name: getattr(status, field.name) for field in fields(Care)}
+    care = {name: getattr(status, name) for name in _CARE}
     return ClusterAnswer(
         cluster_id=status.cluster_id,
         controller=status.controller,
         healthy=status.is_healthy,
         brokers=status.brokers,
         topics=status.topics,
-        partitions=Counts(
-            total=status.partitions,
-            reassigning=len(status.reassignments),
-            **{name: len(partitions) for name, partitions in care.items()},
-        ),
-        needing_care=Care(**care),
+        partitions={"total": status.partitions, "reassigning": len(status.reassignments)}
+        | {name: len(partitions) for name, partitions in care.items()},
+        needing_care=care,
         reassignments=status.reassignments,
     )
 

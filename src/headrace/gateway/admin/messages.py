@@ -1,7 +1,7 @@
 """Messages: produce to a topic."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter
@@ -81,27 +81,8 @@ OneOrSeveral = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Produced:
-    """Partition, offset and timestamp of a message, or the error."""
-
-    partition: int | None = None
-    offset: int | None = None
-    timestamp_ms: int | None = None
-    error_code: int | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceAnswer:
-    """The outcome of each message, in the order of the request."""
-
-    topic: str
-    messages: tuple[Produced, ...]
-
-
 @router.post("/topics/{name}/messages")
-async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> ProduceAnswer:
+async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> dict[str, Any]:
     """Produce one message, or several as `{"messages": [...]}`.
 
     The response is sent when all in-sync replicas have the messages. If no message could be produced it is an
@@ -118,13 +99,14 @@ async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> ProduceAn
     failed = [outcome for outcome in outcomes if not isinstance(outcome, Delivered)]
     if len(failed) == len(outcomes):
         raise failed[0].error
-    produced = [
-        Produced(partition=outcome.partition, offset=outcome.offset, timestamp_ms=outcome.timestamp_ms)
+    produced: list[dict[str, Any]] = [
+        asdict(outcome)
         if isinstance(outcome, Delivered)
-        else Produced(error_code=code_of(outcome.error), error=str(outcome.error))
+        else {"error_code": code_of(outcome.error), "error": str(outcome.error)}
         for outcome in outcomes
     ]
-    return ProduceAnswer(topic=name, messages=tuple(produced))
+    fields = ("partition", "offset", "timestamp_ms", "error_code", "error")
+    return {"topic": name, "messages": [dict.fromkeys(fields) | each for each in produced]}
 
 
 def _by_schemas(schemas: Schemas, topic: str, bodies: Sequence[MessageBody]) -> dict[tuple[int, Part], bytes]:

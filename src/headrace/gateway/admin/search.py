@@ -1,18 +1,19 @@
 """Search of the messages of a topic: by offset, time, key or text, or the newest."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import JSONResponse
 
 from headrace.client.errors import ClientError
 from headrace.client.records.following import read_positions, written
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.records.scanning import Bounds, Scan, scan
 from headrace.client.serializers.codecs.plain_json import write_json
-from headrace.gateway.admin.display import Message, RecordFilter, message_of
+from headrace.gateway.admin.display import RecordFilter, message_of
 from headrace.gateway.problems import answers, bad_request
 from headrace.gateway.rest.bodies import INT64, PartitionQuery, TopicName
 from headrace.gateway.rest.hub import Hub, HubDep
@@ -33,34 +34,6 @@ ExpressionQuery = Annotated[
         examples=['value.total > 100 && key.startsWith("eu-")'],
     ),
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scanned:
-    """How much was scanned for a response."""
-
-    messages: int
-    size_bytes: int
-    took_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessagesAnswer:
-    """The messages found, why the search ended, and where it can continue.
-
-    `stopped_by` is `end` if everything was scanned, else the bound that was reached: `limit`, `records`,
-    `bytes` or `time`. The same request with `from` set to `next` continues; with `last`, further back.
-    """
-
-    topic: str
-    messages: tuple[Message, ...]
-    scanned: Scanned
-    stopped_by: Literal["end", "limit", "records", "bytes", "time"]
-    next: str
-    offline: tuple[int, ...]
-    """Partitions without a leader, which were not searched."""
-    filter_error: str
-    """Why the filter could not be applied to a message, which did not match; empty if it could, to all."""
 
 
 class Search:
@@ -169,13 +142,16 @@ class Search:
         return list(self.searched)
 
 
-@router.get("/topics/{name}/messages", response_model=MessagesAnswer, responses=answers(400, 404, 429, 503))
+@router.get("/topics/{name}/messages", response_class=JSONResponse, responses=answers(400, 404, 429, 503))
 async def messages(
     name: TopicName, request: Request, search: Annotated[Search, Depends()], hub: HubDep
 ) -> Response:
     """Search by offset, time, key or text, or return the newest; by default, from the beginning on.
 
-    Messages, bytes and time of a search are bounded: the response says where it ended and how to continue.
+    Messages, bytes and time of a search are bounded. `stopped_by` is `end` if all was scanned, else the
+    bound that was reached: `limit`, `records`, `bytes` or `time`. The same request with `from` set to `next`
+    continues; with `last`, further back. `offline` are partitions without a leader, which were not searched;
+    `filter_error` says why the filter could not be applied to a message.
     """
     await hub.topics.check(name, search.partition)
     found = await hub.search(request, partial(search.run, hub, name))

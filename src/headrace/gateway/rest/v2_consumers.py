@@ -262,18 +262,7 @@ async def seek_to_end(consumer: ConsumerDep, body: PartitionsV2) -> None:
 # -- records ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadV2:
-    """A record."""
-
-    topic: str
-    key: Any
-    value: Any
-    partition: int
-    offset: int
-
-
-@router.get(f"{ADDRESS}/records", response_model=list[ReadV2], responses=PLAIN_TOO)
+@router.get(f"{ADDRESS}/records", responses=PLAIN_TOO)
 async def records(
     consumer: ConsumerDep,
     *,

@@ -74,32 +74,13 @@ class ProduceV2(Body):
     value_schema_id: SchemaId = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetV2:
-    """Partition and offset of a record, or the error."""
-
-    partition: int | None = None
-    offset: int | None = None
-    error_code: int | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducedV2:
-    """The outcome of each record, in the order of the request."""
-
-    offsets: tuple[OffsetV2, ...]
-    key_schema_id: int | None = None
-    value_schema_id: int | None = None
-
-
 Embedded = Annotated[str, Depends(embedded_format)]
 ProduceBody = Annotated[ProduceV2, InBody(media_type=of_format(FORMATS[1]))]
 _SAME: Final = {"schema": {"$ref": "#/components/schemas/ProduceV2"}}
 _MEDIA: Final = {"requestBody": {"content": {of_format(each): _SAME for each in FORMATS}}}
 
 
-@router.post("/topics/{name}", response_model=ProducedV2, openapi_extra=_MEDIA)
+@router.post("/topics/{name}", openapi_extra=_MEDIA)
 async def produce(name: TopicName, embedded: Embedded, body: ProduceBody, hub: HubDep) -> Response:
     """Respond when all in-sync replicas have the records, with partition and offset or the error of each.
 
@@ -109,7 +90,7 @@ async def produce(name: TopicName, embedded: Embedded, body: ProduceBody, hub: H
     return await _produce(hub, name, embedded, body, await _validated(body))
 
 
-@router.post("/topics/{name}/partitions/{partition_id}", response_model=ProducedV2, openapi_extra=_MEDIA)
+@router.post("/topics/{name}/partitions/{partition_id}", openapi_extra=_MEDIA)
 async def produce_to_partition(
     name: TopicName, partition_id: PartitionId, embedded: Embedded, body: ProduceBody, hub: HubDep
 ) -> Response:
@@ -159,7 +140,7 @@ async def _produce(
         Record(key=key, value=value, partition=partition if each.partition is None else each.partition)
         for each, key, value in zip(given, keys.data, values.data, strict=True)
     ]
-    offsets: list[dict[str, Any]] = []  # OffsetV2 as dicts, which are cheaper to make: there may be 100,000
+    offsets: list[dict[str, Any]] = []  # dicts are cheaper to make: there may be 100,000
     for outcome in await hub.send(topic, records):
         offset: dict[str, Any] = {"partition": None, "offset": None, "error_code": None, "error": None}
         if isinstance(outcome, Delivered):

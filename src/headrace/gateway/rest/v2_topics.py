@@ -1,6 +1,6 @@
 """REST proxy, v2: topics, their partitions and offsets, and brokers."""
 
-from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter
 
@@ -20,33 +20,6 @@ router = APIRouter(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaV2:
-    """A replica, and whether it is the leader and in the ISR."""
-
-    broker: int
-    leader: bool
-    in_sync: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionV2:
-    """A partition; its leader is -1 while it has none."""
-
-    partition: int
-    leader: int
-    replicas: tuple[ReplicaV2, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicV2:
-    """A topic with all its settings."""
-
-    name: str
-    configs: dict[str, str | None]
-    partitions: tuple[PartitionV2, ...]
-
-
 @router.get("/topics")
 def topics(reach: ReachDep) -> list[str]:
     """Return the names of all topics, internal ones included."""
@@ -54,24 +27,21 @@ def topics(reach: ReachDep) -> list[str]:
 
 
 @router.get("/topics/{name}")
-def topic(name: TopicName, reach: ReachDep) -> TopicV2:
+def topic(name: TopicName, reach: ReachDep) -> dict[str, Any]:
     """Return the topic's settings and partitions."""
     found = reach.topics.topic(name)
-    return TopicV2(
-        name=found.name,
-        configs={config.name: config.value for config in reach.topics.configs(name)},
-        partitions=tuple(map(_partition, found.partitions)),
-    )
+    configs = {config.name: config.value for config in reach.topics.configs(name)}
+    return {"name": found.name, "configs": configs, "partitions": list(map(_partition, found.partitions))}
 
 
 @router.get("/topics/{name}/partitions")
-def partitions(name: TopicName, reach: ReachDep) -> list[PartitionV2]:
+def partitions(name: TopicName, reach: ReachDep) -> list[dict[str, Any]]:
     """Return leader, replicas and ISR of each partition."""
     return [_partition(each) for each in reach.topics.topic(name).partitions]
 
 
 @router.get("/topics/{name}/partitions/{partition_id}")
-def partition(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> PartitionV2:
+def partition(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> dict[str, Any]:
     """Return leader, replicas and ISR of the partition."""
     return _partition(get_partition(reach, name, partition_id))
 
@@ -107,12 +77,12 @@ def _partition_in(topic: Topic, index: int) -> Partition:
     return by_index[index]
 
 
-def _partition(found: Partition) -> PartitionV2:
-    return PartitionV2(
-        partition=found.index,
-        leader=-1 if found.leader is None else found.leader,
-        replicas=tuple(
-            ReplicaV2(broker=replica, leader=replica == found.leader, in_sync=replica in found.in_sync)
+def _partition(found: Partition) -> dict[str, Any]:
+    return {
+        "partition": found.index,
+        "leader": -1 if found.leader is None else found.leader,
+        "replicas": [
+            {"broker": replica, "leader": replica == found.leader, "in_sync": replica in found.in_sync}
             for replica in found.replicas
-        ),
-    )
+        ],
+    }

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -227,16 +227,7 @@ class BatchV3(Body):
     entries: Annotated[list[EntryV3], Field(min_length=1, max_length=MAX_RECORDS)]
 
 
-class BatchAnswer(Body):
-    """Reports of the records that were produced, and of those that were not."""
-
-    successes: list[dict[str, Any]]
-    failures: list[dict[str, Any]]
-
-
-@router.post(
-    "/topics/{topic_name}/records:batch", status_code=207, response_model=BatchAnswer, responses=_REFUSALS
-)
+@router.post("/topics/{topic_name}/records:batch", status_code=207, responses=_REFUSALS)
 async def produce_batch(topic_name: TopicName, body: BatchV3, links: LinksDep, hub: HubDep) -> Response:
     """Produce the records, and respond with a report for the id of each."""
     if len({each.id for each in body.entries}) != len(body.entries):
