@@ -68,7 +68,6 @@ _RESOLVING: Final = Lock()
 
 
 def create_app(settings: GatewaySettings) -> FastAPI:
-    """Return the gateway of a cluster."""
     app = FastAPI(
         title="Headrace",
         version=__version__,

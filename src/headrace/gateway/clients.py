@@ -30,7 +30,6 @@ class Clients:
         reach.at_close(self.counters.close)
 
     def end_streams(self) -> None:
-        """End tails and waiting reads soon."""
         self.hub.end_streams()
 
     def close(self) -> None:
@@ -52,7 +51,6 @@ class ClientsFactory:
         return Clients(self.own, self.registry, self._limits, SubjectRights(self.registry))
 
     def for_user(self, security: Security) -> Clients:
-        """Return clients that connect to brokers with a user's credentials."""
         reach = Reach(self._settings, security)
         return Clients(reach, self.registry, self._limits, SubjectRights(self.registry, reach.brokers))
 

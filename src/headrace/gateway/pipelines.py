@@ -76,8 +76,6 @@ class Totals:
 
 
 class Pipelines:
-    """The progress that pages and metrics share."""
-
     def __init__(self, target: Target) -> None:
         self._target = target
         self._lock = Lock()

@@ -164,7 +164,6 @@ class State:
         return [each for each in found if each == subject]
 
     def versions(self, subject: str, show: Show = Show.LIVE) -> list[SchemaValue]:
-        """Return the versions of a subject, the oldest first."""
         found = self._subjects.get(subject, {})
         return [found[each] for each in sorted(found) if show.has(deleted=found[each].deleted)]
 
@@ -188,7 +187,6 @@ class State:
         return context == names.DEFAULT_CONTEXT or context in self._contexts
 
     def referrers(self, key: SchemaKey, show: Show = Show.LIVE) -> list[SchemaValue]:
-        """Return the versions that refer to this one."""
         found = self._values(self._referrers.get(key, ()))
         return [value for value in found if show.has(deleted=value.deleted)]
 

@@ -107,7 +107,6 @@ def acls(
     permission: PermissionName | None = None,
     limit: Annotated[int, Query(description="Most of them to return.", ge=1, le=LIMIT)] = 1000,
 ) -> AclsAnswer:
-    """Return the ACLs that match all filters."""
     selected = AclFilter(
         None if resource_type is None else ResourceType[resource_type],
         resource_name,
@@ -130,8 +129,6 @@ def read_acls(reach: Reach, selected: AclFilter, *, effective: bool) -> Sequence
 
 
 class AclsBody(Body):
-    """Some ACLs."""
-
     acls: Annotated[list[Acl], Field(min_length=1, max_length=AT_ONCE)]
 
     def bindings(self) -> list[AclBinding]:

@@ -68,7 +68,6 @@ def broker(broker_id: BrokerId, reach: ReachDep) -> BrokerAnswer:
 
 @router.get("/brokers/{broker_id}/configs")
 def broker_configs(broker_id: BrokerId, reach: ReachDep) -> list[Config]:
-    """Return every setting with its value and source."""
     _get_broker(reach, broker_id)
     return reach.topics.broker_configs(broker_id)
 
@@ -88,7 +87,6 @@ def _get_broker(reach: Reach, broker_id: int) -> Broker:
 
 
 def one_broker(by_id: Mapping[int, AnyBroker], broker_id: int) -> AnyBroker:
-    """Return the broker with this id; a Problem (404) if there is none."""
     if broker_id not in by_id:
         raise Problem(40404, f"there is no broker {broker_id}, only {', '.join(map(str, by_id))}")
     return by_id[broker_id]

@@ -108,8 +108,6 @@ class MoveBody(Body):
 
 
 class ReassignBody(Body):
-    """Partitions and their new replicas."""
-
     moves: Annotated[list[MoveBody], Field(min_length=1, max_length=PARTITIONS)]
     dry_run: bool = False
     throttle: Annotated[
@@ -165,7 +163,6 @@ class CancelBody(SelectionBody):
 
 @router.post("/reassignments/cancel")
 def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
-    """Cancel reassignments, and return those that were in progress."""
     with reach.cluster() as client:
         selected = body.topic_partitions(client)
         if selected is not None and not body.partitions:
@@ -176,8 +173,6 @@ def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttle:
-    """The throttle of a broker."""
-
     broker: int
     bytes_per_s: int
 

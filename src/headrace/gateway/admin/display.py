@@ -75,7 +75,6 @@ class RecordFilter:
         return self.select([record])[0]
 
     def select(self, records: Sequence[Record]) -> list[bool]:
-        """Return for each record whether it is selected."""
         selected = [self._has_key(record.key) and self._has_text(record) for record in records]
         if self._match is None or not any(selected):
             return selected
@@ -120,7 +119,6 @@ class RecordFilter:
         )
 
     def _readable(self, data: bytes) -> str:
-        """Return the data as text, decoded by its schema if it has one."""
         if data[0] or self._by_schema is None:
             return data.decode("utf-8", "replace")
         decoded = decode(data, self._by_schema)

@@ -41,8 +41,6 @@ _ENCODERS: Final[Mapping[str, Callable[[Any], bytes | None]]] = {
 
 
 class HeaderBody(Body):
-    """A header."""
-
     name: StrictStr
     value: StrictStr | None = None
     encoding: Literal["text", "base64"] = "text"
@@ -65,8 +63,6 @@ class MessageBody(Body):
 
 
 class MessagesBody(Body):
-    """Messages to produce."""
-
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MAX_MESSAGES)]
 
 

@@ -100,8 +100,6 @@ def alter_quotas(body: QuotasBody, reach: ReachDep) -> ClientQuota:
 
 
 class EntityOnlyBody(Body):
-    """An entity."""
-
     model_config = example(entity={"user": "alice"})
 
     entity: EntityBody

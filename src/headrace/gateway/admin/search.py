@@ -37,8 +37,6 @@ ExpressionQuery = Annotated[
 
 
 class Search:
-    """The parameters of a search."""
-
     def __init__(
         self,
         *,

@@ -115,14 +115,12 @@ def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
 
 @router.delete("/topics/{name}", status_code=204)
 def delete_topic(name: TopicName, reach: ReachDep) -> Response:
-    """Delete the topic and all its records."""
     reach.admin.delete_topic(name)
     return Response(status_code=204)
 
 
 @router.get("/topics/{name}/configs")
 def topic_configs(name: TopicName, reach: ReachDep) -> list[Config]:
-    """Return every setting with its value and source."""
     return reach.topics.configs(name)
 
 
@@ -137,8 +135,6 @@ def alter_topic_configs(name: TopicName, body: ConfigsBody, reach: ReachDep) -> 
 
 
 class PartitionsBody(Body):
-    """The new number of partitions."""
-
     total: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS, examples=[12])]
 
 
@@ -162,8 +158,6 @@ class RecordsBody(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOffset:
-    """The log start offset of a partition."""
-
     partition: Index
     start_offset: int
 
@@ -176,7 +170,6 @@ def delete_topic_records(name: TopicName, body: RecordsBody, reach: ReachDep) ->
 
 
 def topic_answer(reach: Reach, found: Topic) -> TopicAnswer:
-    """Return a topic with the sizes of its replicas."""
     indexes = [partition.index for partition in found.partitions]
     replica_bytes = sizes(read_log_dirs(reach.brokers, reach.brokers.nodes(), {found.name: indexes}))
     partitions = tuple(

@@ -48,8 +48,6 @@ def users(reach: ReachDep) -> list[User]:
 
 
 class UserBody(Body):
-    """A user to add."""
-
     model_config = example(name="alice", password=_EXAMPLE)
 
     name: Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_NAME, pattern=NO_NUL)]
@@ -69,7 +67,6 @@ def add_user(body: UserBody, reach: ReachDep) -> User:
 
 @router.get("/users/{name}")
 def user(name: UserName, reach: ReachDep) -> User:
-    """Return the mechanisms and iterations of the user's credentials."""
     return reach.users.user(name)
 
 

@@ -13,19 +13,16 @@ _MINUS_ONE: Final = (".ms", ".bytes", ".hours", ".minutes")  # of other settings
 
 
 def number(value: float | None) -> str:
-    """Return `12,345`, or a dash for None."""
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
 def rate(value: float | None) -> str:
-    """Return a rate per second: with a decimal below ten."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
 
 
 def size(value: float | None) -> str:
-    """Return a size such as `1.5 MiB`."""
     if value is None:
         return UNKNOWN
     left, unit = float(value), _UNITS[0]
@@ -79,7 +76,6 @@ def stamp(milliseconds: int | None) -> str:
 
 
 def iso(milliseconds: int | None) -> str:
-    """Return the value of a `datetime` attribute."""
     written = stamp(milliseconds)
     return "" if written == UNKNOWN else written.replace(" ", "T") + "Z"
 
@@ -90,5 +86,4 @@ def segment(name: object) -> str:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """Return `1 topic` or `1,000 topics`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -32,7 +32,6 @@ _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @_not_found.get("/ui/{path:path}")
 async def not_found(path: str) -> Response:
-    """Answer every other path with a page."""
     raise Problem(404, f"there is no page {path} here")
 
 

@@ -72,8 +72,6 @@ class Recent(Generic[Value]):
 
 
 class Console:
-    """`app.state.console`."""
-
     def __init__(self) -> None:
         self.topics: Recent[TopicList] = Recent()
         self.whole_topics: Recent[list[TopicOverview]] = Recent()

@@ -44,7 +44,6 @@ class InBackground(Generic[Value]):
         self._complaint = ""
 
     def begin(self) -> "Future[Value]":
-        """Start to read, unless a thread already does."""
         with self._lock:
             if self._running is None or self._running.done():
                 self._running = self._threads.submit(self._read)

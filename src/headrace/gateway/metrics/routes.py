@@ -28,7 +28,6 @@ router = APIRouter(tags=["health"], responses=answers(503))
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """Return ok while the gateway runs."""
     return {"status": "ok"}
 
 

@@ -38,7 +38,6 @@ def remove_context(
     registry: RegistryDep,
     context: Annotated[str, Path(description="A context without subjects", examples=[".billing"])],
 ) -> Response:
-    """Delete a context."""
     name = names.context_of(context) if context.startswith(":") else context
     registry.change(lambda state, _: delete_context(state, name))
     return Response(status_code=204)
@@ -54,5 +53,4 @@ def get_cluster_id(reach: ReachDep) -> dict[str, Any]:
 
 @router.get("/v1/metadata/version")
 def get_server_version() -> dict[str, str]:
-    """Return the version of the registry."""
     return {"version": __version__, "commitId": "headrace"}

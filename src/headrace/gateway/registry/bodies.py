@@ -119,8 +119,6 @@ class ContextId(BaseModel):
 
 
 class Registered(BaseModel):
-    """Id, version and guid of a registered schema."""
-
     id: int
     version: int
     guid: str

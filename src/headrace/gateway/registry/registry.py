@@ -64,7 +64,6 @@ class Registry:
     # -- schemas -------------------------------------------------------------------------------
 
     def understood(self, value: SchemaValue) -> Parsed:
-        """Return the parsed schema of a version."""
         with self._lock:
             return self._store.reader.library.parsed_version(value)
 
@@ -78,11 +77,9 @@ class Registry:
         )
 
     def latest(self, subject: str) -> SchemaValue:
-        """Return the latest version of a subject."""
         return self.read(lambda state: state.version(resolved(state, subject), -1))
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
-        """Return the version with this id."""
         return self._cached(("by id", schema_id, subject), lambda state: state.by_id(schema_id, subject))
 
     def of_subject(self, schema_id: int, subject: str) -> SchemaValue:
@@ -230,12 +227,10 @@ def resolved(state: State, subject: str) -> str:
 
 
 async def in_registry_thread(call: Callable[[], Answer]) -> Answer:
-    """Return the result of `call` in one of the registry's threads."""
     return await to_thread.run_sync(call, limiter=registry_threads())
 
 
 def registry_threads() -> CapacityLimiter:
-    """Return the limiter of the registry's threads in this event loop."""
     try:
         return _limiter.get()
     except LookupError:

@@ -63,7 +63,6 @@ def list_schemas(
 
 @router.get("/schemas/types")
 def list_types() -> list[str]:
-    """Return the types of schemas."""
     return [str(each) for each in (SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO)]
 
 
@@ -95,7 +94,6 @@ def get_schema(
 def get_schema_text(
     registry: RegistryDep, rights: RightsDep, schema_id: Id, subject: In = "", format_: Format = ""
 ) -> RegistryText:
-    """Return the text of the schema of an id."""
     return RegistryText(_text(registry, _by_id(registry, rights, schema_id, subject), format_))
 
 
@@ -110,7 +108,6 @@ def get_subjects_of_id(
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[str]:
-    """Return the subjects that have this schema."""
     found = _readable(rights, _versions(registry, schema_id, subject, deleted=deleted))
     return page(list(dict.fromkeys(each.subject for each in found)), offset, limit)
 
@@ -126,7 +123,6 @@ def get_versions_of_id(
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[SubjectVersion]:
-    """Return the subjects and versions that have this schema."""
     found = _readable(rights, _versions(registry, schema_id, subject, deleted=deleted))
     return page([SubjectVersion(subject=each.subject, version=each.version) for each in found], offset, limit)
 
@@ -163,7 +159,6 @@ def _by_id(registry: Registry, rights: SubjectRights, schema_id: int, subject: s
 
 
 def _readable(rights: SubjectRights, found: Sequence[SchemaValue]) -> list[SchemaValue]:
-    """Return the versions whose subjects the user may read."""
     subjects = set(rights.visible(each.subject for each in found))
     return [each for each in found if each.subject in subjects]
 

@@ -58,7 +58,6 @@ def list_subjects(
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[str]:
-    """Return the names of subjects."""
     show = shown(deleted=deleted, deleted_only=deleted_only)
     found = registry.read(lambda state: state.subjects(subject_prefix, show))
     return page(rights.visible(found), offset, limit)
@@ -78,7 +77,6 @@ def list_versions(
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[int]:
-    """Return the numbers of a subject's versions."""
     show = shown(
         deleted=deleted or deleted_as_negative, deleted_only=deleted_only and not deleted_as_negative
     )
@@ -171,7 +169,6 @@ def get_version(
     deleted: Deleted = False,
     format_: Format = "",
 ) -> SchemaAnswer:
-    """Return a version of a subject."""
     return _version(registry, subject, version, format_, deleted=deleted)
 
 
@@ -184,7 +181,6 @@ def get_version_text(
     deleted: Deleted = False,
     format_: Format = "",
 ) -> RegistryText:
-    """Return the text of a version's schema."""
     return RegistryText(_version(registry, subject, version, format_, deleted=deleted).text)
 
 

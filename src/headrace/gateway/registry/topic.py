@@ -113,7 +113,6 @@ class SchemasTopic:
             raise Problem(50001, self._fault)
 
     def create(self) -> None:
-        """Create the topic, unless another gateway just has."""
         replicas = min(_REPLICAS, len(self._reach.metadata().brokers))
         configs = {"cleanup.policy": "compact"}
         if replicas == _REPLICAS:
@@ -188,7 +187,6 @@ class SchemasTopic:
         return int(answer.offset)
 
     def append(self, batch: bytes) -> AppendResult:
-        """Append a batch with acks=all."""
         try:
             leader = self.leader()
             if leader is None:

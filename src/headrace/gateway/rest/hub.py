@@ -83,7 +83,6 @@ class Hub:
 
     @property
     def reading(self) -> CapacityLimiter:
-        """The threads for reads of consumers."""
         return self._limits.reading
 
     @property
@@ -166,7 +165,6 @@ class Hub:
 
     @cached_property
     def schemas(self) -> Schemas:
-        """Encodes and decodes records by the registry's schemas."""
         most = self.reach.settings.max_request_bytes
         return Schemas(self._registry, self._limits.processes, most, self._rights)
 

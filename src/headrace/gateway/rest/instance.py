@@ -34,8 +34,6 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerOptions:
-    """The options that a client creates a consumer with."""
-
     format: str = "binary"
     auto_offset_reset: str = "latest"
     auto_commit: bool = True
@@ -44,8 +42,6 @@ class ConsumerOptions:
 
 
 class Instance:
-    """One client's consumer."""
-
     def __init__(self, target: Target, group: str, name: str, options: ConsumerOptions) -> None:
         self.options = options
         self.used_s = time.monotonic()

@@ -171,7 +171,6 @@ class Schemas:
             return self._registry.register(subject, SubmittedSchema(Schema(TYPES[embedded], text)))
 
     def version(self, subject: str, version: int | None) -> SchemaValue:
-        """Return a version of a subject, or its latest."""
         self._rights.check(DESCRIBE, subject)
         with _as_problem():
             if version is None:

@@ -108,7 +108,6 @@ class Tails:
         return tail
 
     def end(self) -> list["Tail"]:
-        """Stop all tails, and return them."""
         with self._lock:
             tails = list(self._open)
         for tail in tails:

@@ -55,8 +55,6 @@ _NOTHING: Final[dict[str, Any]] = {"status_code": 204, "response_class": Respons
 
 
 class ConsumerV2(Body):
-    """A consumer to create."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     name: Annotated[StrictStr | None, Field(min_length=1, max_length=200, pattern=NO_NUL)] = None
@@ -128,15 +126,11 @@ class SubscriptionV2(Body):
 
 
 class PartitionRefV2(Body):
-    """A partition."""
-
     topic: Name
     partition: Index
 
 
 class PartitionsV2(Body):
-    """Partitions."""
-
     partitions: Annotated[list[PartitionRefV2], Field(max_length=PARTITIONS)]
 
     def topic_partitions(self) -> list[TopicPartition]:
@@ -192,8 +186,6 @@ class PositionV2(PartitionRefV2):
 
 
 class PositionsV2(Body):
-    """Offsets of partitions."""
-
     offsets: Annotated[list[PositionV2], Field(max_length=PARTITIONS)]
 
 
@@ -249,13 +241,11 @@ async def seek(consumer: ConsumerDep, body: PositionsV2) -> None:
 
 @router.post(f"{ADDRESS}/positions/beginning", **_NOTHING)
 async def seek_to_beginning(consumer: ConsumerDep, body: PartitionsV2) -> None:
-    """Read these partitions from their beginning."""
     await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_BEGINNING))
 
 
 @router.post(f"{ADDRESS}/positions/end", **_NOTHING)
 async def seek_to_end(consumer: ConsumerDep, body: PartitionsV2) -> None:
-    """Read these partitions from their end."""
     await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_END))
 
 

@@ -42,8 +42,6 @@ class AlterBody(Body):
 
 
 class ValueBody(Body):
-    """The new value of a setting."""
-
     value: StrictStr | None = None
 
 

@@ -42,7 +42,6 @@ MemberDep = Annotated[Member, Depends(member_of)]
 
 @router.lists("ConsumerGroup")
 def groups(reach: ReachDep) -> list[Fields]:
-    """Return all groups by name."""
     names = [summary.name for summary in reach.groups.list_groups()]
     return [group(found) for found in reach.groups.describe(names)] if names else []
 
@@ -69,7 +68,6 @@ def consumers(found: Described) -> list[Fields]:
 
 @router.shows("Consumer")
 def consumer(found: Described, member: MemberDep) -> Fields:
-    """Return the member with this member id."""
     return {"consumer_group_id": found.name, **_named(member)}
 
 
@@ -143,7 +141,6 @@ def lag_summary(found: Described) -> Fields:
 
 
 def _owner(group: Group, progress: Progress) -> Member | None:
-    """Return the member that a partition is assigned to."""
     return next((member for member in group.members if member.member_id == progress.member_id), None)
 
 

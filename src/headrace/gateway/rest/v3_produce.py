@@ -50,8 +50,6 @@ class HeaderV3(Body):
 
 
 class RecordV3(Body):
-    """A record to produce."""
-
     model_config = example(key={"type": "STRING", "data": "alice"}, value={"type": "JSON", "data": {"n": 1}})
 
     partition_id: Index | None = None
@@ -95,7 +93,6 @@ def read_record(text: bytes) -> RecordV3:
 
 
 def has_schema(record: RecordV3) -> bool:
-    """Return whether a schema is needed to encode the record."""
     return any(each is not None and each.type not in _PLAIN for each in (record.key, record.value))
 
 
@@ -208,7 +205,6 @@ def report_of(outcome: Delivered, prepared: Prepared, cluster_id: str, topic: st
 
 
 def failure_of(error: Problem | ClientError) -> dict[str, Any]:
-    """Return the report about a record that was not produced."""
     return {"error_code": v3_code_of(error), "message": printable(str(error))}
 
 

@@ -222,8 +222,6 @@ class EntryV3(RecordV3):
 
 
 class BatchV3(Body):
-    """Records to produce."""
-
     entries: Annotated[list[EntryV3], Field(min_length=1, max_length=MAX_RECORDS)]
 
 

@@ -70,8 +70,6 @@ def v3_code_of(error: Problem | ClientError) -> int:
 
 
 class V3Route(RawRoute):
-    """A route with the error codes of v3."""
-
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
@@ -85,8 +83,6 @@ class V3Route(RawRoute):
 
 
 class Metadata(BaseModel):
-    """A resource's address and name."""
-
     self: str
     resource_name: str | None = None
 

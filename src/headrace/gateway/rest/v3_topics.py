@@ -60,7 +60,6 @@ def cluster(reach: ReachDep) -> Fields:
 
 @router.lists("Broker")
 def brokers(reach: ReachDep) -> list[Fields]:
-    """Return the brokers that are alive."""
     found = sorted(reach.metadata().brokers, key=lambda each: each.node_id)
     return [
         {"broker_id": each.node_id, "host": each.host, "port": each.port, "rack": each.rack} for each in found
@@ -149,8 +148,6 @@ class TopicV3(Body):
 
 
 class PartitionsV3(Body):
-    """The new number of partitions."""
-
     partitions_count: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS)]
 
 

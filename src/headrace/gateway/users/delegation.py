@@ -104,8 +104,6 @@ class TokenLogin(BrokerLogin):
 
 
 class Delegation:
-    """Makes the logins of principals."""
-
     def __init__(
         self, own: Brokers, security: Security, connect: Connect, offered: Callable[[], Collection[str]]
     ) -> None:

@@ -39,8 +39,6 @@ Answer = TypeVar("Answer")
 
 
 class _Entry:
-    """One user's clients."""
-
     def __init__(self, clients: Clients, login: BrokerLogin, now_s: float) -> None:
         self.clients = clients
         self.login = login
@@ -115,7 +113,6 @@ class UserPool:
             entry.due_s = -math.inf
 
     def end_streams(self) -> None:
-        """End tails and waiting reads of all users soon."""
         for entry in self._entries.values():
             entry.clients.end_streams()
 

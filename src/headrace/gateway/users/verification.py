@@ -19,8 +19,6 @@ OFFERED_S: Final = 60.0  # for which the mechanisms that brokers offer are remem
 
 
 class Verifier:
-    """Makes the logins of users, and tries them."""
-
     def __init__(self, settings: GatewaySettings, own: Brokers) -> None:
         """`own` has the connections of the gateway itself."""
         self._settings = settings
@@ -47,7 +45,6 @@ class Verifier:
         return not self.offered() or any(each in self.offered() for each in PASSWORD_MECHANISMS)
 
     def offered(self) -> tuple[str, ...]:
-        """Return the SASL mechanisms of the brokers' listener."""
         with self._lock:
             known = self._offered
         if known is not None and time.monotonic() - known[0] < OFFERED_S:

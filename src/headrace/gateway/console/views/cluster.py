@@ -26,16 +26,12 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A problem of the cluster, and its severity."""
-
     tone: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """A partition and its problems."""
-
     partition: PartitionState
     tags: Sequence[tuple[str, str]]
 
@@ -57,7 +53,6 @@ def cluster(request: Request, reach: ReachDep) -> Response:
     up = {each.id for each in status.brokers if each.state == UP}
 
     def read_disk() -> dict[int, int]:
-        """Return the bytes on each broker's disks, of brokers that are up."""
         nodes = [node for node in reach.brokers.nodes() if node.id in up]
         log_dirs = read_log_dirs(reach.brokers, nodes)
         return {broker: sum(log_dir.size_bytes for log_dir in dirs) for broker, dirs in log_dirs.items()}
@@ -85,7 +80,6 @@ def cluster(request: Request, reach: ReachDep) -> Response:
 
 
 def troubles(status: ClusterStatus) -> Iterator[Trouble]:
-    """Yield the problems of the cluster, the worst first."""
     unled = len(status.offline) + len(status.leaderless)
     if unled:
         yield Trouble("bad", f"{plural(unled, 'partition')} without a leader")

@@ -80,7 +80,6 @@ def _rows(reach: Reach, names: list[str]) -> list[GroupRow]:
 
 
 def _existing(reach: Reach, names: list[str]) -> list[Group]:
-    """Return the described groups of `names` that still exist."""
     try:
         return reach.groups.describe(names)
     except NoSuchGroup:

@@ -84,7 +84,6 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
 
 
 def _parameters(form: SearchForm) -> dict[str, Any]:
-    """Return the parameters of the same search in the admin API."""
     start = form.start()
     given = {
         "partition": form.partition,

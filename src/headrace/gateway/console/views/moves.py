@@ -70,7 +70,6 @@ class Planned:
 
     @property
     def to_copy(self) -> int | None:
-        """The bytes that all new replicas copy."""
         new = sum(replica not in self.moved.before for replica in self.moved.replicas)
         return None if self.size_bytes is None else new * self.size_bytes
 

@@ -69,8 +69,6 @@ class Chart(BaseModel):
 
 
 class History(BaseModel):
-    """A pipeline's last batches: for each query its rates and its lag."""
-
     pipeline: str
     charts: dict[str, Chart]
 

@@ -32,8 +32,6 @@ OF: Final = {"user": "users", "client-id": "client ids", "ip": "IP addresses", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaRow:
-    """One quota of an entity."""
-
     entity: Entity
     key: str
     value: float
@@ -44,7 +42,6 @@ class QuotaRow:
 
     @property
     def entity_json(self) -> str:
-        """The entity as the API has it."""
         return json.dumps(dict(self.entity))
 
     @property
@@ -53,7 +50,6 @@ class QuotaRow:
 
     @property
     def figure(self) -> str:
-        """The value for people."""
         return f"{self.value:,.15g}"
 
     @property

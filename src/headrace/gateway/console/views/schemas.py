@@ -28,8 +28,6 @@ LEVELS: Final = [each.value for each in Level]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A row of the list."""
-
     name: str
     type: str
     versions: int
@@ -174,7 +172,6 @@ class Line:
 
 
 def readable(text: str) -> str:
-    """Return JSON indented, and other text as it is."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):

@@ -55,7 +55,6 @@ def topics(request: Request, reach: ReachDep) -> Response:
 
 @router.get("/ui/new-topic")
 def new_topic(request: Request, reach: ReachDep) -> Response:
-    """The form that creates a topic, with every setting that it can have."""
     return page(
         request,
         "new_topic.html",

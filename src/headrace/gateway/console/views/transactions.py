@@ -96,7 +96,6 @@ class TransactionRow:
 
     @property
     def is_late(self) -> bool:
-        """Whether the transaction is open for longer than its timeout."""
         return self.duration_ms is not None and self.duration_ms > (self.timeout_ms or 0)
 
 
