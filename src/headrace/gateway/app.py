@@ -31,7 +31,7 @@ from headrace.gateway.current import root_of
 from headrace.gateway.guard import Guard
 from headrace.gateway.metrics import routes as metrics
 from headrace.gateway.middleware import AccessLog, Head, Tracing, provider
-from headrace.gateway.registry import about, rules, schemas, subjects
+from headrace.gateway.registry import rules, schemas, subjects
 from headrace.gateway.rest import (
     v2_consumers,
     v2_produce,
@@ -42,14 +42,14 @@ from headrace.gateway.rest import (
     v3_topics,
 )
 from headrace.gateway.users.authentication import Authentication, Users
+from headrace.gateway.users.logins import Verifier
 from headrace.gateway.users.pool import UserPool
 from headrace.gateway.users.sessions import Sessions
-from headrace.gateway.users.verification import Verifier
 
 _MESSAGES: Final = (search, tail, messages)
 _ADMIN: Final = (cluster, brokers, topics, *_MESSAGES, groups, transactions, users, acls, quotas)
 _GATEWAY: Final = (v2_topics, v2_produce, v2_consumers, v3_configs, v3_topics, v3_groups, v3_records)
-_REGISTRY: Final = (subjects, schemas, rules, about)
+_REGISTRY: Final = (subjects, schemas, rules)
 _TAGS: Final = {
     "cluster": "The state of the cluster, elections, and reassignments of partitions.",
     "brokers": "Brokers, their log directories, and their settings.",

@@ -11,11 +11,9 @@ from headrace.gateway.console.views import (
     groups,
     login,
     messages,
-    moves,
     pipelines,
     quotas,
     schemas,
-    topic,
     topics,
     transactions,
     users,
@@ -23,7 +21,7 @@ from headrace.gateway.console.views import (
 from headrace.gateway.problems import Problem
 
 router = APIRouter()
-_OF_CLUSTER = (cluster, moves, topics, topic, messages, groups, transactions, schemas, pipelines)
+_OF_CLUSTER = (cluster, topics, messages, groups, transactions, schemas, pipelines)
 for _view in (assets, login, *_OF_CLUSTER, users, acls, quotas):
     router.include_router(_view.router)
 

@@ -1,10 +1,12 @@
-"""/subjects: names and versions; schemas are registered, looked up and deleted."""
+"""/subjects: schemas are registered, looked up and deleted. Also /contexts, and what the registry is."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Path, Query, Response
 
+from headrace import __version__
 from headrace.gateway.problems import answers
+from headrace.gateway.reach import ReachDep
 from headrace.gateway.registry.bodies import (
     Deleted,
     Format,
@@ -23,7 +25,7 @@ from headrace.gateway.registry.bodies import (
 from headrace.gateway.registry.media import RegistryText, registry_router
 from headrace.gateway.registry.registry import Registry, RegistryDep, RightsDep, resolved
 from headrace.registry import names
-from headrace.registry.deletion import delete_subject, delete_version
+from headrace.registry.deletion import delete_context, delete_subject, delete_version
 from headrace.registry.fingerprints import guid
 from headrace.registry.library import Library
 from headrace.registry.records import SchemaKey, SchemaValue
@@ -238,3 +240,43 @@ def _version(registry: Registry, subject: str, version: str, format_: str, *, de
         return formatted_answer(value, library, format_)
 
     return registry.ask(find)
+
+
+@router.get("/contexts")
+def list_contexts(
+    registry: RegistryDep,
+    rights: RightsDep,
+    context_prefix: Annotated[str, Query(alias="contextPrefix", description="Prefix of the contexts")] = "",
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> list[str]:
+    """Return the contexts that have subjects; `.` is the default context."""
+    found = registry.read(lambda state: state.contexts())
+    if rights.restricts:
+        subjects = rights.visible(registry.read(lambda state: state.subjects(show=Show.ALL)))
+        readable = {names.DEFAULT_CONTEXT, *map(names.context_of, subjects)}
+        found = [each for each in found if each in readable]
+    return page([each for each in found if each.startswith(context_prefix)], offset, limit)
+
+
+@router.delete("/contexts/{context}", status_code=204)
+def remove_context(
+    registry: RegistryDep,
+    context: Annotated[str, Path(description="A context without subjects", examples=[".billing"])],
+) -> Response:
+    name = names.context_of(context) if context.startswith(":") else context
+    registry.change(lambda state, _: delete_context(state, name))
+    return Response(status_code=204)
+
+
+@router.get("/v1/metadata/id")
+def get_cluster_id(reach: ReachDep) -> dict[str, Any]:
+    """Return the id of the Kafka cluster that has the schemas."""
+    cluster = reach.metadata().cluster_id or ""
+    scope = {"kafka-cluster": cluster, "schema-registry-cluster": "schema-registry"}
+    return {"scope": {"path": [], "clusters": scope}, "id": ""}
+
+
+@router.get("/v1/metadata/version")
+def get_server_version() -> dict[str, str]:
+    return {"version": __version__, "commitId": "headrace"}

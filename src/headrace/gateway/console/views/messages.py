@@ -19,7 +19,7 @@ from headrace.gateway.console import search_form
 from headrace.gateway.console.pages import PageRoute
 from headrace.gateway.console.search_form import LIMITS, SCANNED, SearchForm
 from headrace.gateway.console.tables import path_of
-from headrace.gateway.console.views.topic import topic_page
+from headrace.gateway.console.views.topics import topic_page
 from headrace.gateway.problems import printable
 from headrace.gateway.reach import ReachDep
 from headrace.gateway.rest.bodies import TopicName
