@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
@@ -20,14 +19,6 @@ SWAP: Final = "x-headrace-swap"
 """The header of a script's request for the same table in another order, filter or page."""
 
 Value = TypeVar("Value")
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept(Generic[Value]):
-    value: Value
-    key: Hashable
-    at_s: float
-    took_s: float
 
 
 class Recent(Generic[Value]):
@@ -49,7 +40,7 @@ class Recent(Generic[Value]):
         self._rest = rest
         self._complete = complete
         self._lock = Lock()
-        self._kept: _Kept[Value] | None = None
+        self._kept: tuple[Value, Hashable, float, float] | None = None  # with its key, when, and how long
 
     def get(self, request: Request, read: Callable[[], Value], key: Hashable = None) -> Value:
         """Return a new value, or for a SWAP request one that is at most KEPT_S old."""
@@ -60,14 +51,14 @@ class Recent(Generic[Value]):
         with self._lock:
             kept = self._kept
         started_s = self._now_s()
-        if kept is not None and kept.key == key:
-            max_age_s = max(max_age_s, self._rest * kept.took_s)
-            if started_s - kept.at_s < max_age_s:
-                return kept.value
+        if kept is not None and kept[1] == key:
+            value, _, at_s, took_s = kept
+            if started_s - at_s < max(max_age_s, self._rest * took_s):
+                return value
         value = read()
         with self._lock:
             now_s = self._now_s()
-            self._kept = _Kept(value, key, now_s, now_s - started_s) if self._complete(value) else None
+            self._kept = (value, key, now_s, now_s - started_s) if self._complete(value) else None
         return value
 
 
