@@ -1,8 +1,7 @@
 """ACLs: list, create, delete. Brokers without an authorizer refuse all of that with SECURITY_DISABLED."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field, StrictStr
@@ -76,14 +75,6 @@ class Acl(Body):
             raise bad_request(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclsAnswer:
-    """ACLs by resource. `total` counts all that match, also those beyond `limit`."""
-
-    acls: tuple[Acl, ...]
-    total: int
-
-
 def _filter_text(about: str) -> object:
     return Query(description=about, min_length=1, max_length=LONGEST, pattern=NO_NUL)
 
@@ -106,7 +97,8 @@ def acls(
     operation: OperationName | None = None,
     permission: PermissionName | None = None,
     limit: Annotated[int, Query(description="Most of them to return.", ge=1, le=LIMIT)] = 1000,
-) -> AclsAnswer:
+) -> dict[str, Any]:
+    """Return the ACLs that match all filters; `total` counts those beyond `limit`, too."""
     selected = AclFilter(
         None if resource_type is None else ResourceType[resource_type],
         resource_name,
@@ -117,7 +109,7 @@ def acls(
         None if permission is None else PermissionType[permission],
     )
     found = read_acls(reach, selected, effective=effective)
-    return AclsAnswer(acls=tuple(map(answer_of, found[:limit])), total=len(found))
+    return {"acls": list(map(answer_of, found[:limit])), "total": len(found)}
 
 
 def read_acls(reach: Reach, selected: AclFilter, *, effective: bool) -> Sequence[AclBinding]:

@@ -171,17 +171,11 @@ def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
         return client.cancel(selected)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throttle:
-    broker: int
-    bytes_per_s: int
-
-
 @router.get("/reassignments/throttle")
-def get_throttle(reach: ReachDep) -> list[Throttle]:
+def get_throttle(reach: ReachDep) -> list[dict[str, int]]:
     """Return the brokers that throttle the copying of replicas, and to how many bytes per second."""
     rates = read_rates(reach.brokers, reach.brokers.nodes())
-    return [Throttle(broker=broker, bytes_per_s=rate) for broker, rate in rates.items()]
+    return [{"broker": broker, "bytes_per_s": rate} for broker, rate in rates.items()]
 
 
 @router.delete("/reassignments/throttle", status_code=204)

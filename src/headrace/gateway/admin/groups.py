@@ -1,8 +1,7 @@
 """Consumer groups: members, committed offsets and lag, resets and deletion."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictInt
@@ -104,17 +103,8 @@ class ResetBody(Body):
     create: Annotated[bool, Field(description="Create the group if it does not exist.")] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetAnswer:
-    """The offsets that the reset has changed, or would change."""
-
-    group: str
-    executed: bool
-    partitions: tuple[Reset, ...]
-
-
 @router.post("/groups/{name}/reset")
-def reset_group(name: GroupName, body: ResetBody, reach: ReachDep) -> ResetAnswer:
+def reset_group(name: GroupName, body: ResetBody, reach: ReachDep) -> dict[str, Any]:
     """Commit other offsets; nothing changes unless `dry_run` is false.
 
     The group's consumers have to be stopped first. An offset outside the log becomes the nearest one inside.
@@ -129,7 +119,7 @@ def reset_group(name: GroupName, body: ResetBody, reach: ReachDep) -> ResetAnswe
         raise ClientError(f"group {name} has no committed offsets: name the topics")
     if not body.dry_run:
         reach.groups.reset(name, plan)
-    return ResetAnswer(group=name, executed=not body.dry_run, partitions=tuple(plan))
+    return {"group": name, "executed": not body.dry_run, "partitions": plan}
 
 
 def _target(body: ResetBody) -> Target:

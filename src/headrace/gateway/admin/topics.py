@@ -19,7 +19,6 @@ from headrace.gateway.rest.bodies import (
     PARTITIONS,
     SETTINGS,
     Body,
-    Index,
     Name,
     Offset,
     TopicName,
@@ -156,17 +155,11 @@ class RecordsBody(Body):
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartOffset:
-    partition: Index
-    start_offset: int
-
-
 @router.delete("/topics/{name}/records")
-def delete_topic_records(name: TopicName, body: RecordsBody, reach: ReachDep) -> list[StartOffset]:
+def delete_topic_records(name: TopicName, body: RecordsBody, reach: ReachDep) -> list[dict[str, int]]:
     """Delete the records before an offset of each partition; disk space is freed segment by segment."""
     offsets = reach.topics.delete_records(name, body.before)
-    return [StartOffset(partition=index, start_offset=offset) for index, offset in sorted(offsets.items())]
+    return [{"partition": index, "start_offset": offset} for index, offset in sorted(offsets.items())]
 
 
 def topic_answer(reach: Reach, found: Topic) -> TopicAnswer:

@@ -1,18 +1,13 @@
 """Transactions: list and describe them, the producers of a partition, hanging transactions, and abort."""
 
-from dataclasses import dataclass
-from typing import Annotated, Final
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
-from headrace.client.transactions.transaction import (
-    STATES,
-    ActiveProducer,
-    OpenTransaction,
-    Transaction,
-    TransactionSummary,
-)
+from headrace.client.transactions.transaction import STATES, OpenTransaction, Transaction
 from headrace.gateway.current import RawRoute
 from headrace.gateway.problems import MISSING, Problem, answers, header_text
 from headrace.gateway.reach import Reach, ReachDep
@@ -54,15 +49,6 @@ MinDurationMs = Annotated[int | None, Query(description="Only those open for so 
 # -- coordinators ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionsAnswer:
-    """Transactions by transactional id. `total` counts all that match; `next` is null on the last page."""
-
-    transactions: tuple[TransactionSummary, ...]
-    total: int
-    next: str | None
-
-
 @router.get("/transactions")
 def transactions(
     reach: ReachDep,
@@ -89,7 +75,7 @@ def transactions(
         str | None, Query(description="Continue here: `next` of a response.", max_length=ID)
     ] = None,
     limit: Limit = 100,
-) -> TransactionsAnswer:
+) -> dict[str, Any]:
     """Return every transactional id that matches all filters, with the state of its latest transaction.
 
     Transactions whose coordinator does not answer are left out; the header `headrace-missing` then names the
@@ -98,11 +84,7 @@ def transactions(
     found = reach.transactions.list_transactions(state, producer_id, min_duration_ms, pattern)
     if found.missing:
         response.headers[MISSING] = header_text(found.missing)
-    left = found if after is None else [each for each in found if each.transactional_id > after]
-    page = tuple(left[:limit])
-    return TransactionsAnswer(
-        transactions=page, total=len(found), next=page[-1].transactional_id if len(left) > limit else None
-    )
+    return _page("transactions", found, attrgetter("transactional_id"), after, limit)
 
 
 @router.get("/transactions/{transactional_id}")
@@ -114,16 +96,19 @@ def transaction(transactional_id: TransactionalId, reach: ReachDep) -> Transacti
     return reach.transactions.describe([transactional_id])[0]
 
 
+def _page(
+    name: str, found: Sequence[Any], key: Callable[[Any], Any], after: object, limit: int
+) -> dict[str, Any]:
+    """Return one page of a list by its key; `total` counts all, and `next` is null on the last page."""
+    left = found if after is None else [each for each in found if key(each) > after]
+    return {
+        name: left[:limit],
+        "total": len(found),
+        "next": key(left[limit - 1]) if len(left) > limit else None,
+    }
+
+
 # -- partitions ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducersAnswer:
-    """Producers of a partition by producer id. `total` counts all; `next` is null on the last page."""
-
-    producers: tuple[ActiveProducer, ...]
-    total: int
-    next: int | None
 
 
 @router.get("/topics/{name}/partitions/{partition_id}/producers")
@@ -136,26 +121,14 @@ def producers(
         int | None, Query(description="Continue here: `next` of a response.", ge=0, le=INT64)
     ] = None,
     limit: Limit = 100,
-) -> ProducersAnswer:
+) -> dict[str, Any]:
     """Return the idempotent and transactional producers whose state the leader of the partition keeps.
 
     `start_offset` is the first offset of an open transaction. `hanging` is true if no coordinator will end
     that transaction, and null if not all coordinators answer.
     """
     found = reach.transactions.active_producers(name, partition_id)
-    left = found if after is None else [producer for producer in found if producer.producer_id > after]
-    page = tuple(left[:limit])
-    return ProducersAnswer(
-        producers=page, total=len(found), next=page[-1].producer_id if len(left) > limit else None
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HangingAnswer:
-    """Hanging transactions by partition and offset. `total` counts all, also those beyond `limit`."""
-
-    transactions: tuple[OpenTransaction, ...]
-    total: int
+    return _page("producers", found, attrgetter("producer_id"), after, limit)
 
 
 @router.get("/hanging-transactions")
@@ -179,7 +152,7 @@ def hanging_transactions(
         ),
     ] = None,
     limit: Limit = LIMIT,
-) -> HangingAnswer:
+) -> dict[str, Any]:
     """Return the transactions that a partition has open and that no coordinator will end.
 
     Consumers with `isolation.level=read_committed` wait at their start offset until they are aborted. All
@@ -190,7 +163,7 @@ def hanging_transactions(
     )
     if found.missing:
         response.headers[MISSING] = header_text(found.missing)
-    return HangingAnswer(transactions=tuple(found[:limit]), total=len(found))
+    return {"transactions": found[:limit], "total": len(found)}
 
 
 class AbortBody(Body):
