@@ -1,8 +1,8 @@
 """Bodies and parameters of the registry's requests and responses, with Confluent's names."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
 
 from headrace.registry.fingerprints import guid
@@ -10,7 +10,7 @@ from headrace.registry.formats import Reference, Schema, SchemaType
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, InvalidVersion, NotPermitted
 from headrace.registry.registration import SubmittedSchema
-from headrace.registry.state import LATEST
+from headrace.registry.state import LATEST, Show
 
 _MAX_INT: Final = 2**31 - 1
 
@@ -32,12 +32,41 @@ VersionOf = Annotated[
     ),
 ]
 Deleted = Annotated[bool, Query(description="Include what is soft-deleted")]
+DeletedOnly = Annotated[bool, Query(alias="deletedOnly", description="Only what is soft-deleted")]
 Normalize = Annotated[bool, Query(description="Normalize schemas before they are compared")]
 Format = Annotated[
     str, Query(alias="format", description="The output format, such as `resolved` or `serialized`")
 ]
-Offset = Annotated[int, Query(ge=0, description="How many entries to skip")]
-Limit = Annotated[int, Query(description="The most entries to return; all if negative")]
+
+
+class Page(NamedTuple):
+    """Which entries of a list to return."""
+
+    offset: int = 0
+    limit: int = -1
+
+    def of(self, found: list[Any]) -> list[Any]:
+        return found[self.offset :] if self.limit < 0 else found[self.offset : self.offset + self.limit]
+
+
+async def page_of(
+    offset: Annotated[int, Query(ge=0, description="How many entries to skip")] = 0,
+    limit: Annotated[int, Query(description="The most entries to return; all if negative")] = -1,
+) -> Page:
+    return Page(offset, limit)
+
+
+async def show_of(*, deleted: Deleted = False) -> Show:
+    return Show.ALL if deleted else Show.LIVE
+
+
+async def show_one_of(*, deleted: Deleted = False, deleted_only: DeletedOnly = False) -> Show:
+    return Show.DELETED if deleted_only else Show.ALL if deleted else Show.LIVE
+
+
+PageDep = Annotated[Page, Depends(page_of)]
+ShowDep = Annotated[Show, Depends(show_of)]
+ShowOneDep = Annotated[Show, Depends(show_one_of)]
 
 
 class ReferenceBody(BaseModel):
@@ -160,11 +189,6 @@ def version_number(given: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:11]) <= _MAX_INT:
         raise InvalidVersion(given)
     return int(text[:11])
-
-
-def page(found: list[Any], offset: int, limit: int) -> list[Any]:
-    """Return `limit` entries of a list from `offset` on, or all if `limit` is negative."""
-    return found[offset:] if limit < 0 else found[offset : offset + limit]
 
 
 def _number(given: int | None, *, least: int) -> int | None:

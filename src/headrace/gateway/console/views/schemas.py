@@ -13,6 +13,7 @@ from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.console.tables import by_attributes, table_of
 from headrace.gateway.current import root_of
 from headrace.gateway.problems import Problem
+from headrace.gateway.registry.bodies import Page
 from headrace.gateway.registry.registry import RegistryDep, RightsDep
 from headrace.gateway.registry.rights import DESCRIBE
 from headrace.gateway.registry.schemas import get_versions_of_id
@@ -69,7 +70,7 @@ def schema_of_id(
     subject: Annotated[str, Query(max_length=1000)] = "",
 ) -> Response:
     """Redirect to a version with this schema: that of `subject`, if it has one."""
-    found = get_versions_of_id(registry, rights, schema_id=schema_id)
+    found = get_versions_of_id(registry, rights, schema_id=schema_id, show=Show.LIVE, page=Page())
     if not found:
         raise Problem(404, f"there is no schema {schema_id} in the registry")
     best = next((each for each in found if each.subject == subject), found[0])
