@@ -68,6 +68,7 @@ def broker(broker_id: BrokerId, reach: ReachDep) -> BrokerAnswer:
 
 @router.get("/brokers/{broker_id}/configs")
 def broker_configs(broker_id: BrokerId, reach: ReachDep) -> list[Config]:
+    """Return every setting with its value and source."""
     _get_broker(reach, broker_id)
     return reach.topics.broker_configs(broker_id)
 

@@ -163,6 +163,7 @@ class CancelBody(SelectionBody):
 
 @router.post("/reassignments/cancel")
 def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
+    """Cancel reassignments, and return those that were in progress."""
     with reach.cluster() as client:
         selected = body.topic_partitions(client)
         if selected is not None and not body.partitions:

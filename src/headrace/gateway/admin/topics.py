@@ -114,12 +114,14 @@ def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
 
 @router.delete("/topics/{name}", status_code=204)
 def delete_topic(name: TopicName, reach: ReachDep) -> Response:
+    """Delete the topic and all its records."""
     reach.admin.delete_topic(name)
     return Response(status_code=204)
 
 
 @router.get("/topics/{name}/configs")
 def topic_configs(name: TopicName, reach: ReachDep) -> list[Config]:
+    """Return every setting with its value and source."""
     return reach.topics.configs(name)
 
 

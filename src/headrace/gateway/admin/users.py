@@ -67,6 +67,7 @@ def add_user(body: UserBody, reach: ReachDep) -> User:
 
 @router.get("/users/{name}")
 def user(name: UserName, reach: ReachDep) -> User:
+    """Return the mechanisms and iterations of the user's credentials."""
     return reach.users.user(name)
 
 

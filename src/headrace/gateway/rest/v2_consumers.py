@@ -241,11 +241,13 @@ async def seek(consumer: ConsumerDep, body: PositionsV2) -> None:
 
 @router.post(f"{ADDRESS}/positions/beginning", **_NOTHING)
 async def seek_to_beginning(consumer: ConsumerDep, body: PartitionsV2) -> None:
+    """Read these partitions from their beginning."""
     await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_BEGINNING))
 
 
 @router.post(f"{ADDRESS}/positions/end", **_NOTHING)
 async def seek_to_end(consumer: ConsumerDep, body: PartitionsV2) -> None:
+    """Read these partitions from their end."""
     await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_END))
 
 

@@ -28,6 +28,7 @@ def topics(reach: ReachDep) -> list[str]:
 
 @router.get("/topics/{name}")
 def topic(name: TopicName, reach: ReachDep) -> dict[str, Any]:
+    """Return the topic's settings and partitions."""
     found = reach.topics.topic(name)
     configs = {config.name: config.value for config in reach.topics.configs(name)}
     return {"name": found.name, "configs": configs, "partitions": list(map(_partition, found.partitions))}

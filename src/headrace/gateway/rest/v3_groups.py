@@ -42,6 +42,7 @@ MemberDep = Annotated[Member, Depends(member_of)]
 
 @router.lists("ConsumerGroup")
 def groups(reach: ReachDep) -> list[Fields]:
+    """Return all groups by name."""
     names = [summary.name for summary in reach.groups.list_groups()]
     return [group(found) for found in reach.groups.describe(names)] if names else []
 
@@ -68,6 +69,7 @@ def consumers(found: Described) -> list[Fields]:
 
 @router.shows("Consumer")
 def consumer(found: Described, member: MemberDep) -> Fields:
+    """Return the member with this member id."""
     return {"consumer_group_id": found.name, **_named(member)}
 
 

@@ -60,6 +60,7 @@ def cluster(reach: ReachDep) -> Fields:
 
 @router.lists("Broker")
 def brokers(reach: ReachDep) -> list[Fields]:
+    """Return the brokers that are alive."""
     found = sorted(reach.metadata().brokers, key=lambda each: each.node_id)
     return [
         {"broker_id": each.node_id, "host": each.host, "port": each.port, "rack": each.rack} for each in found
