@@ -16,13 +16,12 @@ from headrace.gateway.console.views import (
     schemas,
     topics,
     transactions,
-    users,
 )
 from headrace.gateway.problems import Problem
 
 router = APIRouter()
 _OF_CLUSTER = (cluster, topics, messages, groups, transactions, schemas, pipelines)
-for _view in (assets, login, *_OF_CLUSTER, users, acls, quotas):
+for _view in (assets, login, *_OF_CLUSTER, acls, quotas):
     router.include_router(_view.router)
 
 _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)
