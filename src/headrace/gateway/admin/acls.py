@@ -8,7 +8,7 @@ from pydantic import Field, StrictStr
 
 from headrace.gateway.problems import answers, bad_request
 from headrace.gateway.reach import Reach, ReachDep
-from headrace.gateway.rest.bodies import GROUP, NO_NUL, Body, example
+from headrace.gateway.rest.bodies import GROUP, NO_NUL, Body
 from headrace.security.acls import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -40,16 +40,6 @@ Text = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST, pattern=NO_N
 
 class Acl(Body):
     """A principal may, or may not, perform an operation on the resources of a pattern, from a host."""
-
-    model_config = example(
-        resource_type="TOPIC",
-        resource_name="orders",
-        pattern_type="LITERAL",
-        principal="User:alice",
-        permission="ALLOW",
-        operation="READ",
-        host="*",
-    )
 
     resource_type: ResourceTypeName
     resource_name: Annotated[Text, Field(description="A name, a prefix, or * for all; kafka-cluster.")]

@@ -31,13 +31,8 @@ class BrokerAnswer:
 class ConfigsBody(Body):
     """Settings to set, and settings to reset to their defaults; all or none."""
 
-    set: Annotated[
-        dict[Name, Value],
-        Field(default_factory=dict, max_length=SETTINGS, examples=[{"retention.ms": "86400000"}]),
-    ]
-    unset: Annotated[
-        list[Name], Field(default_factory=list, max_length=SETTINGS, examples=[["cleanup.policy"]])
-    ]
+    set: Annotated[dict[Name, Value], Field(default_factory=dict, max_length=SETTINGS)]
+    unset: Annotated[list[Name], Field(default_factory=list, max_length=SETTINGS)]
 
 
 def check_changes(to_set: Collection[str], to_unset: Collection[str]) -> None:

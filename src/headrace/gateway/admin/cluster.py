@@ -104,7 +104,7 @@ class MoveBody(Body):
 
     topic: Name
     partition: Index
-    replicas: Annotated[list[Index], Field(min_length=1, max_length=1000, examples=[[1, 2, 3]])]
+    replicas: Annotated[list[Index], Field(min_length=1, max_length=1000)]
 
 
 class ReassignBody(Body):

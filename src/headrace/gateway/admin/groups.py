@@ -22,17 +22,7 @@ from headrace.client.groups.reset import (
 from headrace.gateway.current import RawRoute
 from headrace.gateway.problems import MISSING, answers, bad_request, header_text
 from headrace.gateway.reach import ReachDep
-from headrace.gateway.rest.bodies import (
-    INT64,
-    PARTITIONS,
-    Body,
-    GroupName,
-    Index,
-    Name,
-    Offset,
-    TimeMs,
-    example,
-)
+from headrace.gateway.rest.bodies import INT64, PARTITIONS, Body, GroupName, Index, Name, Offset, TimeMs
 from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(tags=["groups"], route_class=RawRoute, responses=answers(400, 404, 409, 503))
@@ -81,22 +71,18 @@ class ResetBody(Body):
     with `to: offsets`.
     """
 
-    model_config = example(to="earliest", topics={"orders": []}, dry_run=True)
-
     to: Literal["earliest", "latest", "current", "offset", "time", "shift", "offsets"]
     offset: Offset | None = None
     time_ms: TimeMs | None = None
     shift: Annotated[StrictInt | None, Field(ge=-INT64, le=INT64)] = None
     offsets: Annotated[
-        dict[Name, dict[Annotated[int, Field(ge=0)], Offset]] | None,
-        Field(max_length=PARTITIONS, examples=[{"orders": {"0": 120}}]),
+        dict[Name, dict[Annotated[int, Field(ge=0)], Offset]] | None, Field(max_length=PARTITIONS)
     ] = None
     topics: Annotated[
         PartitionsByTopic | None,
         Field(
             max_length=PARTITIONS,
             description="Partitions by topic, [] for all of a topic; default: all with committed offsets.",
-            examples=[{"orders": [0, 1]}],
         ),
     ] = None
     dry_run: Annotated[bool, Field(description="Only return what would change.")] = True
@@ -155,9 +141,7 @@ _TARGETS: Final[Mapping[str, Callable[[ResetBody], Target]]] = {
 class OffsetsBody(Body):
     """Partitions by topic; [] is every partition of the topic with a committed offset."""
 
-    topics: Annotated[
-        PartitionsByTopic, Field(min_length=1, max_length=PARTITIONS, examples=[{"orders": []}])
-    ]
+    topics: Annotated[PartitionsByTopic, Field(min_length=1, max_length=PARTITIONS)]
 
 
 @router.delete("/groups/{name}/offsets")

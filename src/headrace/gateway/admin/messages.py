@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, StrictStr, Tag
 from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.errors import BadValue
 from headrace.gateway.problems import FORM, answers, bad_request, code_of
-from headrace.gateway.rest.bodies import Body, Index, TimeMs, TopicName, example
+from headrace.gateway.rest.bodies import Body, Index, TimeMs, TopicName
 from headrace.gateway.rest.delivery import Delivered
 from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.schemas import Schemas, framed
@@ -48,10 +48,6 @@ class HeaderBody(Body):
 
 class MessageBody(Body):
     """A message to produce; without a value it is a tombstone, with which compaction deletes its key."""
-
-    model_config = example(
-        key="alice", value={"item": "tea"}, headers=[{"name": "from", "value": "the docs"}]
-    )
 
     key: Any = None
     value: Any = None

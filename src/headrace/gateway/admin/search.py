@@ -31,7 +31,6 @@ ExpressionQuery = Annotated[
         description="Only messages for which this [CEL](https://cel.dev) expression is true. Its variables "
         "are key, value, headers, partition, offset, timestamp_ms and time.",
         max_length=2000,
-        examples=['value.total > 100 && key.startsWith("eu-")'],
     ),
 ]
 
@@ -56,8 +55,7 @@ class Search:
             ),
         ] = None,
         from_: Annotated[
-            str | None,
-            Query(alias="from", description="Continue here: `next` of a response.", examples=["0:120,1:88"]),
+            str | None, Query(alias="from", description="Continue here: `next` of a response.")
         ] = None,
         limit: Annotated[int, Query(description="Most messages to return.", ge=1, le=1000)] = 50,
         key: Annotated[

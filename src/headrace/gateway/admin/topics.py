@@ -23,7 +23,6 @@ from headrace.gateway.rest.bodies import (
     Offset,
     TopicName,
     Value,
-    example,
     settings,
 )
 from headrace.protocol.ids import TopicPartition
@@ -78,9 +77,7 @@ def topics(
 class TopicBody(Body):
     """A topic to create. The brokers' defaults apply to what is left out."""
 
-    model_config = example(name="orders", partitions=3, configs={"retention.ms": 86400000})
-
-    name: Annotated[Name, Field(examples=["orders"])]
+    name: Name
     partitions: Annotated[int | None, Field(strict=True, ge=1, le=PARTITIONS)] = None
     replicas: Annotated[int | None, Field(strict=True, ge=1, le=1000)] = None
     configs: Annotated[dict[Name, Value], Field(default_factory=dict, max_length=SETTINGS)]
@@ -136,7 +133,7 @@ def alter_topic_configs(name: TopicName, body: ConfigsBody, reach: ReachDep) -> 
 
 
 class PartitionsBody(Body):
-    total: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS, examples=[12])]
+    total: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS)]
 
 
 @router.post("/topics/{name}/partitions")
@@ -153,7 +150,7 @@ class RecordsBody(Body):
         dict[
             Annotated[int, Field(ge=0, le=INT32)], Offset | Annotated[int, Field(strict=True, ge=-1, le=-1)]
         ],
-        Field(min_length=1, max_length=PARTITIONS, examples=[{"0": 1000}]),
+        Field(min_length=1, max_length=PARTITIONS),
     ]
 
 

@@ -11,17 +11,7 @@ from headrace.client.transactions.transaction import STATES, OpenTransaction, Tr
 from headrace.gateway.current import RawRoute
 from headrace.gateway.problems import MISSING, Problem, answers, header_text
 from headrace.gateway.reach import Reach, ReachDep
-from headrace.gateway.rest.bodies import (
-    INT32,
-    INT64,
-    NAME,
-    NO_NUL,
-    Body,
-    Offset,
-    PartitionId,
-    TopicName,
-    example,
-)
+from headrace.gateway.rest.bodies import INT32, INT64, NAME, NO_NUL, Body, Offset, PartitionId, TopicName
 
 ID: Final = 32_767  # most bytes of a transactional id in Kafka's protocol
 PATTERN: Final = 1000  # most characters of a pattern
@@ -32,16 +22,9 @@ NOT_OPEN, NOT_HANGING = 40407, 40904
 router = APIRouter(tags=["transactions"], route_class=RawRoute, responses=answers(400, 404, 503))
 
 TransactionalId = Annotated[
-    str,
-    Path(
-        description="The transactional id.",
-        min_length=1,
-        max_length=ID,
-        pattern=NO_NUL,
-        examples=["billing-1"],
-    ),
+    str, Path(description="The transactional id.", min_length=1, max_length=ID, pattern=NO_NUL)
 ]
-ProducerId = Annotated[int, Path(description="The producer id.", ge=0, le=INT64, examples=[4000])]
+ProducerId = Annotated[int, Path(description="The producer id.", ge=0, le=INT64)]
 Limit = Annotated[int, Query(description="Most of them to return.", ge=1, le=LIMIT)]
 MinDurationMs = Annotated[int | None, Query(description="Only those open for so long.", ge=0, le=INT64)]
 
@@ -68,7 +51,6 @@ def transactions(
             description="Only transactional ids that match this regular expression (RE2) as a whole.",
             min_length=1,
             max_length=PATTERN,
-            examples=["billing-.*"],
         ),
     ] = None,
     after: Annotated[
@@ -168,8 +150,6 @@ def hanging_transactions(
 
 class AbortBody(Body):
     """The transaction to abort: the producer may have ended it since, and begun another one."""
-
-    model_config = example(start_offset=1200)
 
     start_offset: Annotated[Offset, Field(description="The first offset of the transaction.")]
     force: Annotated[

@@ -14,18 +14,16 @@ from headrace.client.admin.users import ITERATIONS, Credential, User
 from headrace.gateway.current import RawRoute
 from headrace.gateway.problems import answers
 from headrace.gateway.reach import ReachDep
-from headrace.gateway.rest.bodies import NO_NUL, Body, example
+from headrace.gateway.rest.bodies import NO_NUL, Body
 from headrace.gateway.users.credentials import LONGEST_NAME, LONGEST_PASSWORD
 from headrace.security.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS
 
 LONGEST_KNOWN: Final = 1000  # characters of the name of a user that another program may have added
-_EXAMPLE: Final = "a long random text"
 
 router = APIRouter(tags=["users"], route_class=RawRoute, responses=answers(400, 403, 404, 503))
 
 UserName = Annotated[
-    str,
-    Path(description="The user.", min_length=1, max_length=LONGEST_KNOWN, pattern=NO_NUL, examples=["alice"]),
+    str, Path(description="The user.", min_length=1, max_length=LONGEST_KNOWN, pattern=NO_NUL)
 ]
 Mechanism = Literal["SCRAM-SHA-512", "SCRAM-SHA-256"]
 Mechanisms = Annotated[list[Mechanism], Field(min_length=1, max_length=2)]
@@ -48,8 +46,6 @@ def users(reach: ReachDep) -> list[User]:
 
 
 class UserBody(Body):
-    model_config = example(name="alice", password=_EXAMPLE)
-
     name: Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_NAME, pattern=NO_NUL)]
     password: NewPassword
     mechanisms: Annotated[
@@ -73,8 +69,6 @@ def user(name: UserName, reach: ReachDep) -> User:
 
 class PasswordBody(Body):
     """A new password. Without `mechanisms` it is for all that the user has."""
-
-    model_config = example(password=_EXAMPLE)
 
     password: NewPassword
     mechanisms: Mechanisms | None = None

@@ -17,17 +17,11 @@ _MAX_INT: Final = 2**31 - 1
 # `json_schema_extra` is only for readers of the OpenAPI document: the registry itself refuses what does not
 # match it, with the error codes that its clients know.
 PRINTABLE: Final = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"}
-Subject = Annotated[
-    str,
-    Path(
-        description="The subject, percent-encoded", examples=["orders-value"], json_schema_extra={**PRINTABLE}
-    ),
-]
+Subject = Annotated[str, Path(description="The subject, percent-encoded", json_schema_extra={**PRINTABLE})]
 VersionOf = Annotated[
     str,
     Path(
         description="The number of a version, or `latest`",
-        examples=["latest"],
         json_schema_extra={"pattern": "^(latest|-1|[1-9][0-9]{0,8})$"},
     ),
 ]
@@ -82,9 +76,9 @@ class SchemaBody(BaseModel):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    text: str = Field(alias="schema", examples=['{"type": "string"}'])
+    text: str = Field(alias="schema")
     type: str | None = Field(
-        default=None, alias="schemaType", examples=["AVRO"], json_schema_extra={"enum": [None, *SchemaType]}
+        default=None, alias="schemaType", json_schema_extra={"enum": [None, *SchemaType]}
     )
     references: Annotated[list[ReferenceBody], Field(fail_fast=True)] | None = None
     metadata: dict[str, Any] | None = None

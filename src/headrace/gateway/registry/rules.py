@@ -137,9 +137,7 @@ class ConfigBody(BaseModel):
 
     model_config = ConfigDict(populate_by_name=True, extra="allow")
 
-    compatibility: str | None = Field(
-        default=None, examples=["FULL_TRANSITIVE"], json_schema_extra={"enum": [None, *Level]}
-    )
+    compatibility: str | None = Field(default=None, json_schema_extra={"enum": [None, *Level]})
     level: str | None = Field(default=None, alias="compatibilityLevel")
     alias: str | None = None
     normalize: StrictBool | None = None
@@ -158,7 +156,7 @@ class ConfigBody(BaseModel):
 class ModeBody(BaseModel):
     """A mode: READWRITE, READONLY, READONLY_OVERRIDE or IMPORT."""
 
-    mode: str = Field(examples=["READWRITE"], json_schema_extra={"enum": [*Mode]})
+    mode: str = Field(json_schema_extra={"enum": [*Mode]})
 
 
 class ModeAnswer(BaseModel):
@@ -233,12 +231,7 @@ def _add_mode_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) 
 
 async def _of_path(
     subject: Annotated[
-        str,
-        Path(
-            description="A subject, or a context: `:.billing:`",
-            examples=["orders-value"],
-            json_schema_extra={**PRINTABLE},
-        ),
+        str, Path(description="A subject, or a context: `:.billing:`", json_schema_extra={**PRINTABLE})
     ],
 ) -> str | None:
     return settings_scope(subject)

@@ -26,7 +26,7 @@ from headrace.registry.state import Show, State
 
 router = registry_router("schemas")
 
-Id = Annotated[int, Path(description="The id of a schema, as records carry it", examples=[1])]
+Id = Annotated[int, Path(description="The id of a schema, as records carry it")]
 Guid = Annotated[str, Path(description="The guid of a schema, as record headers carry it")]
 In = Annotated[str, Query(alias="subject", description="A subject that has it, or a context: `:.billing:`")]
 

@@ -233,8 +233,7 @@ def list_contexts(
 
 @router.delete("/contexts/{context}", status_code=204)
 def remove_context(
-    registry: RegistryDep,
-    context: Annotated[str, Path(description="A context without subjects", examples=[".billing"])],
+    registry: RegistryDep, context: Annotated[str, Path(description="A context without subjects")]
 ) -> Response:
     name = names.context_of(context) if context.startswith(":") else context
     registry.change(lambda state, _: delete_context(state, name))

@@ -15,7 +15,7 @@ from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.errors import BadValue
 from headrace.gateway.problems import Problem
 from headrace.gateway.registry.registry import in_registry_thread
-from headrace.gateway.rest.bodies import INT32, Body, Index, PartitionId, TopicName, example
+from headrace.gateway.rest.bodies import INT32, Body, Index, PartitionId, TopicName
 from headrace.gateway.rest.delivery import Delivered
 from headrace.gateway.rest.hub import Hub, HubDep
 from headrace.gateway.rest.media import (
@@ -62,11 +62,9 @@ SchemaId = Annotated[
 class ProduceV2(Body):
     """Records, and the schemas of their keys and values if the format needs schemas."""
 
-    model_config = example(records=[{"key": "alice", "value": {"item": "tea"}}, {"value": {"item": "milk"}}])
-
     records: Annotated[
         list[SkipValidation[RecordV2]],  # `_validated` validates them, in turns with other requests
-        Field(min_length=1, max_length=MAX_RECORDS, examples=[[{"key": "a", "value": {"n": 1}}]]),
+        Field(min_length=1, max_length=MAX_RECORDS),
     ]
     key_schema: SchemaText = None
     key_schema_id: SchemaId = None

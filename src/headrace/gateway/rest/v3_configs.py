@@ -15,9 +15,7 @@ from headrace.gateway.rest.v3_topics import broker
 
 router = V3Router()
 
-ConfigName = Annotated[
-    str, Path(description="The setting's name.", examples=["retention.ms"], max_length=249, pattern=NO_NUL)
-]
+ConfigName = Annotated[str, Path(description="The setting's name.", max_length=249, pattern=NO_NUL)]
 _SOURCES: Final = {
     "topic": "DYNAMIC_TOPIC_CONFIG",
     "broker": "DYNAMIC_BROKER_CONFIG",

@@ -12,7 +12,7 @@ from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.errors import BadValue, TooCostly
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.gateway.problems import Problem, printable
-from headrace.gateway.rest.bodies import INT32, Body, Index, example
+from headrace.gateway.rest.bodies import INT32, Body, Index
 from headrace.gateway.rest.delivery import Delivered
 from headrace.gateway.rest.schemas import TYPES, Schemas, framed
 from headrace.gateway.rest.v3_resources import v3_code_of
@@ -50,13 +50,11 @@ class HeaderV3(Body):
 
 
 class RecordV3(Body):
-    model_config = example(key={"type": "STRING", "data": "alice"}, value={"type": "JSON", "data": {"n": 1}})
-
     partition_id: Index | None = None
     headers: Annotated[list[HeaderV3], Field(default_factory=list, max_length=HEADERS)]
     key: DataV3 | None = None
     value: DataV3 | None = None
-    timestamp: Annotated[AwareDatetime | None, Field(examples=["2026-01-31T12:00:00Z"])] = None
+    timestamp: AwareDatetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from headrace.client.errors import ClientError
 from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.gateway.problems import Problem, answers, status_of
 from headrace.gateway.registry.registry import in_registry_thread
-from headrace.gateway.rest.bodies import Body, TopicName, example
+from headrace.gateway.rest.bodies import Body, TopicName
 from headrace.gateway.rest.delivery import Failed
 from headrace.gateway.rest.hub import Hub, HubDep
 from headrace.gateway.rest.media import json_answer
@@ -215,8 +215,6 @@ class StreamedResponse(Response):
 
 class EntryV3(RecordV3):
     """A record of a batch, with an id by which the response names it."""
-
-    model_config = example(id="1", value={"type": "JSON", "data": {"n": 1}})
 
     id: Annotated[StrictStr, Field(min_length=1, max_length=80)]
 

@@ -23,7 +23,6 @@ from headrace.gateway.rest.bodies import (
     Name,
     PartitionId,
     TopicName,
-    example,
 )
 from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.v2_topics import get_partition
@@ -133,9 +132,7 @@ class ConfigV3(Body):
 class TopicV3(Body):
     """A topic to create. The brokers' defaults apply to what is left out."""
 
-    model_config = example(topic_name="orders", partitions_count=3)
-
-    topic_name: Annotated[Name, Field(examples=["orders"])]
+    topic_name: Name
     partitions_count: Annotated[int | None, Field(strict=True, ge=1, le=PARTITIONS)] = None
     replication_factor: Annotated[int | None, Field(strict=True, ge=1, le=1000)] = None
     replicas_assignments: Annotated[
