@@ -58,9 +58,6 @@ def cluster(reach: ReachDep) -> ClusterAnswer:
     )
 
 
-# -- elections ---------------------------------------------------------------------------------
-
-
 class SelectionBody(Body):
     """Partitions of a topic, all partitions of a topic, or all topics if there is no topic."""
 
@@ -94,9 +91,6 @@ def elect(body: ElectBody, reach: ReachDep) -> list[Election]:
     """Elect the preferred replicas, or with `unclean` any live replica of a partition without a leader."""
     with reach.cluster() as client:
         return client.elect(body.topic_partitions(client), unclean=body.kind == "unclean")
-
-
-# -- reassignments -----------------------------------------------------------------------------
 
 
 class MoveBody(Body):

@@ -29,9 +29,6 @@ Limit = Annotated[int, Query(description="Most of them to return.", ge=1, le=LIM
 MinDurationMs = Annotated[int | None, Query(description="Only those open for so long.", ge=0, le=INT64)]
 
 
-# -- coordinators ----------------------------------------------------------------------------------
-
-
 @router.get("/transactions")
 def transactions(
     reach: ReachDep,
@@ -88,9 +85,6 @@ def _page(
         "total": len(found),
         "next": key(left[limit - 1]) if len(left) > limit else None,
     }
-
-
-# -- partitions ------------------------------------------------------------------------------------
 
 
 @router.get("/topics/{name}/partitions/{partition_id}/producers")

@@ -14,7 +14,6 @@ from headrace.client.errors import ClientError
 from headrace.gateway.current import clients_of
 from headrace.gateway.metrics import derived
 from headrace.gateway.metrics.counters import TIMEOUT_S, Counted, Counters
-from headrace.gateway.metrics.derived import of_pipelines
 from headrace.gateway.metrics.exposition import CONTENT_TYPE, brokers_families, exposition
 from headrace.gateway.problems import Problem, answers
 from headrace.gateway.reach import Reach
@@ -90,7 +89,7 @@ def _of_cluster(counters: Counters) -> Iterator[Metric]:
         yield from derived.of_groups(groups, counted)
     pipelines = counters.pipelines.in_time(reported, until_s)
     if pipelines is not None:
-        yield from of_pipelines(pipelines, time.time_ns() // 1_000_000)
+        yield from derived.of_pipelines(pipelines, time.time_ns() // 1_000_000)
 
 
 def _of_brokers(counters: Counters, metadata: MetadataResponse, counted: Counted) -> Iterator[Metric]:

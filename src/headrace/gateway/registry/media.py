@@ -124,9 +124,6 @@ def _refused(code: int, message: str) -> RegistryJSON:
     return RegistryJSON(content, status, headers=retry_after(status))
 
 
-# -- contexts in paths -----------------------------------------------------------------------------
-
-
 class Target(NamedTuple):
     """A path and a query without a context in front, and that context."""
 

@@ -56,9 +56,6 @@ DefaultToGlobal = Annotated[
 Force = Annotated[bool, Query(description="Switch to IMPORT although there are schemas")]
 
 
-# -- compatibility ---------------------------------------------------------------------------------
-
-
 @router.post("/compatibility/subjects/{subject}/versions/{version}", response_model_exclude_none=True)
 def check_against_version(
     registry: RegistryDep,
@@ -127,9 +124,6 @@ def _check(
             raise
         messages = [str(error)]
     return Compatibility(is_compatible=not messages, messages=messages if verbose else None)
-
-
-# -- config ----------------------------------------------------------------------------------------
 
 
 class ConfigBody(BaseModel):

@@ -159,8 +159,6 @@ class SchemasTopic:
         self._fault = f"the topic {self.name} cannot keep schemas: {why}"
         logger.warning("%s", self._fault)
 
-    # -- requests to the leader ----------------------------------------------------------------
-
     def fetch(self, leader: Leader, offset: int, wait_ms: int) -> PartitionData | None:
         """Return the batches from `offset` on, after waiting up to `wait_ms` for some.
 

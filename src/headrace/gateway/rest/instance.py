@@ -82,8 +82,6 @@ class Instance:
         with self._lock:
             self._consumer.close()
 
-    # -- subscription and assignment -----------------------------------------------------------
-
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
         if self._assigned:
             raise _illegal("partitions are assigned by hand: the consumer cannot subscribe")
@@ -161,8 +159,6 @@ class Instance:
                 self._returned.pop(each, None)
 
         self._call(seek)
-
-    # -- records -------------------------------------------------------------------------------
 
     def read(
         self, timeout_ms: int | None, max_bytes: int | None, decode: Callable[[Record], Answer]
@@ -255,8 +251,6 @@ class Instance:
     def _raise_denied(self) -> None:
         for refusal in self._denied.values():
             raise refusal
-
-    # -- committed offsets ---------------------------------------------------------------------
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None) -> None:
         """Commit these next offsets, or those after all records that the client has got."""

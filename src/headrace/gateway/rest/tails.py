@@ -141,8 +141,6 @@ class Tail:
         self._positions: dict[int, int] = {}
         self._stopped = False
 
-    # -- on the loop ---------------------------------------------------------------------------
-
     async def take(self, timeout_s: float) -> TailBatch | None:
         """Return the records that have arrived, waiting up to `timeout_s` for some; None after the end."""
         try:
@@ -163,8 +161,6 @@ class Tail:
         with self._room:
             self._stopped = True
             self._room.notify()
-
-    # -- in the thread -------------------------------------------------------------------------
 
     def run(self, connect: Callable[[], Follower], ready: "asyncio.Future[None]") -> None:
         try:

@@ -115,9 +115,6 @@ async def delete(consumer: ConsumerDep) -> None:
     await hub.consume(partial(hub.instances.delete, consumer.group, consumer.instance))
 
 
-# -- subscription and assignment -------------------------------------------------------------------
-
-
 class SubscriptionV2(Body):
     """Topics, or a pattern of topic names."""
 
@@ -173,9 +170,6 @@ async def assignments(consumer: ConsumerDep) -> PartitionsV2:
     return PartitionsV2.model_construct(
         partitions=[PartitionRefV2.model_construct(**each._asdict()) for each in found]
     )
-
-
-# -- positions and committed offsets ---------------------------------------------------------------
 
 
 class PositionV2(PartitionRefV2):
@@ -249,9 +243,6 @@ async def seek_to_beginning(consumer: ConsumerDep, body: PartitionsV2) -> None:
 async def seek_to_end(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Read these partitions from their end."""
     await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_END))
-
-
-# -- records ---------------------------------------------------------------------------------------
 
 
 @router.get(f"{ADDRESS}/records", responses=PLAIN_TOO)

@@ -150,9 +150,6 @@ async def _produce(
     return V2JSON({"offsets": offsets, "key_schema_id": keys.schema_id, "value_schema_id": values.schema_id})
 
 
-# -- keys and values as bytes ----------------------------------------------------------------------
-
-
 class Encoded(NamedTuple):
     """Keys or values as bytes, and the id of their schema if they have one."""
 

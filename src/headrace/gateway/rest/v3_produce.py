@@ -140,9 +140,6 @@ def _bad(why: str) -> Problem:
     return Problem(400, why)
 
 
-# -- by a schema -----------------------------------------------------------------------------------
-
-
 def _by_schema(schemas: Schemas, given: DataV3, default_subject: str) -> Draft:
     """Encode data by the schema in the request, by one that it names, or by the subject's latest."""
     subject = given.subject or default_subject
@@ -184,9 +181,6 @@ def _encoded(data: bytes | None, type_: str, schema_id: int, version: dict[str, 
     whole = None if data is None else framed(schema_id, data)
     report = {"type": type_, **version, "schema_id": schema_id, "size": len(whole or b"")}
     return EncodedData(whole, report)
-
-
-# -- reports ---------------------------------------------------------------------------------------
 
 
 def report_of(outcome: Delivered, prepared: Prepared, cluster_id: str, topic: str) -> dict[str, Any]:

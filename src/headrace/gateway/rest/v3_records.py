@@ -210,9 +210,6 @@ class StreamedResponse(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-# -- batches -----------------------------------------------------------------------------------
-
-
 class EntryV3(RecordV3):
     """A record of a batch, with an id by which the response names it."""
 

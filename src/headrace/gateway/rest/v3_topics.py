@@ -40,8 +40,6 @@ from headrace.gateway.rest.v3_resources import (
 clusters_router = APIRouter(prefix="/v3", tags=["REST proxy v3"], route_class=V3Route)
 router = V3Router()
 
-# -- the cluster and its brokers -------------------------------------------------------------------
-
 
 @clusters_router.get("/clusters", responses=answers(503))
 async def clusters(request: Request, hub: HubDep, reach: ReachDep) -> Collection:
@@ -83,9 +81,7 @@ def partition_replicas(broker_id: BrokerId, reach: ReachDep) -> list[Fields]:
     ]
 
 
-# -- reassignments: before topics, since `-` would be the name of a topic -----------------------------
-
-
+# These routes come before those of topics, since `-` would be the name of a topic.
 @router.lists("Reassignment", "/topics/-/partitions/-/reassignment")
 def reassignments(reach: ReachDep) -> list[Fields]:
     """Return the reassignments in progress of all topics."""
@@ -117,9 +113,6 @@ def _reassignment(found: Reassignment) -> Fields:
         "removing_replicas": found.removing,
         "replicas": Related(("topics", found.topic, "partitions", found.partition, "replicas")),
     }
-
-
-# -- topics ----------------------------------------------------------------------------------------
 
 
 class ConfigV3(Body):
@@ -214,9 +207,6 @@ def _topic(found: Topic) -> Fields:
         "replication_factor": found.replicas,
         "partitions_count": len(found.partitions),
     }
-
-
-# -- partitions and replicas -----------------------------------------------------------------------
 
 
 @router.lists("Partition")

@@ -124,8 +124,6 @@ class UserPool:
         if self._closing:
             await asyncio.wait(self._closing)
 
-    # -- verification ------------------------------------------------------------------------------
-
     async def _add(self, key: bytes, credentials: Credentials) -> _Entry:
         login = await self._ask(lambda: self._accept(credentials))
         if len(self._entries) >= MAX_USERS:
@@ -169,8 +167,6 @@ class UserPool:
             return await to_thread.run_sync(call, limiter=self._threads)
         finally:
             self._asking -= 1
-
-    # -- bounds ------------------------------------------------------------------------------------
 
     def _drop(self, key: bytes) -> None:
         """Forget the entry, and close its clients in a thread."""

@@ -125,9 +125,6 @@ def needing_care(status: ClusterStatus) -> list[Care]:
     return sorted((Care(*each) for each in found.values()), key=lambda row: row.rank)
 
 
-# -- one broker ------------------------------------------------------------------------------------
-
-
 @router.get("/ui/brokers/{broker_id}")
 def broker(request: Request, broker_id: BrokerId, reach: ReachDep) -> Response:
     found = brokers.broker(broker_id, reach)

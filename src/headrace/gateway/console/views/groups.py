@@ -18,8 +18,6 @@ FEW: Final = 200  # groups, up to which all are described for the list: each tak
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-# -- the list --------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
@@ -91,8 +89,6 @@ def _existing(reach: Reach, names: list[str]) -> list[Group]:
                 continue
         return found
 
-
-# -- one group -------------------------------------------------------------------------------------
 
 _PARTITION_COLUMNS = {
     "place": lambda row: (row.topic, row.partition),

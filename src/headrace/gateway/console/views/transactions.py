@@ -79,8 +79,6 @@ MISSING_SHOWN: Final = 3  # reasons why transactions are missing
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-# -- the list --------------------------------------------------------------------------------------
-
 
 class TransactionRow(NamedTuple):
     """A row of the list; the whole transaction is None until it is described, or if it cannot be."""
@@ -149,9 +147,6 @@ def _described(reach: Reach, rows: Sequence[TransactionRow]) -> list[Transaction
     return [TransactionRow(row.listed, known.get(row.listed.transactional_id)) for row in rows]
 
 
-# -- one transaction -------------------------------------------------------------------------------
-
-
 @router.get("/ui/transactions/{transactional_id:path}")
 def transaction(
     request: Request, transactional_id: Annotated[str, Path(min_length=1, max_length=ID)], reach: ReachDep
@@ -168,9 +163,6 @@ def transaction(
         table=table,
         ends=reach.transactions.ends(table.rows),
     )
-
-
-# -- hanging transactions --------------------------------------------------------------------------
 
 
 _HANGING_COLUMNS = {
