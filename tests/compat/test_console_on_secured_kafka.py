@@ -40,7 +40,6 @@ PAGES: Final = {
     "/ui/users": "SCRAM-SHA-512",
     "/ui/new-topic": "log compaction",
     "/ui/pipelines": "No pipeline has run on this cluster",
-    "/docs": "openapi.json",
     "/metrics": "kafka_brokers 1.0",
 }
 CREDENTIALS: Final = (USER, PASSWORD)

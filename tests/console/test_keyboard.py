@@ -19,7 +19,6 @@ def test_g_and_a_letter_lead_to_a_page(reader: Reader) -> None:
         ("u", "Users"),
         ("l", "ACLs"),
         ("q", "Quotas"),
-        ("a", "API"),
     ):
         page.keyboard.press("g")
         page.keyboard.press(letter)

@@ -123,19 +123,6 @@ def test_figures_are_renewed_and_what_was_closed_stays_closed(reader: Reader, bo
     expect(details).not_to_have_attribute("open", "")
 
 
-def test_the_api_page_shows_every_operation_and_how_to_ask_it(reader: Reader) -> None:
-    page = reader.open("/ui/api")
-    page.get_by_role("searchbox").fill("post topics messages")
-    operation = page.locator(".operation", has_text="/api/v1/topics/{name}/messages")
-    expect(operation).to_have_count(1)
-    operation.locator("summary").click()
-    expect(operation.locator("pre").last).to_contain_text("curl -X POST 'http://127.0.0.1")
-    document = page.request.get(f"{reader.url}/openapi.json").json()
-    verbs = {"get", "post", "put", "patch", "delete"}
-    count = sum(len(verbs & item.keys()) for item in document["paths"].values())
-    expect(page.locator(".lead")).to_contain_text(f"{count} operations")
-
-
 def test_lists_and_details_can_be_read_without_scripts(browser: Browser, url: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

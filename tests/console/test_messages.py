@@ -107,18 +107,12 @@ def test_a_message_opens_to_all_there_is_of_it(reader: Reader) -> None:
     expect(first.locator(".value-about")).to_contain_text("json")
 
 
-def test_messages_are_filtered_by_an_expression_and_downloaded(reader: Reader) -> None:
+def test_messages_are_filtered_by_an_expression(reader: Reader) -> None:
     page = reader.open("/ui/topics/orders")
     page.get_by_role("textbox", name="Filter").fill("partition == 2 && offset < 3")
     page.get_by_role("button", name="Search").click()
     expect(page.locator("#messages details")).to_have_count(3)
     expect(page.get_by_role("textbox", name="Filter")).to_have_value("partition == 2 && offset < 3")
-    page.get_by_text("Download", exact=True).click()
-    with page.expect_download() as caught:
-        page.get_by_role("link", name="JSON", exact=True).click()
-    assert caught.value.suggested_filename == "orders.json"
-    found = json.loads(caught.value.path().read_text())
-    assert sorted(each["offset"] for each in found["messages"]) == [0, 1, 2]
 
 
 def test_what_is_not_text_and_has_headers_is_marked_in_the_list(reader: Reader, bootstrap: str) -> None:
@@ -128,7 +122,7 @@ def test_what_is_not_text_and_has_headers_is_marked_in_the_list(reader: Reader, 
     producer.produce("marked", b"\xff\xfe", key=b"\x00\xff", headers=[("a", b"1"), ("b", b"2")])
     producer.produce("marked", b"text", key=b"k")
     assert producer.flush(20) == 0
-    for query in ("", "?text=k", "?key=k"):  # as part of the page, and as a script adds it
+    for query in ("", "?text=k", "?key=k"):
         page = reader.open(f"/ui/topics/marked{query}")
         plain = page.locator("#messages details", has=page.locator(".value-line", has_text="text"))
         expect(plain).to_have_count(1)
@@ -142,74 +136,18 @@ def test_what_is_not_text_and_has_headers_is_marked_in_the_list(reader: Reader, 
         expect(binary.locator(".headers-mark")).to_have_text("2 headers")
 
 
-def test_a_search_shows_what_it_finds_and_how_far_it_is_while_it_runs(reader: Reader, bootstrap: str) -> None:
-    with Admin(bootstrap) as admin:
-        admin.create_topic("slow", partitions=1)
-    producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 200_000})
-    for number in range(100_000):
-        producer.produce("slow", b'{"n": %d}' % number)
-    assert producer.flush(60) == 0
-
-    page = reader.open("/ui/topics/slow?where=beginning&filter=value.n%20%3C%201")
-    expect(page.locator("#messages details")).to_have_count(1)
-    expect(page.locator("#told")).to_have_text(
-        re.compile(r"^1 message of [0-9,]+ looked at \(.+, [0-9.]+ s\)")
-    )
-    progress = page.locator("#progress")
-    assert 0 < progress.evaluate("(each) => each.value") <= 100_000
-    expect(progress).to_be_hidden()
-    assert offsets(page) == [0]
-
-
 def test_a_filter_that_is_no_expression_is_answered_with_a_sentence(reader: Reader) -> None:
     page = reader.open("/ui/topics/orders?filter=value.total%20%3E")
     expect(page.locator("p.problem")).to_contain_text("the filter is not valid: at 1:14: Syntax error")
 
 
-def test_a_message_has_a_page_with_its_bytes_and_a_link_to_its_schema(reader: Reader) -> None:
+def test_a_message_links_to_a_search_that_begins_with_it(reader: Reader) -> None:
     page = reader.open("/ui/topics/orders?where=offset&offset=3&partition=0&limit=20")
-    first = page.locator("#messages details").first
-    first.locator("summary").click()
-    first.get_by_role("link", name="Hex").click()
-    expect(page.locator("h1")).to_have_text("Partition 0, offset 3")
-    expect(page.locator("pre.hex").first).to_contain_text("00000000  ")
-    page.get_by_role("link", name="Next offset").click()
-    expect(page.locator("h1")).to_have_text("Partition 0, offset 4")
-    expect(page.get_by_role("link", name="Hex")).to_have_attribute("aria-current", "page")
-
-
-def test_an_offset_without_a_message_leads_to_the_next_one(reader: Reader, bootstrap: str) -> None:
-    with Admin(bootstrap) as admin:
-        admin.create_topic("begins-later", partitions=1)
-        producer = Producer({"bootstrap.servers": bootstrap})
-        for number in range(3):
-            producer.produce("begins-later", str(number))
-        assert producer.flush(20) == 0
-        admin.delete_records("begins-later", {0: 2})
-    page = reader.open("/ui/topics/begins-later/messages/0/1?view=hex")
-    expect(page.locator(".empty")).to_contain_text("begins-later-0 has no message at offset 1")
-    page.get_by_role("link", name="Next message").click()
-    expect(page).to_have_url(re.compile(r"/messages/0/2\?view=hex$"))
-    page.get_by_role("link", name="Next offset").click()
-    expect(page.locator(".empty")).to_contain_text("has no message at offset 3, nor after it")
-    expect(page.get_by_role("link", name="Next message")).to_have_count(0)
-    page.get_by_role("link", name="Messages of the partition").click()
-    expect(page.locator("#messages details")).to_have_count(1)
-    reader.forgive(404)
-    assert page.request.delete(f"{reader.url}/api/v1/topics/begins-later").ok
-
-
-def test_data_of_a_schema_that_is_missing_says_which(reader: Reader, bootstrap: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
-    producer.produce("empty-of-schemas", b"\x00\x00\x01\x86\x9fabc", "key")
-    assert producer.flush(20) == 0
-    page = reader.open("/ui/topics/empty-of-schemas/messages/0/0")
-    told = page.locator("section", has=page.get_by_role("heading", name="Value"))
-    expect(told).to_contain_text("The first bytes would be the id of schema 99999")
-    expect(told).to_contain_text("the registry has no such schema, or the data does not fit it")
-    key = page.locator("section", has=page.get_by_role("heading", name="Key"))
-    expect(key).not_to_contain_text("schema")
-    assert page.request.delete(f"{reader.url}/api/v1/topics/empty-of-schemas").ok
+    second = page.locator("#messages details").nth(1)
+    second.locator("summary").click()
+    second.get_by_role("link", name="From here").click()
+    expect(page).to_have_url(re.compile("offset=4$"))
+    assert offsets(page)[0] == 4
 
 
 def test_a_search_that_begins_after_the_end_says_so(reader: Reader) -> None:

@@ -90,15 +90,17 @@ def test_changes_are_made_in_the_cluster_of_the_page(reader: Reader, other: str,
     expect(dialog.locator(".well")).to_contain_text("Written to partition 0 at offset 0")
     page.reload()
     page.locator("#messages summary").first.click()
-    page.get_by_role("link", name="Open", exact=True).click()
-    expect(page).to_have_url(re.compile("/c/test/ui/topics/made-there/messages/0/0$"))
+    page.get_by_role("link", name="From here").click()
+    expect(page).to_have_url(
+        re.compile(r"/c/test/ui/topics/made-there\?where=offset&.*partition=0&offset=0$")
+    )
     assert "made-there" in {each.name for each in Admin(other).list_topics()}
     assert "made-there" not in {each.name for each in Admin(bootstrap).list_topics()}
 
 
 def test_charts_and_live_tails_are_those_of_the_cluster(reader: Reader) -> None:
     page = reader.page
-    with page.expect_request(re.compile("/c/test/api/v1/rates")):
+    with page.expect_request(re.compile("/c/test/api/v1/counters")):
         reader.open("/c/test/ui/")
     reader.open("/c/test/ui/topics/elsewhere")
     with page.expect_request(re.compile("/c/test/api/v1/topics/elsewhere/tail")):

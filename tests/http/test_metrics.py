@@ -24,7 +24,6 @@ RECORDS = 500
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
     one = {"default.replication.factor": "1"}  # each replica of a partition has its own log's figures
     with ClusterProcess(tmp_path_factory.mktemp("metrics"), settings=one) as process:
-        get(process, "/api/v1/rates")  # from now on they are sampled
         write_and_read(process.bootstrap)
         report(process.bootstrap)
         yield process
@@ -128,17 +127,16 @@ def test_one_broker_can_be_asked_for(up: ClusterProcess) -> None:
         get(up, "/metrics?broker=9")
 
 
-def test_rates_are_sampled_while_somebody_looks(up: ClusterProcess) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        write_and_read(up.bootstrap, "rated", "raters")
-        points = json.loads(get(up, "/api/v1/rates?topic=rated"))["points"]
-        # A sample may fall between a write and its read: they need not be of the same two seconds.
-        seen = {name for each in points for name, rate in each["topic"].items() if rate > 0}
-        if seen == {"messages_in", "bytes_in", "bytes_out"}:
-            break
-    assert seen == {"messages_in", "bytes_in", "bytes_out"}
-    assert points[-1]["brokers"].keys() == {"1", "2", "3"}
+def test_counters_of_each_broker_and_of_a_topic(up: ClusterProcess) -> None:
+    write_and_read(up.bootstrap, "counted", "counters")
+    every, topic = (json.loads(get(up, f"/api/v1/counters{query}")) for query in ("", "?topic=counted"))
+    assert every["registered"] == topic["registered"] == [1, 2, 3]
+    assert every["brokers"].keys() == topic["brokers"].keys() == {"1", "2", "3"}
+    for name in ("messages_in", "bytes_in", "bytes_out"):
+        of_topic = sum(each[name] for each in topic["brokers"].values())
+        assert 0 < of_topic < sum(each[name] for each in every["brokers"].values())
+    nothing = json.loads(get(up, "/api/v1/counters?topic=nowhere"))["brokers"]
+    assert all(value == 0 for each in nothing.values() for value in each.values())
 
 
 def test_queries_of_pipelines_are_there(up: ClusterProcess) -> None:

@@ -14,7 +14,7 @@ from headrace.client.errors import Unreachable
 from headrace.gateway.app import create_app
 from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.reach import Reach
-from headrace.gateway.registry.registry import Registry, in_registry_thread, registry_threads
+from headrace.gateway.registry.registry import THREADS, Registry, in_registry_thread
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.library import Comparison
 from headrace.registry.registration import SubmittedSchema
@@ -75,7 +75,7 @@ def test_those_who_wait_for_the_registry_have_threads_of_their_own() -> None:
     async def all_wait() -> str:
         over, begun = Event(), Event()
         async with anyio.create_task_group() as waiting:
-            for _ in range(int(registry_threads().total_tokens)):
+            for _ in range(THREADS):
                 waiting.start_soon(in_registry_thread, over.wait)
             waiting.start_soon(in_registry_thread, begun.set)
             await anyio.wait_all_tasks_blocked()

@@ -15,10 +15,8 @@ from headrace.gateway.admin import (
     acls,
     brokers,
     cluster,
-    download,
     groups,
     messages,
-    one_message,
     quotas,
     search,
     tail,
@@ -33,35 +31,25 @@ from headrace.gateway.current import root_of
 from headrace.gateway.guard import Guard
 from headrace.gateway.metrics import routes as metrics
 from headrace.gateway.middleware import AccessLog, Head, Tracing, provider
-from headrace.gateway.registry import about, rules, schemas, subjects
+from headrace.gateway.registry import rules, schemas, subjects
 from headrace.gateway.rest import (
     v2_consumers,
     v2_produce,
     v2_topics,
-    v3_clusters,
     v3_configs,
     v3_groups,
     v3_records,
     v3_topics,
 )
 from headrace.gateway.users.authentication import Authentication, Users
+from headrace.gateway.users.logins import Verifier
 from headrace.gateway.users.pool import UserPool
 from headrace.gateway.users.sessions import Sessions
-from headrace.gateway.users.verification import Verifier
 
-_MESSAGES: Final = (search, download, one_message, tail, messages)
+_MESSAGES: Final = (search, tail, messages)
 _ADMIN: Final = (cluster, brokers, topics, *_MESSAGES, groups, transactions, users, acls, quotas)
-_GATEWAY: Final = (
-    v2_topics,
-    v2_produce,
-    v2_consumers,
-    v3_clusters,
-    v3_configs,
-    v3_topics,
-    v3_groups,
-    v3_records,
-)
-_REGISTRY: Final = (subjects, schemas, rules, about)
+_GATEWAY: Final = (v2_topics, v2_produce, v2_consumers, v3_configs, v3_topics, v3_groups, v3_records)
+_REGISTRY: Final = (subjects, schemas, rules)
 _TAGS: Final = {
     "cluster": "The state of the cluster, elections, and reassignments of partitions.",
     "brokers": "Brokers, their log directories, and their settings.",
@@ -80,7 +68,6 @@ _RESOLVING: Final = Lock()
 
 
 def create_app(settings: GatewaySettings) -> FastAPI:
-    """Return the gateway of a cluster."""
     app = FastAPI(
         title="Headrace",
         version=__version__,
@@ -108,7 +95,7 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     app.include_router(metrics.router)
     for module in _ADMIN:
         app.include_router(module.router, prefix="/api/v1")
-    app.include_router(v3_clusters.clusters_router)
+    app.include_router(v3_topics.clusters_router)
     for module in (*_GATEWAY, *_REGISTRY, console):
         app.include_router(module.router)
 

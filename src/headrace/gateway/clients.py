@@ -8,7 +8,6 @@ from headrace.gateway.admin.tail import ClusterCheck
 from headrace.gateway.configuration import GatewaySettings
 from headrace.gateway.console.state import Console
 from headrace.gateway.metrics.counters import Counters
-from headrace.gateway.metrics.rates import Rates
 from headrace.gateway.pipelines import Pipelines
 from headrace.gateway.reach import Reach
 from headrace.gateway.registry.registry import Registry
@@ -25,15 +24,12 @@ class Clients:
         self.rights = rights
         self.hub = Hub(reach, registry, limits, rights)
         self.cluster_check = ClusterCheck(reach)
-        self.console = Console(reach)
+        self.console = Console()
         self.pipelines = Pipelines(reach.connection)
         self.counters = Counters(reach, self.pipelines)
         reach.at_close(self.counters.close)
-        self.rates = Rates(self.counters)
-        reach.at_close(self.rates.close)
 
     def end_streams(self) -> None:
-        """End tails and waiting reads soon."""
         self.hub.end_streams()
 
     def close(self) -> None:
@@ -55,7 +51,6 @@ class ClientsFactory:
         return Clients(self.own, self.registry, self._limits, SubjectRights(self.registry))
 
     def for_user(self, security: Security) -> Clients:
-        """Return clients that connect to brokers with a user's credentials."""
         reach = Reach(self._settings, security)
         return Clients(reach, self.registry, self._limits, SubjectRights(self.registry, reach.brokers))
 

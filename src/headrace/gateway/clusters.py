@@ -67,7 +67,6 @@ class SeveralClusters:
         await self._apps[name](inner, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """Start and stop all apps together."""
         async with AsyncExitStack() as stack:
             await receive()
             for app in self._apps.values():

@@ -96,7 +96,6 @@ class GatewaySettings:
 
     @property
     def connection(self) -> ConnectionSettings:
-        """How the gateway connects to brokers."""
         return ConnectionSettings(self.bootstrap, self.security)
 
 
@@ -110,8 +109,6 @@ def load(path: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What a gateway's own properties say."""
-
     given: Mapping[str, str]
 
     def __post_init__(self) -> None:
@@ -166,7 +163,6 @@ class Configuration:
         return tuple(each.strip() for each in self.given.get(name, "").split(",") if each.strip())
 
     def _proxies(self) -> tuple[str, ...]:
-        """Return the addresses and networks of proxies, each as uvicorn compares them."""
         try:
             networks = [ipaddress.ip_network(each) for each in self._list(TRUSTED_PROXIES)]
         except ValueError as error:

@@ -134,8 +134,6 @@ class Connection(HttpToolsProtocol):
         elif self.cycle is None or self.cycle.response_complete:
             self._start_head_timer()
 
-    # -- callbacks of the parser ---------------------------------------------------------------
-
     def on_message_begin(self) -> None:
         self._header_lines = self._header_bytes = 0
         super().on_message_begin()
@@ -178,8 +176,6 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if is_last and not self.transport.is_closing():
             self._limits.idle[self] = None
-
-    # -- refusals ------------------------------------------------------------------------------
 
     def _fail(self, status: HTTPStatus, why: str) -> None:
         """Stop the parser by an exception, upon which uvicorn calls `send_400_response`."""

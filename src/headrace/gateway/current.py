@@ -23,8 +23,6 @@ CLUSTERS: Final = "headrace.clusters"  # the links of all clusters, if there are
 
 
 class ClusterLink(NamedTuple):
-    """A cluster that this gateway serves."""
-
     name: str
     root: str
 

@@ -4,14 +4,14 @@ What is kept is bounded, and dropped if the topic has been recreated. Any client
 records that no pipeline would write are skipped.
 """
 
-import json
-import math
 import time
 from collections import OrderedDict, deque
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from threading import Lock
 from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
 
 from headrace.client.errors import NoSuchTopic
 from headrace.client.records.following import Follower
@@ -29,22 +29,7 @@ MAX_NAME: Final = 500  # characters
 MAX_RECORD_BYTES: Final = 256 * 1024
 MAX_KEPT_BYTES: Final = 64 * 1024 * 1024  # of all records
 
-_TEXTS: Final = ("pipeline", "query", "event", "watermark", "error", "shared")
-_COUNTS: Final = (
-    "at_ms",
-    "batch",
-    "rows",
-    "written",
-    "took_ms",
-    "lag",
-    "state_rows",
-    "state_bytes",
-    "restarts",
-    "late_rows",
-    "newer_rows",
-)
-_SURROGATE: Final = rb"\ud"
-_RATES: Final = ("rows_per_s", "written_per_s")
+_PROGRESS: Final = TypeAdapter(Progress)
 
 
 class Totals:
@@ -76,8 +61,6 @@ class Totals:
 
 
 class Pipelines:
-    """The progress that pages and metrics share."""
-
     def __init__(self, target: Target) -> None:
         self._target = target
         self._lock = Lock()
@@ -136,29 +119,15 @@ def read(record: Record) -> Progress | None:
     if len(value) > MAX_RECORD_BYTES:
         return None
     try:
-        progress = Progress.decode(value)
-        if _SURROGATE in value.lower():  # half of a pair is no text
-            json.dumps(json.loads(value), ensure_ascii=False).encode()
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        progress = _PROGRESS.validate_json(value, strict=True)
+    except ValidationError:
         return None
-    rates = [getattr(progress, name) for name in _RATES]
+    numbers = [getattr(progress, field.name) for field in fields(Progress) if field.type in {int, float}]
+    numbers += progress.lags.values()
+    numbers += [rows for by_name in progress.broken.values() for rows in by_name.values()]
     is_valid = (
-        all(isinstance(getattr(progress, name), str) for name in _TEXTS)
-        and all(_is_count(getattr(progress, name)) for name in _COUNTS)
-        and all(_is_count(rate) or (isinstance(rate, float) and math.isfinite(rate)) for rate in rates)
-        and isinstance(progress.lags, dict)
-        and all(map(_is_count, progress.lags.values()))
-        and isinstance(progress.broken, dict)
-        and all(
-            isinstance(counts, dict) and all(map(_is_count, counts.values()))
-            for counts in progress.broken.values()
-        )
-        and isinstance(progress.graph, list | tuple)
+        all(-(2**63) <= number < 2**63 for number in numbers)  # neither NaN nor infinite
         and 0 < len(progress.pipeline) <= MAX_NAME
         and len(progress.query) <= MAX_NAME
     )
     return progress if is_valid else None
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63

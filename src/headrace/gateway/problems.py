@@ -77,8 +77,6 @@ _MESSAGES: Final = {
 
 
 class Refusal(BaseModel):
-    """The response to a request that is not carried out."""
-
     error_code: int
     message: str
 
@@ -120,7 +118,6 @@ def retry_after(status: int) -> dict[str, str]:
 
 
 def refusal(code: int, message: str) -> JSONResponse:
-    """Return the response that refuses a request."""
     status = status_of(code)
     content = {"error_code": code, "message": printable(message)}
     return JSONResponse(content, status, headers=retry_after(status))

@@ -58,7 +58,6 @@ class Reach:
 
     @property
     def connection(self) -> ConnectionSettings:
-        """How to connect to the brokers that are known now."""
         return ConnectionSettings(self.bootstrap, self._security)
 
     def check(self) -> None:
@@ -66,12 +65,10 @@ class Reach:
         self.brokers.any_metadata(within_s=SILENCE_S)
 
     def metadata(self) -> MetadataResponse:
-        """Return the metadata of all brokers and topics."""
         return self.brokers.metadata()
 
     @property
     def admin(self) -> Admin:
-        """The client that changes topics and settings."""
         self.check()
         with self._lock:
             if self._admin is None:
@@ -80,7 +77,6 @@ class Reach:
 
     @contextmanager
     def cluster(self) -> Iterator[Cluster]:
-        """Yield a client for brokers, leaders and reassignments."""
         with Cluster(self.connection) as cluster:
             yield cluster
 

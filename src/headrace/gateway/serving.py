@@ -57,13 +57,11 @@ class _Server(uvicorn.Server):
 
     @staticmethod
     async def _reload(context: ReloadingContext) -> None:
-        """Load certificates whose files have changed."""
         while True:
             await asyncio.sleep(RELOAD_S)
             await asyncio.to_thread(context.refresh)
 
     def stop(self) -> None:
-        """Make `serve` return soon."""
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -100,8 +98,6 @@ async def serve(settings: GatewaySettings | Mapping[str, GatewaySettings], liste
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A running gateway and its URL."""
-
     url: str
 
 

@@ -48,7 +48,6 @@ def set_config(state: State, subject: str | None, changes: Mapping[str, Any]) ->
 
 
 def delete_config(state: State, subject: str | None) -> Decision[ConfigValue]:
-    """Return the settings that were deleted."""
     old = state.settings.config(subject)
     if old is None and subject is not None:
         raise NoSuchSubject(subject)
@@ -78,7 +77,6 @@ def set_mode(state: State, subject: str | None, mode: Mode, *, force: bool = Fal
 
 
 def delete_mode(state: State, subject: str | None) -> Decision[Mode]:
-    """Return the mode that was deleted."""
     old = state.settings.mode(subject)
     if old is None and subject is not None:
         raise NoSuchSubject(subject)

@@ -58,7 +58,6 @@ class Library:
         return found
 
     def cached(self, subject: str, schema: Schema) -> Parsed | None:
-        """Return the parsed schema if it is in the cache."""
         if self._permanent_deletions != self._state.permanent_deletions:
             self._parsed.clear()  # a reference may mean another schema now
             self._permanent_deletions = self._state.permanent_deletions

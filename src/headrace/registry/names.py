@@ -18,8 +18,6 @@ _CONTROLS: Final = range(0x7F, 0xA0)
 
 
 class Name(NamedTuple):
-    """A context, and a subject in it."""
-
     context: str
     subject: str
 

@@ -115,9 +115,6 @@ def _json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-# -- reading ---------------------------------------------------------------------------------------
-
-
 def decode(key: bytes | None, value: bytes | None) -> Record:
     """Return the record; BadRecord if it is not one of a registry."""
     try:

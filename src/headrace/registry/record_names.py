@@ -5,7 +5,7 @@ names one by a path of indexes: (1, 0) is the first message within the second on
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from headrace.registry.formats import InvalidSchema, Reference, Resolve, Schema, SchemaType, parse
 from headrace.registry.formats.avro.types import PRIMITIVES
@@ -16,9 +16,6 @@ from headrace.registry.records import SchemaValue
 from headrace.registry.schema_ids import SchemaRef
 from headrace.registry.state import State
 from headrace.system.extras import MissingExtra
-
-if TYPE_CHECKING:
-    pass
 
 Path = tuple[int, ...]
 

@@ -19,9 +19,6 @@ class Mode(StrEnum):
     IMPORT = "IMPORT"
 
 
-# -- keys ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class SchemaKey:
     subject: str
@@ -70,8 +67,6 @@ class MaxIdKey:
 RecordKey = (
     SchemaKey | MaxIdKey | ConfigKey | ModeKey | DeleteSubjectKey | ClearSubjectKey | ContextKey | NoopKey
 )
-
-# -- values ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

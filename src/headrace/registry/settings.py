@@ -31,11 +31,9 @@ class Settings:
                 self._modes.pop(subject, None)
 
     def config(self, subject: str | None) -> ConfigValue | None:
-        """Return the config of this very subject or context."""
         return self._configs.get(subject)
 
     def mode(self, subject: str | None) -> Mode | None:
-        """Return the mode of this very subject or context."""
         return self._modes.get(subject)
 
     def config_in_force(self, subject: str | None) -> ConfigValue:

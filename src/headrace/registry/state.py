@@ -55,8 +55,6 @@ class State:
         self._referrers: dict[SchemaKey, dict[SchemaKey, None]] = {}
         self._contexts: dict[str, None] = {}
 
-    # -- records -------------------------------------------------------------------------------
-
     def apply(self, record: Record) -> str | None:
         """Apply a record; return the reason if it was skipped."""
         match record.key, record.value:
@@ -140,8 +138,6 @@ class State:
         for reference in value.schema.references:
             yield SchemaKey(names.qualified(value.subject, reference.subject), reference.version)
 
-    # -- subjects and versions -----------------------------------------------------------------
-
     def subjects(self, prefix: str = names.EVERYWHERE, show: Show = Show.LIVE) -> list[str]:
         """Return the names of subjects; a prefix that starts with `:*:` is searched for in every context."""
         everywhere = prefix.startswith(names.EVERYWHERE)
@@ -164,7 +160,6 @@ class State:
         return [each for each in found if each == subject]
 
     def versions(self, subject: str, show: Show = Show.LIVE) -> list[SchemaValue]:
-        """Return the versions of a subject, the oldest first."""
         found = self._subjects.get(subject, {})
         return [found[each] for each in sorted(found) if show.has(deleted=found[each].deleted)]
 
@@ -188,11 +183,8 @@ class State:
         return context == names.DEFAULT_CONTEXT or context in self._contexts
 
     def referrers(self, key: SchemaKey, show: Show = Show.LIVE) -> list[SchemaValue]:
-        """Return the versions that refer to this one."""
         found = self._values(self._referrers.get(key, ()))
         return [value for value in found if show.has(deleted=value.deleted)]
-
-    # -- ids -----------------------------------------------------------------------------------
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
         """Return the schema of an id, the version of `subject` if there is one.

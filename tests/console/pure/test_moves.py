@@ -1,7 +1,7 @@
 """Moves of partitions: what one waits for."""
 
 from headrace.client.cluster.moves import Reassignment
-from headrace.gateway.console.views.moves import missing_brokers
+from headrace.gateway.console.views.cluster import missing_brokers
 
 
 def test_a_move_waits_for_brokers_that_are_not_registered() -> None:

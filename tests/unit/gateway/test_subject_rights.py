@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.gateway.registry import about, rules, schemas, subjects
+from headrace.gateway.registry import rules, schemas, subjects
 from headrace.gateway.registry.rights import REQUIRED, topic_of
 
 
@@ -26,7 +26,7 @@ def test_a_subject_belongs_to_its_topic_or_to_itself(subject: str, topic: str) -
 def test_every_route_of_the_registry_says_what_it_requires_and_nothing_else_does() -> None:
     routes = {
         (method, route.path)
-        for module in (about, rules, schemas, subjects)
+        for module in (rules, schemas, subjects)
         for route in module.router.routes
         for method in route.methods
     }

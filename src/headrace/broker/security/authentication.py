@@ -31,7 +31,6 @@ from headrace.security.sasl.scram import (
     ScramCredential,
     ScramExchange,
     ScramShapes,
-    TokenAccount,
 )
 from headrace.security.sasl.session import Mechanism, SaslSession
 from headrace.security.sasl.tokens import TokenRules, TokenValidator

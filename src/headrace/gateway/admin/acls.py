@@ -1,15 +1,14 @@
 """ACLs: list, create, delete. Brokers without an authorizer refuse all of that with SECURITY_DISABLED."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field, StrictStr
 
 from headrace.gateway.problems import answers, bad_request
 from headrace.gateway.reach import Reach, ReachDep
-from headrace.gateway.rest.bodies import GROUP, NO_NUL, Body, example
+from headrace.gateway.rest.bodies import GROUP, NO_NUL, Body
 from headrace.security.acls import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -42,16 +41,6 @@ Text = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST, pattern=NO_N
 class Acl(Body):
     """A principal may, or may not, perform an operation on the resources of a pattern, from a host."""
 
-    model_config = example(
-        resource_type="TOPIC",
-        resource_name="orders",
-        pattern_type="LITERAL",
-        principal="User:alice",
-        permission="ALLOW",
-        operation="READ",
-        host="*",
-    )
-
     resource_type: ResourceTypeName
     resource_name: Annotated[Text, Field(description="A name, a prefix, or * for all; kafka-cluster.")]
     pattern_type: PatternTypeName = "LITERAL"
@@ -76,32 +65,11 @@ class Acl(Body):
             raise bad_request(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclAnswer:
-    """An ACL, with Kafka's names."""
-
-    resource_type: str
-    resource_name: str
-    pattern_type: str
-    principal: str
-    permission: str
-    operation: str
-    host: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclsAnswer:
-    """ACLs by resource. `total` counts all that match, also those beyond `limit`."""
-
-    acls: tuple[AclAnswer, ...]
-    total: int
-
-
 def _filter_text(about: str) -> object:
     return Query(description=about, min_length=1, max_length=LONGEST, pattern=NO_NUL)
 
 
-@router.get("/acls", summary="List ACLs")
+@router.get("/acls")
 def acls(
     reach: ReachDep,
     *,
@@ -119,8 +87,8 @@ def acls(
     operation: OperationName | None = None,
     permission: PermissionName | None = None,
     limit: Annotated[int, Query(description="Most of them to return.", ge=1, le=LIMIT)] = 1000,
-) -> AclsAnswer:
-    """Return the ACLs that match all filters."""
+) -> dict[str, Any]:
+    """Return the ACLs that match all filters; `total` counts those beyond `limit`, too."""
     selected = AclFilter(
         None if resource_type is None else ResourceType[resource_type],
         resource_name,
@@ -131,7 +99,7 @@ def acls(
         None if permission is None else PermissionType[permission],
     )
     found = read_acls(reach, selected, effective=effective)
-    return AclsAnswer(acls=tuple(map(answer_of, found[:limit])), total=len(found))
+    return {"acls": list(map(answer_of, found[:limit])), "total": len(found)}
 
 
 def read_acls(reach: Reach, selected: AclFilter, *, effective: bool) -> Sequence[AclBinding]:
@@ -143,24 +111,22 @@ def read_acls(reach: Reach, selected: AclFilter, *, effective: bool) -> Sequence
 
 
 class AclsBody(Body):
-    """Some ACLs."""
-
     acls: Annotated[list[Acl], Field(min_length=1, max_length=AT_ONCE)]
 
     def bindings(self) -> list[AclBinding]:
         return list(dict.fromkeys(acl.binding() for acl in self.acls))
 
 
-@router.post("/acls", status_code=201, summary="Create ACLs")
-def create_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
+@router.post("/acls", status_code=201)
+def create_acls(body: AclsBody, reach: ReachDep) -> list[Acl]:
     """Create these ACLs, and return them; those that exist stay as they are."""
     bindings = body.bindings()
     reach.acls.create_acls(bindings)
     return [answer_of(binding) for binding in bindings]
 
 
-@router.delete("/acls", summary="Delete ACLs")
-def delete_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
+@router.delete("/acls")
+def delete_acls(body: AclsBody, reach: ReachDep) -> list[Acl]:
     """Delete exactly these ACLs, and return those that existed. Filters are not accepted here."""
     exactly = [
         AclFilter(kind, name, pattern_type, principal, host, operation, permission)
@@ -169,8 +135,8 @@ def delete_acls(body: AclsBody, reach: ReachDep) -> list[AclAnswer]:
     return [answer_of(acl) for acl in reach.acls.delete_acls(exactly)]
 
 
-def answer_of(acl: AclBinding) -> AclAnswer:
-    return AclAnswer(
+def answer_of(acl: AclBinding) -> Acl:
+    return Acl.model_construct(
         resource_type=acl.pattern.resource_type.name,
         resource_name=acl.pattern.name,
         pattern_type=acl.pattern.pattern_type.name,

@@ -31,13 +31,8 @@ class BrokerAnswer:
 class ConfigsBody(Body):
     """Settings to set, and settings to reset to their defaults; all or none."""
 
-    set: Annotated[
-        dict[Name, Value],
-        Field(default_factory=dict, max_length=SETTINGS, examples=[{"retention.ms": "86400000"}]),
-    ]
-    unset: Annotated[
-        list[Name], Field(default_factory=list, max_length=SETTINGS, examples=[["cleanup.policy"]])
-    ]
+    set: Annotated[dict[Name, Value], Field(default_factory=dict, max_length=SETTINGS)]
+    unset: Annotated[list[Name], Field(default_factory=list, max_length=SETTINGS)]
 
 
 def check_changes(to_set: Collection[str], to_unset: Collection[str]) -> None:
@@ -48,14 +43,14 @@ def check_changes(to_set: Collection[str], to_unset: Collection[str]) -> None:
         raise bad_request(f"{both[0]} is both in set and in unset")
 
 
-@router.get("/brokers", summary="List brokers")
+@router.get("/brokers")
 def brokers(reach: ReachDep) -> list[Broker]:
     """Return the brokers that are alive, and dead ones that have replicas."""
     with reach.cluster() as cluster:
         return list(cluster.status().brokers)
 
 
-@router.get("/brokers/{broker_id}", summary="Get a broker and its log directories")
+@router.get("/brokers/{broker_id}")
 def broker(broker_id: BrokerId, reach: ReachDep) -> BrokerAnswer:
     """Return the broker's directories, each with its replicas and their sizes."""
     found = _get_broker(reach, broker_id)
@@ -66,15 +61,15 @@ def broker(broker_id: BrokerId, reach: ReachDep) -> BrokerAnswer:
     )
 
 
-@router.get("/brokers/{broker_id}/configs", summary="List the settings of a broker")
+@router.get("/brokers/{broker_id}/configs")
 def broker_configs(broker_id: BrokerId, reach: ReachDep) -> list[Config]:
     """Return every setting with its value and source."""
     _get_broker(reach, broker_id)
     return reach.topics.broker_configs(broker_id)
 
 
-@router.put("/brokers/{broker_id}/configs", summary="Change settings of a broker")
-@router.patch("/brokers/{broker_id}/configs", summary="Change settings of a broker")
+@router.put("/brokers/{broker_id}/configs")
+@router.patch("/brokers/{broker_id}/configs")
 def alter_broker_configs(broker_id: BrokerId, body: ConfigsBody, reach: ReachDep) -> list[Config]:
     """Change these settings while the broker runs, and return all of them; others stay as they are."""
     _get_broker(reach, broker_id)
@@ -88,7 +83,6 @@ def _get_broker(reach: Reach, broker_id: int) -> Broker:
 
 
 def one_broker(by_id: Mapping[int, AnyBroker], broker_id: int) -> AnyBroker:
-    """Return the broker with this id; a Problem (404) if there is none."""
     if broker_id not in by_id:
         raise Problem(40404, f"there is no broker {broker_id}, only {', '.join(map(str, by_id))}")
     return by_id[broker_id]

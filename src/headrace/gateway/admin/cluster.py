@@ -1,7 +1,7 @@
 """The cluster: the state of its brokers and partitions, elections, and reassignments."""
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter
 from pydantic import Field
@@ -18,45 +18,24 @@ from headrace.protocol.ids import TopicPartition
 router = APIRouter(tags=["cluster"], responses=answers(400, 404, 503))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """The number of partitions, and of those that are not as they should be."""
-
-    total: int
-    offline: int
-    leaderless: int
-    under_replicated: int
-    under_min_isr: int
-    not_preferred: int
-    reassigning: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Care:
-    """The partitions that are not as they should be; one may be in several lists."""
-
-    offline: tuple[PartitionState, ...]
-    leaderless: tuple[PartitionState, ...]
-    under_replicated: tuple[PartitionState, ...]
-    under_min_isr: tuple[PartitionState, ...]
-    not_preferred: tuple[PartitionState, ...]
+_CARE: Final = ("offline", "leaderless", "under_replicated", "under_min_isr", "not_preferred")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAnswer:
-    """The state of a cluster."""
+    """The state of a cluster; a partition may need care for several reasons."""
 
     cluster_id: str | None
     controller: int | None
     healthy: bool
     brokers: tuple[Broker, ...]
     topics: int
-    partitions: Counts
-    needing_care: Care
+    partitions: dict[str, int]
+    needing_care: dict[str, tuple[PartitionState, ...]]
     reassignments: tuple[Reassignment, ...]
 
 
-@router.get("/cluster", summary="Get the state of the cluster")
+@router.get("/cluster")
 def cluster(reach: ReachDep) -> ClusterAnswer:
     """Return brokers, the controller, and the partitions that are offline, leaderless or under-replicated.
 
@@ -64,24 +43,18 @@ def cluster(reach: ReachDep) -> ClusterAnswer:
     """
     with reach.cluster() as client:
         status = client.status()
-    care = {field.name: getattr(status, field.name) for field in fields(Care)}
+    care = {name: getattr(status, name) for name in _CARE}
     return ClusterAnswer(
         cluster_id=status.cluster_id,
         controller=status.controller,
         healthy=status.is_healthy,
         brokers=status.brokers,
         topics=status.topics,
-        partitions=Counts(
-            total=status.partitions,
-            reassigning=len(status.reassignments),
-            **{name: len(partitions) for name, partitions in care.items()},
-        ),
-        needing_care=Care(**care),
+        partitions={"total": status.partitions, "reassigning": len(status.reassignments)}
+        | {name: len(partitions) for name, partitions in care.items()},
+        needing_care=care,
         reassignments=status.reassignments,
     )
-
-
-# -- elections ---------------------------------------------------------------------------------
 
 
 class SelectionBody(Body):
@@ -112,14 +85,11 @@ class ElectBody(SelectionBody):
     ] = "preferred"
 
 
-@router.post("/elect", summary="Elect leaders")
+@router.post("/elect")
 def elect(body: ElectBody, reach: ReachDep) -> list[Election]:
     """Elect the preferred replicas, or with `unclean` any live replica of a partition without a leader."""
     with reach.cluster() as client:
         return client.elect(body.topic_partitions(client), unclean=body.kind == "unclean")
-
-
-# -- reassignments -----------------------------------------------------------------------------
 
 
 class MoveBody(Body):
@@ -127,12 +97,10 @@ class MoveBody(Body):
 
     topic: Name
     partition: Index
-    replicas: Annotated[list[Index], Field(min_length=1, max_length=1000, examples=[[1, 2, 3]])]
+    replicas: Annotated[list[Index], Field(min_length=1, max_length=1000)]
 
 
 class ReassignBody(Body):
-    """Partitions and their new replicas."""
-
     moves: Annotated[list[MoveBody], Field(min_length=1, max_length=PARTITIONS)]
     dry_run: bool = False
 
@@ -147,14 +115,14 @@ class Moved:
     replicas: tuple[int, ...]
 
 
-@router.get("/reassignments", summary="List reassignments")
+@router.get("/reassignments")
 def reassignments(reach: ReachDep) -> list[Reassignment]:
     """Return the reassignments in progress, with all replicas that each partition has meanwhile."""
     with reach.cluster() as client:
         return client.reassignments()
 
 
-@router.post("/reassignments", summary="Reassign partitions")
+@router.post("/reassignments")
 def reassign(body: ReassignBody, reach: ReachDep) -> list[Moved]:
     """Start to reassign partitions, or none if one cannot be. With `dry_run` nothing is reassigned."""
     moves = [
@@ -170,7 +138,7 @@ class CancelBody(SelectionBody):
     """The reassignments to cancel; without a topic, all."""
 
 
-@router.post("/reassignments/cancel", summary="Cancel reassignments")
+@router.post("/reassignments/cancel")
 def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
     """Cancel reassignments, and return those that were in progress."""
     with reach.cluster() as client:
@@ -181,7 +149,7 @@ def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
         return client.cancel(selected)
 
 
-@router.post("/brokers/{broker_id}/drain", summary="Move all replicas off a broker")
+@router.post("/brokers/{broker_id}/drain")
 def drain(broker_id: BrokerId, reach: ReachDep, *, dry_run: bool = True) -> list[Moved]:
     """Return the new replicas, on other racks and nodes if there are any; `dry_run` reassigns nothing."""
     with reach.cluster() as client:
@@ -189,7 +157,7 @@ def drain(broker_id: BrokerId, reach: ReachDep, *, dry_run: bool = True) -> list
         return _moved(client, moves, dry_run=dry_run) if moves else []
 
 
-@router.post("/nodes/{node}/drain", summary="Move all replicas off the brokers of a node")
+@router.post("/nodes/{node}/drain")
 def drain_node(node: NodeName, reach: ReachDep, *, dry_run: bool = True) -> list[Moved]:
     """Return the new replicas, on other nodes. With `dry_run` nothing is reassigned."""
     with reach.cluster() as client:

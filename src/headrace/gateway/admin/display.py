@@ -1,7 +1,6 @@
 """Records as JSON messages, and the filter of a search or a tail."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from headrace.client.records.one_by_one import Record
@@ -13,62 +12,36 @@ MAX_HEADER_BYTES = 8 * 1024  # of one header's value
 MAX_HEADERS = 1000  # of a message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """A header; several may have the same name."""
+def message_of(
+    record: Record, most: int, by_schema: BySchema | None = None, *, raw: bool = False
+) -> dict[str, Any]:
+    """Return a record as JSON has it, with at most `most` bytes of its key and of its value.
 
-    name: str
-    value: Any
-    encoding: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """A message. Key and value are decoded; their encoding is `null`, `json`, `text` or `base64`, or with a
-    schema `avro`, `jsonschema` or `protobuf`. `truncated` says whether something is cut.
+    The encoding of key and value is `null`, `json`, `text` or `base64`, or with a schema `avro`, `jsonschema`
+    or `protobuf`. `truncated` says whether something is cut.
     """
-
-    partition: int
-    offset: int
-    timestamp_ms: int | None
-    key: Any
-    key_encoding: str
-    key_schema_id: int | None
-    key_size: int
-    value: Any
-    value_encoding: str
-    value_schema_id: int | None
-    value_size: int
-    truncated: bool
-    headers: tuple[Header, ...]
-
-
-def message_of(record: Record, most: int, by_schema: BySchema | None = None) -> dict[str, Any]:
-    """Return a record as a Message, with at most `most` bytes of its key and of its value."""
-    key, key_cut = cut(record.key, most, by_schema)
-    value, value_cut = cut(record.value, most, by_schema)
+    key, key_cut = cut(record.key, most, by_schema, raw=raw)
+    value, value_cut = cut(record.value, most, by_schema, raw=raw)
     assert record.partition is not None, record
-    return asdict(
-        Message(
-            partition=record.partition,
-            offset=record.offset,
-            timestamp_ms=record.timestamp_ms,
-            key=key.value,
-            key_encoding=key.encoding,
-            key_schema_id=key.schema_id,
-            key_size=len(record.key or b""),
-            value=value.value,
-            value_encoding=value.encoding,
-            value_schema_id=value.schema_id,
-            value_size=len(record.value or b""),
-            truncated=key_cut or value_cut or len(record.headers) > MAX_HEADERS,
-            headers=tuple(
-                Header(name=name, value=decoded.value, encoding=decoded.encoding)
-                for name, data in record.headers[:MAX_HEADERS]
-                for decoded, _ in [cut(data, MAX_HEADER_BYTES)]
-            ),
-        )
-    )
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "key": key.value,
+        "key_encoding": key.encoding,
+        "key_schema_id": key.schema_id,
+        "key_size": len(record.key or b""),
+        "value": value.value,
+        "value_encoding": value.encoding,
+        "value_schema_id": value.schema_id,
+        "value_size": len(record.value or b""),
+        "truncated": key_cut or value_cut or len(record.headers) > MAX_HEADERS,
+        "headers": [
+            {"name": name, "value": decoded.value, "encoding": decoded.encoding}
+            for name, data in record.headers[:MAX_HEADERS]
+            for decoded, _ in [cut(data, MAX_HEADER_BYTES, raw=raw)]
+        ],
+    }
 
 
 Match = Callable[[Sequence[Mapping[str, Any]]], Matched]
@@ -102,7 +75,6 @@ class RecordFilter:
         return self.select([record])[0]
 
     def select(self, records: Sequence[Record]) -> list[bool]:
-        """Return for each record whether it is selected."""
         selected = [self._has_key(record.key) and self._has_text(record) for record in records]
         if self._match is None or not any(selected):
             return selected
@@ -147,7 +119,6 @@ class RecordFilter:
         )
 
     def _readable(self, data: bytes) -> str:
-        """Return the data as text, decoded by its schema if it has one."""
         if data[0] or self._by_schema is None:
             return data.decode("utf-8", "replace")
         decoded = decode(data, self._by_schema)

@@ -1,8 +1,7 @@
 """Consumer groups: members, committed offsets and lag, resets and deletion."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictInt
@@ -23,17 +22,7 @@ from headrace.client.groups.reset import (
 from headrace.gateway.current import RawRoute
 from headrace.gateway.problems import MISSING, answers, bad_request, header_text
 from headrace.gateway.reach import ReachDep
-from headrace.gateway.rest.bodies import (
-    INT64,
-    PARTITIONS,
-    Body,
-    GroupName,
-    Index,
-    Name,
-    Offset,
-    TimeMs,
-    example,
-)
+from headrace.gateway.rest.bodies import INT64, PARTITIONS, Body, GroupName, Index, Name, Offset, TimeMs
 from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(tags=["groups"], route_class=RawRoute, responses=answers(400, 404, 409, 503))
@@ -41,7 +30,7 @@ router = APIRouter(tags=["groups"], route_class=RawRoute, responses=answers(400,
 PartitionsByTopic = dict[Name, Annotated[list[Index], Field(max_length=PARTITIONS)]]
 
 
-@router.get("/groups", summary="List groups")
+@router.get("/groups")
 def groups(
     reach: ReachDep,
     response: Response,
@@ -59,7 +48,7 @@ def groups(
     return list(found)
 
 
-@router.get("/groups/{name}", summary="Get a group")
+@router.get("/groups/{name}")
 def group(name: GroupName, reach: ReachDep) -> Group:
     """Return the members with their assignments, and the committed offset and lag of every partition.
 
@@ -68,7 +57,7 @@ def group(name: GroupName, reach: ReachDep) -> Group:
     return reach.groups.describe([name])[0]
 
 
-@router.delete("/groups/{name}", status_code=204, summary="Delete a group")
+@router.delete("/groups/{name}", status_code=204)
 def delete_group(name: GroupName, reach: ReachDep) -> Response:
     """Delete the group and its offsets; refused while it has members."""
     reach.groups.delete([name])
@@ -82,39 +71,26 @@ class ResetBody(Body):
     with `to: offsets`.
     """
 
-    model_config = example(to="earliest", topics={"orders": []}, dry_run=True)
-
     to: Literal["earliest", "latest", "current", "offset", "time", "shift", "offsets"]
     offset: Offset | None = None
     time_ms: TimeMs | None = None
     shift: Annotated[StrictInt | None, Field(ge=-INT64, le=INT64)] = None
     offsets: Annotated[
-        dict[Name, dict[Annotated[int, Field(ge=0)], Offset]] | None,
-        Field(max_length=PARTITIONS, examples=[{"orders": {"0": 120}}]),
+        dict[Name, dict[Annotated[int, Field(ge=0)], Offset]] | None, Field(max_length=PARTITIONS)
     ] = None
     topics: Annotated[
         PartitionsByTopic | None,
         Field(
             max_length=PARTITIONS,
             description="Partitions by topic, [] for all of a topic; default: all with committed offsets.",
-            examples=[{"orders": [0, 1]}],
         ),
     ] = None
     dry_run: Annotated[bool, Field(description="Only return what would change.")] = True
     create: Annotated[bool, Field(description="Create the group if it does not exist.")] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetAnswer:
-    """The offsets that the reset has changed, or would change."""
-
-    group: str
-    executed: bool
-    partitions: tuple[Reset, ...]
-
-
-@router.post("/groups/{name}/reset", summary="Reset the offsets of a group")
-def reset_group(name: GroupName, body: ResetBody, reach: ReachDep) -> ResetAnswer:
+@router.post("/groups/{name}/reset")
+def reset_group(name: GroupName, body: ResetBody, reach: ReachDep) -> dict[str, Any]:
     """Commit other offsets; nothing changes unless `dry_run` is false.
 
     The group's consumers have to be stopped first. An offset outside the log becomes the nearest one inside.
@@ -129,7 +105,7 @@ def reset_group(name: GroupName, body: ResetBody, reach: ReachDep) -> ResetAnswe
         raise ClientError(f"group {name} has no committed offsets: name the topics")
     if not body.dry_run:
         reach.groups.reset(name, plan)
-    return ResetAnswer(group=name, executed=not body.dry_run, partitions=tuple(plan))
+    return {"group": name, "executed": not body.dry_run, "partitions": plan}
 
 
 def _target(body: ResetBody) -> Target:
@@ -165,12 +141,10 @@ _TARGETS: Final[Mapping[str, Callable[[ResetBody], Target]]] = {
 class OffsetsBody(Body):
     """Partitions by topic; [] is every partition of the topic with a committed offset."""
 
-    topics: Annotated[
-        PartitionsByTopic, Field(min_length=1, max_length=PARTITIONS, examples=[{"orders": []}])
-    ]
+    topics: Annotated[PartitionsByTopic, Field(min_length=1, max_length=PARTITIONS)]
 
 
-@router.delete("/groups/{name}/offsets", summary="Delete committed offsets")
+@router.delete("/groups/{name}/offsets")
 def delete_group_offsets(name: GroupName, body: OffsetsBody, reach: ReachDep) -> list[Reset]:
     """Delete and return committed offsets; refused while members of the group read the topic."""
     committed = {

@@ -1,7 +1,7 @@
 """Messages: produce to a topic."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter
@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, StrictStr, Tag
 from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.base import BadValue
 from headrace.gateway.problems import FORM, answers, bad_request, code_of
-from headrace.gateway.rest.bodies import Body, Index, TimeMs, TopicName, example
+from headrace.gateway.rest.bodies import Body, Index, TimeMs, TopicName
 from headrace.gateway.rest.delivery import Delivered
 from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.schemas import Schemas, framed
@@ -41,8 +41,6 @@ _ENCODERS: Final[Mapping[str, Callable[[Any], bytes | None]]] = {
 
 
 class HeaderBody(Body):
-    """A header."""
-
     name: StrictStr
     value: StrictStr | None = None
     encoding: Literal["text", "base64"] = "text"
@@ -50,10 +48,6 @@ class HeaderBody(Body):
 
 class MessageBody(Body):
     """A message to produce; without a value it is a tombstone, with which compaction deletes its key."""
-
-    model_config = example(
-        key="alice", value={"item": "tea"}, headers=[{"name": "from", "value": "the docs"}]
-    )
 
     key: Any = None
     value: Any = None
@@ -65,8 +59,6 @@ class MessageBody(Body):
 
 
 class MessagesBody(Body):
-    """Messages to produce."""
-
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MAX_MESSAGES)]
 
 
@@ -81,27 +73,8 @@ OneOrSeveral = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Produced:
-    """Partition, offset and timestamp of a message, or the error."""
-
-    partition: int | None = None
-    offset: int | None = None
-    timestamp_ms: int | None = None
-    error_code: int | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceAnswer:
-    """The outcome of each message, in the order of the request."""
-
-    topic: str
-    messages: tuple[Produced, ...]
-
-
-@router.post("/topics/{name}/messages", summary="Produce messages")
-async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> ProduceAnswer:
+@router.post("/topics/{name}/messages")
+async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> dict[str, Any]:
     """Produce one message, or several as `{"messages": [...]}`.
 
     The response is sent when all in-sync replicas have the messages. If no message could be produced it is an
@@ -118,13 +91,14 @@ async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> ProduceAn
     failed = [outcome for outcome in outcomes if not isinstance(outcome, Delivered)]
     if len(failed) == len(outcomes):
         raise failed[0].error
-    produced = [
-        Produced(partition=outcome.partition, offset=outcome.offset, timestamp_ms=outcome.timestamp_ms)
+    produced: list[dict[str, Any]] = [
+        asdict(outcome)
         if isinstance(outcome, Delivered)
-        else Produced(error_code=code_of(outcome.error), error=str(outcome.error))
+        else {"error_code": code_of(outcome.error), "error": str(outcome.error)}
         for outcome in outcomes
     ]
-    return ProduceAnswer(topic=name, messages=tuple(produced))
+    fields = ("partition", "offset", "timestamp_ms", "error_code", "error")
+    return {"topic": name, "messages": [dict.fromkeys(fields) | each for each in produced]}
 
 
 def _by_schemas(schemas: Schemas, topic: str, bodies: Sequence[MessageBody]) -> dict[tuple[int, Part], bytes]:

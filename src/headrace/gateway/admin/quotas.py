@@ -3,13 +3,13 @@
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from headrace.client.admin.quotas import KEYS, ClientQuota, Entity
 from headrace.gateway.admin.brokers import check_changes
 from headrace.gateway.problems import answers, bad_request
 from headrace.gateway.reach import Reach, ReachDep
-from headrace.gateway.rest.bodies import NO_NUL, Body, example
+from headrace.gateway.rest.bodies import NO_NUL, Body
 
 LONGEST: Final = 1000  # characters of a name
 LARGEST: Final = 1e18
@@ -30,10 +30,6 @@ Number = Annotated[StrictInt | StrictFloat, Field(gt=0, le=LARGEST, allow_inf_na
 class EntityBody(Body):
     """A user, a client id, both together, or an IP address. null is the default of a type."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, json_schema_extra={"examples": [{"user": "alice", "client-id": None}]}
-    )
-
     user: EntityName | None = None
     client_id: Annotated[EntityName | None, Field(alias="client-id")] = None
     ip: EntityName | None = None
@@ -51,7 +47,7 @@ def _default(what: str) -> object:
     return Query(description=f"Only the default of {what}.")
 
 
-@router.get("/quotas", summary="List quotas")
+@router.get("/quotas")
 def quotas(
     reach: ReachDep,
     *,
@@ -82,14 +78,12 @@ def quotas(
 class QuotasBody(Body):
     """Quotas to set and to remove, all or none; others stay as they are."""
 
-    model_config = example(entity={"user": "alice"}, set={"producer_byte_rate": 1000000})
-
     entity: EntityBody
     set: Annotated[dict[QuotaKey, Number], Field(default_factory=dict, max_length=len(KEYS))]
     unset: Annotated[list[QuotaKey], Field(default_factory=list, max_length=len(KEYS))]
 
 
-@router.patch("/quotas", summary="Set and remove quotas")
+@router.patch("/quotas")
 def alter_quotas(body: QuotasBody, reach: ReachDep) -> ClientQuota:
     """Change quotas of an entity, and return all that it has. Every broker enforces quotas on its own."""
     check_changes(body.set, body.unset)
@@ -100,14 +94,10 @@ def alter_quotas(body: QuotasBody, reach: ReachDep) -> ClientQuota:
 
 
 class EntityOnlyBody(Body):
-    """An entity."""
-
-    model_config = example(entity={"user": "alice"})
-
     entity: EntityBody
 
 
-@router.delete("/quotas", summary="Remove all quotas of an entity")
+@router.delete("/quotas")
 def remove_quotas(body: EntityOnlyBody, reach: ReachDep) -> ClientQuota:
     """Remove every quota of exactly this entity, and return those that it had."""
     entity = body.entity.entity()

@@ -1,25 +1,20 @@
 """Search of the messages of a topic: by offset, time, key or text, or the newest."""
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import StreamingResponse
-from starlette.requests import ClientDisconnect
+from fastapi.responses import JSONResponse
 
 from headrace.client.errors import ClientError
 from headrace.client.records.following import read_positions, written
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.records.scanning import Bounds, Scan, scan
 from headrace.client.serializers.codecs.plain_json import write_json
-from headrace.gateway.admin.display import Message, RecordFilter, message_of
-from headrace.gateway.problems import Problem, answers, bad_request, code_of, printable
+from headrace.gateway.admin.display import RecordFilter, message_of
+from headrace.gateway.problems import answers, bad_request
 from headrace.gateway.rest.bodies import INT64, PartitionQuery, TopicName
 from headrace.gateway.rest.hub import Hub, HubDep
 
@@ -27,7 +22,6 @@ router = APIRouter(tags=["messages"])
 
 SCANNED_BYTES: Final = 256 * 1024 * 1024  # most bytes that a search scans
 SHOWN_BYTES: Final = 8 * 1024 * 1024  # of JSON, after which a response has no further message
-PROGRESS_S: Final = 0.2  # between two events about the progress of a search
 MAX_VALUE_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -37,50 +31,11 @@ ExpressionQuery = Annotated[
         description="Only messages for which this [CEL](https://cel.dev) expression is true. Its variables "
         "are key, value, headers, partition, offset, timestamp_ms and time.",
         max_length=2000,
-        examples=['value.total > 100 && key.startsWith("eu-")'],
     ),
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scanned:
-    """How much was scanned for a response."""
-
-    messages: int
-    size_bytes: int
-    took_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessagesAnswer:
-    """The messages found, why the search ended, and where it can continue.
-
-    `stopped_by` is `end` if everything was scanned, else the bound that was reached: `limit`, `records`,
-    `bytes` or `time`. The same request with `from` set to `next` continues; with `last`, further back.
-    """
-
-    topic: str
-    messages: tuple[Message, ...]
-    scanned: Scanned
-    stopped_by: Literal["end", "limit", "records", "bytes", "time"]
-    next: str
-    offline: tuple[int, ...]
-    """Partitions without a leader, which were not searched."""
-    filter_error: str
-    """Why the filter could not be applied to a message, which did not match; empty if it could, to all."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How much a search has scanned so far."""
-
-    messages: int
-    size_bytes: int
-
-
 class Search:
-    """The parameters of a search."""
-
     def __init__(
         self,
         *,
@@ -100,8 +55,7 @@ class Search:
             ),
         ] = None,
         from_: Annotated[
-            str | None,
-            Query(alias="from", description="Continue here: `next` of a response.", examples=["0:120,1:88"]),
+            str | None, Query(alias="from", description="Continue here: `next` of a response.")
         ] = None,
         limit: Annotated[int, Query(description="Most messages to return.", ge=1, le=1000)] = 50,
         key: Annotated[
@@ -117,6 +71,9 @@ class Search:
         max_value_bytes: Annotated[
             int, Query(description="Cut keys and values that are longer.", ge=0, le=MAX_VALUE_BYTES)
         ] = 64 * 1024,
+        raw: Annotated[
+            bool, Query(description="Return keys, values and headers as base64, whatever is in them.")
+        ] = False,
     ) -> None:
         if sum(each is not None for each in (offset, time, last)) > 1:
             raise bad_request("offset, time and last exclude each other")
@@ -126,22 +83,13 @@ class Search:
         self.partitions = sorted(self.positions or ()) if partition is None else [partition]
         self.bounds = Bounds(found=limit, records=scan, size_bytes=SCANNED_BYTES, time_s=timeout_ms / 1000)
         self.key, self.text, self.filter = key, text, filter
-        self.max_value_bytes = max_value_bytes
+        self.max_value_bytes, self.raw = max_value_bytes, raw
         self.offline: tuple[int, ...] = ()  # after `run`: partitions that have no leader
         self.searched: tuple[int, ...] = ()  # after `run`: the others
         self.filter_error = ""  # after `run`: why the filter could not be applied to a message
 
-    def run(
-        self,
-        hub: Hub,
-        topic: str,
-        cancelled: Event,
-        on_found: Callable[[bytes], None] = lambda _message: None,
-        on_progress: Callable[[Progress], None] = lambda _progress: None,
-    ) -> Scan[bytes]:
+    def run(self, hub: Hub, topic: str, cancelled: Event) -> Scan[bytes]:
         """Return every message found, as JSON. It blocks until it is cancelled, so it is for a thread.
-
-        `on_found` gets each message as soon as it is found, `on_progress` what was scanned so far.
 
         Messages become JSON at once, and their size is counted as such: a few bytes may decode to a large
         value.
@@ -150,9 +98,8 @@ class Search:
 
         def to_json(record: Record) -> bytes:
             nonlocal written_bytes
-            message = write_json(message_of(record, self.max_value_bytes, hub.schemas.show))
+            message = write_json(message_of(record, self.max_value_bytes, hub.schemas.show, raw=self.raw))
             written_bytes += len(message)
-            on_found(message)
             return message
 
         match = hub.match(self.filter)
@@ -164,21 +111,11 @@ class Search:
         selecting = RecordFilter(
             self.key, self.text, hub.schemas.show, match, partial(hub.schemas.show, numbers=True)
         )
-        scanned_messages = scanned_bytes = 0
-
-        def select(records: Sequence[Record]) -> list[bool]:
-            nonlocal scanned_messages, scanned_bytes
-            selected = selecting.select(records)
-            scanned_messages += len(records)
-            scanned_bytes += sum(len(each.key or b"") + len(each.value or b"") for each in records)
-            on_progress(Progress(messages=scanned_messages, size_bytes=scanned_bytes))
-            return selected
-
         found = scan(
             hub.reach.connection,
             topic,
             self.start,
-            select=select,
+            select=selecting.select,
             keep=to_json,
             is_full=lambda: written_bytes >= SHOWN_BYTES,
             bounds=replace(self.bounds, cancelled=cancelled),
@@ -187,15 +124,6 @@ class Search:
         )
         self.filter_error = selecting.filter_error
         return found
-
-    def narrow(self, found: int, records: int) -> None:
-        """End the next run after so many messages that were found, or read."""
-        self.bounds = replace(self.bounds, found=found, records=max(1, records))
-
-    def go_on(self, positions: Mapping[int, int]) -> None:
-        """Start the next run at these offsets."""
-        self.start, self.positions = Start(last=self.start.last), dict(positions)
-        self.partitions = sorted(positions) if self.partition is None else [self.partition]
 
     def _readable(self, hub: Hub, topic: str) -> list[int]:
         """Return the partitions to search that have a leader; others do not stop a search."""
@@ -210,93 +138,28 @@ class Search:
         return list(self.searched)
 
 
-@router.get(
-    "/topics/{name}/messages",
-    response_model=MessagesAnswer,
-    responses=answers(400, 404, 429, 503),
-    summary="Search messages",
-)
+@router.get("/topics/{name}/messages", response_class=JSONResponse, responses=answers(400, 404, 429, 503))
 async def messages(
     name: TopicName, request: Request, search: Annotated[Search, Depends()], hub: HubDep
 ) -> Response:
     """Search by offset, time, key or text, or return the newest; by default, from the beginning on.
 
-    Messages, bytes and time of a search are bounded: the response says where it ended and how to continue.
+    Messages, bytes and time of a search are bounded. `stopped_by` is `end` if all was scanned, else the
+    bound that was reached: `limit`, `records`, `bytes` or `time`. The same request with `from` set to `next`
+    continues; with `last`, further back. `offline` are partitions without a leader, which were not searched;
+    `filter_error` says why the filter could not be applied to a message.
     """
     await hub.topics.check(name, search.partition)
     found = await hub.search(request, partial(search.run, hub, name))
-    about = write_json(_about(name, search, found))[:-1]
-    return Response(b'%b,"messages":[%b]}' % (about, b",".join(found.found)), media_type="application/json")
-
-
-@router.get(
-    "/topics/{name}/messages/stream",
-    response_class=StreamingResponse,
-    responses={
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-        **answers(400, 404, 429, 503),
-    },
-    summary="Search messages, and follow the search",
-)
-async def stream(
-    name: TopicName, request: Request, search: Annotated[Search, Depends()], hub: HubDep
-) -> StreamingResponse:
-    """Search with the same parameters, and send server-sent events meanwhile: a `message` for each that is
-    found, `progress` with the messages and bytes that were scanned, and at the end `done`, with the fields of
-    a search's response except the messages, or `error`.
-    """
-    await hub.topics.check(name, search.partition)
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(
-        _events(hub, name, search, request), media_type="text/event-stream", headers=headers
-    )
-
-
-async def _events(hub: Hub, topic: str, search: Search, request: Request) -> AsyncIterator[bytes]:
-    loop = asyncio.get_running_loop()
-    # Bounded by the messages and bytes of a response, and by the time of a search.
-    events: asyncio.Queue[bytes | None] = asyncio.Queue()
-    told_s = time.monotonic()
-
-    def tell(kind: bytes, data: bytes) -> None:
-        loop.call_soon_threadsafe(events.put_nowait, b"event: %b\ndata: %b\n\n" % (kind, data))
-
-    def tell_progress(progress: Progress) -> None:
-        nonlocal told_s
-        if time.monotonic() - told_s >= PROGRESS_S:
-            told_s = time.monotonic()
-            tell(b"progress", write_json(asdict(progress)))
-
-    def run(cancelled: Event) -> None:
-        found = search.run(hub, topic, cancelled, partial(tell, b"message"), tell_progress)
-        tell(b"done", write_json(_about(topic, search, found)))
-
-    async def search_and_tell() -> None:
-        try:
-            await hub.search(request, run)
-        except (Problem, ClientError) as error:
-            tell(b"error", write_json({"error_code": code_of(error), "message": printable(str(error))}))
-        finally:
-            loop.call_soon(events.put_nowait, None)
-
-    running = asyncio.ensure_future(search_and_tell())
-    try:
-        yield b"event: progress\ndata: %b\n\n" % write_json({"messages": 0, "size_bytes": 0})
-        while (event := await events.get()) is not None:
-            yield event
-        with suppress(ClientDisconnect):
-            await running
-    finally:
-        running.cancel()
-
-
-def _about(topic: str, search: Search, found: Scan[bytes]) -> dict[str, Any]:
-    scanned = {"messages": found.records, "size_bytes": found.size_bytes, "took_ms": found.took_ms}
-    return {
-        "topic": topic,
-        "scanned": scanned,
+    about = {
+        "topic": name,
+        "scanned": {"messages": found.records, "size_bytes": found.size_bytes, "took_ms": found.took_ms},
         "stopped_by": found.stopped_by,
         "next": written(found.next_offsets),
         "offline": search.offline,
         "filter_error": search.filter_error,
     }
+    messages_json = b",".join(found.found)
+    return Response(
+        b'%b,"messages":[%b]}' % (write_json(about)[:-1], messages_json), media_type="application/json"
+    )

@@ -70,7 +70,6 @@ class ClusterCheck:
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
         **answers(400, 404, 429, 503),
     },
-    summary="Follow a topic live",
 )
 async def tail(
     name: TopicName,

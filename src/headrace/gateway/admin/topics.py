@@ -19,12 +19,10 @@ from headrace.gateway.rest.bodies import (
     PARTITIONS,
     SETTINGS,
     Body,
-    Index,
     Name,
     Offset,
     TopicName,
     Value,
-    example,
     settings,
 )
 from headrace.protocol.ids import TopicPartition
@@ -59,7 +57,7 @@ class TopicAnswer:
     configs: dict[str, str]
 
 
-@router.get("/topics", summary="List topics")
+@router.get("/topics")
 def topics(
     reach: ReachDep,
     *,
@@ -79,15 +77,13 @@ def topics(
 class TopicBody(Body):
     """A topic to create. The brokers' defaults apply to what is left out."""
 
-    model_config = example(name="orders", partitions=3, configs={"retention.ms": 86400000})
-
-    name: Annotated[Name, Field(examples=["orders"])]
+    name: Name
     partitions: Annotated[int | None, Field(strict=True, ge=1, le=PARTITIONS)] = None
     replicas: Annotated[int | None, Field(strict=True, ge=1, le=1000)] = None
     configs: Annotated[dict[Name, Value], Field(default_factory=dict, max_length=SETTINGS)]
 
 
-@router.post("/topics", status_code=201, responses=answers(409), summary="Create a topic")
+@router.post("/topics", status_code=201, responses=answers(409))
 def create_topic(body: TopicBody, reach: ReachDep) -> TopicAnswer:
     """Create a topic, and return it as `GET /topics/{name}` does."""
     made = new_topic(reach, body.name, body.partitions, body.replicas, settings(body.configs))
@@ -104,7 +100,7 @@ def new_topic(
         raise bad_request(str(error)) from None
 
 
-@router.get("/topics/{name}", summary="Get a topic")
+@router.get("/topics/{name}")
 def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
     """Return the topic's own settings, and leader, replicas, ISR, offsets and bytes of its partitions.
 
@@ -113,22 +109,22 @@ def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
     return topic_answer(reach, reach.topics.in_full(name))
 
 
-@router.delete("/topics/{name}", status_code=204, summary="Delete a topic")
+@router.delete("/topics/{name}", status_code=204)
 def delete_topic(name: TopicName, reach: ReachDep) -> Response:
     """Delete the topic and all its records."""
     reach.admin.delete_topic(name)
     return Response(status_code=204)
 
 
-@router.get("/topics/{name}/configs", summary="List the settings of a topic")
+@router.get("/topics/{name}/configs")
 def topic_configs(name: TopicName, reach: ReachDep) -> list[Config]:
     """Return every setting with its value and source."""
     return reach.topics.configs(name)
 
 
-@router.patch("/topics/{name}", summary="Change settings of a topic")
-@router.patch("/topics/{name}/configs", summary="Change settings of a topic")
-@router.put("/topics/{name}/configs", summary="Change settings of a topic")
+@router.patch("/topics/{name}")
+@router.patch("/topics/{name}/configs")
+@router.put("/topics/{name}/configs")
 def alter_topic_configs(name: TopicName, body: ConfigsBody, reach: ReachDep) -> list[Config]:
     """Change these settings, or none if one is invalid, and return all of them; others stay as they are."""
     check_changes(body.set, body.unset)
@@ -137,12 +133,10 @@ def alter_topic_configs(name: TopicName, body: ConfigsBody, reach: ReachDep) -> 
 
 
 class PartitionsBody(Body):
-    """The new number of partitions."""
-
-    total: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS, examples=[12])]
+    total: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS)]
 
 
-@router.post("/topics/{name}/partitions", summary="Add partitions")
+@router.post("/topics/{name}/partitions")
 def add_partitions(name: TopicName, body: PartitionsBody, reach: ReachDep) -> TopicAnswer:
     """Raise the number of partitions, which cannot be lowered again; keys then go to other partitions."""
     reach.admin.add_partitions(name, body.total)
@@ -156,27 +150,18 @@ class RecordsBody(Body):
         dict[
             Annotated[int, Field(ge=0, le=INT32)], Offset | Annotated[int, Field(strict=True, ge=-1, le=-1)]
         ],
-        Field(min_length=1, max_length=PARTITIONS, examples=[{"0": 1000}]),
+        Field(min_length=1, max_length=PARTITIONS),
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartOffset:
-    """The log start offset of a partition."""
-
-    partition: Index
-    start_offset: int
-
-
-@router.delete("/topics/{name}/records", summary="Delete old records")
-def delete_topic_records(name: TopicName, body: RecordsBody, reach: ReachDep) -> list[StartOffset]:
+@router.delete("/topics/{name}/records")
+def delete_topic_records(name: TopicName, body: RecordsBody, reach: ReachDep) -> list[dict[str, int]]:
     """Delete the records before an offset of each partition; disk space is freed segment by segment."""
     offsets = reach.topics.delete_records(name, body.before)
-    return [StartOffset(partition=index, start_offset=offset) for index, offset in sorted(offsets.items())]
+    return [{"partition": index, "start_offset": offset} for index, offset in sorted(offsets.items())]
 
 
 def topic_answer(reach: Reach, found: Topic) -> TopicAnswer:
-    """Return a topic with the sizes of its replicas."""
     indexes = [partition.index for partition in found.partitions]
     replica_bytes = sizes(read_log_dirs(reach.brokers, reach.brokers.nodes(), {found.name: indexes}))
     partitions = tuple(

@@ -1,17 +1,13 @@
 """Transactions: list and describe them, and the producers of a partition."""
 
-from dataclasses import dataclass
-from typing import Annotated, Final
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
-from headrace.client.transactions.transaction import (
-    STATES,
-    PartitionProducer,
-    Transaction,
-    TransactionSummary,
-)
+from headrace.client.transactions.transaction import STATES, Transaction
 from headrace.gateway.current import RawRoute
 from headrace.gateway.problems import MISSING, answers, header_text
 from headrace.gateway.reach import ReachDep
@@ -25,32 +21,13 @@ LIMIT: Final = 1000  # most transactions or producers in a response
 router = APIRouter(tags=["transactions"], route_class=RawRoute, responses=answers(400, 404, 503))
 
 TransactionalId = Annotated[
-    str,
-    Path(
-        description="The transactional id.",
-        min_length=1,
-        max_length=ID,
-        pattern=NO_NUL,
-        examples=["billing-1"],
-    ),
+    str, Path(description="The transactional id.", min_length=1, max_length=ID, pattern=NO_NUL)
 ]
 Limit = Annotated[int, Query(description="Most of them to return.", ge=1, le=LIMIT)]
 MinDurationMs = Annotated[int | None, Query(description="Only those open for so long.", ge=0, le=INT64)]
 
 
-# -- coordinators ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionsAnswer:
-    """Transactions by transactional id. `total` counts all that match; `next` is null on the last page."""
-
-    transactions: tuple[TransactionSummary, ...]
-    total: int
-    next: str | None
-
-
-@router.get("/transactions", summary="List transactions")
+@router.get("/transactions")
 def transactions(
     reach: ReachDep,
     response: Response,
@@ -69,14 +46,13 @@ def transactions(
             description="Only transactional ids that match this regular expression (RE2) as a whole.",
             min_length=1,
             max_length=PATTERN,
-            examples=["billing-.*"],
         ),
     ] = None,
     after: Annotated[
         str | None, Query(description="Continue here: `next` of a response.", max_length=ID)
     ] = None,
     limit: Limit = 100,
-) -> TransactionsAnswer:
+) -> dict[str, Any]:
     """Return every transactional id that matches all filters, with the state of its latest transaction.
 
     Transactions whose coordinator does not answer are left out; the header `headrace-missing` then names the
@@ -87,14 +63,10 @@ def transactions(
     )
     if found.missing:
         response.headers[MISSING] = header_text(found.missing)
-    left = found if after is None else [each for each in found if each.transactional_id > after]
-    page = tuple(left[:limit])
-    return TransactionsAnswer(
-        transactions=page, total=len(found), next=page[-1].transactional_id if len(left) > limit else None
-    )
+    return _page("transactions", found, attrgetter("transactional_id"), after, limit)
 
 
-@router.get("/transactions/{transactional_id}", summary="Get a transaction")
+@router.get("/transactions/{transactional_id}")
 def transaction(transactional_id: TransactionalId, reach: ReachDep) -> Transaction:
     """Return the latest transaction of a transactional id: state, producer, start, timeout, partitions.
 
@@ -103,19 +75,19 @@ def transaction(transactional_id: TransactionalId, reach: ReachDep) -> Transacti
     return reach.transactions.describe_transactions([transactional_id])[0]
 
 
-# -- partitions ------------------------------------------------------------------------------------
+def _page(
+    name: str, found: Sequence[Any], key: Callable[[Any], Any], after: object, limit: int
+) -> dict[str, Any]:
+    """Return one page of a list by its key; `total` counts all, and `next` is null on the last page."""
+    left = found if after is None else [each for each in found if key(each) > after]
+    return {
+        name: left[:limit],
+        "total": len(found),
+        "next": key(left[limit - 1]) if len(left) > limit else None,
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducersAnswer:
-    """Producers of a partition by producer id. `total` counts all; `next` is null on the last page."""
-
-    producers: tuple[PartitionProducer, ...]
-    total: int
-    next: int | None
-
-
-@router.get("/topics/{name}/partitions/{partition_id}/producers", summary="List producers of a partition")
+@router.get("/topics/{name}/partitions/{partition_id}/producers")
 def producers(
     name: TopicName,
     partition_id: PartitionId,
@@ -125,14 +97,10 @@ def producers(
         int | None, Query(description="Continue here: `next` of a response.", ge=0, le=INT64)
     ] = None,
     limit: Limit = 100,
-) -> ProducersAnswer:
+) -> dict[str, Any]:
     """Return the idempotent and transactional producers whose state the leader of the partition keeps.
 
     `start_offset` is the first offset of an open transaction.
     """
     found = reach.transactions.describe_producers(name, partition_id)
-    left = found if after is None else [producer for producer in found if producer.producer_id > after]
-    page = tuple(left[:limit])
-    return ProducersAnswer(
-        producers=page, total=len(found), next=page[-1].producer_id if len(left) > limit else None
-    )
+    return _page("producers", found, attrgetter("producer_id"), after, limit)

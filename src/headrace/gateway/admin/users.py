@@ -14,18 +14,16 @@ from headrace.client.admin.users import ITERATIONS, Credential, User
 from headrace.gateway.current import RawRoute
 from headrace.gateway.problems import answers
 from headrace.gateway.reach import ReachDep
-from headrace.gateway.rest.bodies import NO_NUL, Body, example
+from headrace.gateway.rest.bodies import NO_NUL, Body
 from headrace.gateway.users.credentials import LONGEST_NAME, LONGEST_PASSWORD
 from headrace.security.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS
 
 LONGEST_KNOWN: Final = 1000  # characters of the name of a user that another program may have added
-_EXAMPLE: Final = "a long random text"
 
 router = APIRouter(tags=["users"], route_class=RawRoute, responses=answers(400, 403, 404, 503))
 
 UserName = Annotated[
-    str,
-    Path(description="The user.", min_length=1, max_length=LONGEST_KNOWN, pattern=NO_NUL, examples=["alice"]),
+    str, Path(description="The user.", min_length=1, max_length=LONGEST_KNOWN, pattern=NO_NUL)
 ]
 Mechanism = Literal["SCRAM-SHA-512", "SCRAM-SHA-256"]
 Mechanisms = Annotated[list[Mechanism], Field(min_length=1, max_length=2)]
@@ -38,7 +36,7 @@ Iterations = Annotated[
 ]
 
 
-@router.get("/users", summary="List users")
+@router.get("/users")
 def users(reach: ReachDep) -> list[User]:
     """Return every user with a SCRAM credential, by name, with mechanisms and iterations.
 
@@ -48,10 +46,6 @@ def users(reach: ReachDep) -> list[User]:
 
 
 class UserBody(Body):
-    """A user to add."""
-
-    model_config = example(name="alice", password=_EXAMPLE)
-
     name: Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_NAME, pattern=NO_NUL)]
     password: NewPassword
     mechanisms: Annotated[
@@ -60,7 +54,7 @@ class UserBody(Body):
     iterations: Iterations = ITERATIONS
 
 
-@router.post("/users", status_code=201, responses=answers(409), summary="Add a user")
+@router.post("/users", status_code=201, responses=answers(409))
 def add_user(body: UserBody, reach: ReachDep) -> User:
     """Add a user who authenticates with this password; refused if there is a user of this name."""
     reach.users.create_user(
@@ -69,7 +63,7 @@ def add_user(body: UserBody, reach: ReachDep) -> User:
     return _with_password(body.name, body.mechanisms, body.iterations)
 
 
-@router.get("/users/{name}", summary="Get a user")
+@router.get("/users/{name}")
 def user(name: UserName, reach: ReachDep) -> User:
     """Return the mechanisms and iterations of the user's credentials."""
     return reach.users.describe_user(name)
@@ -78,14 +72,12 @@ def user(name: UserName, reach: ReachDep) -> User:
 class PasswordBody(Body):
     """A new password. Without `mechanisms` it is for all that the user has."""
 
-    model_config = example(password=_EXAMPLE)
-
     password: NewPassword
     mechanisms: Mechanisms | None = None
     iterations: Iterations = ITERATIONS
 
 
-@router.put("/users/{name}/password", summary="Change the password of a user")
+@router.put("/users/{name}/password")
 def change_password(name: UserName, body: PasswordBody, reach: ReachDep) -> User:
     """Change the password for these mechanisms, and return them. Connections that are open stay open."""
     known = reach.users.describe_user(name)
@@ -96,7 +88,7 @@ def change_password(name: UserName, body: PasswordBody, reach: ReachDep) -> User
     return _with_password(name, mechanisms, body.iterations)
 
 
-@router.delete("/users/{name}", status_code=204, summary="Remove a user")
+@router.delete("/users/{name}", status_code=204)
 def remove_user(
     name: UserName,
     reach: ReachDep,

@@ -32,7 +32,6 @@ def version() -> str:
 
 
 def asset(name: str) -> str:
-    """Return the path of an asset; raise KeyError if there is none."""
     if name not in _assets():
         raise KeyError(name)
     return f"/ui/static/{version()}/{name}"

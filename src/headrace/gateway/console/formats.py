@@ -13,19 +13,16 @@ _MINUS_ONE: Final = (".ms", ".bytes", ".hours", ".minutes")  # of other settings
 
 
 def number(value: float | None) -> str:
-    """Return `12,345`, or a dash for None."""
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
 def rate(value: float | None) -> str:
-    """Return a rate per second: with a decimal below ten."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
 
 
 def size(value: float | None) -> str:
-    """Return a size such as `1.5 MiB`."""
     if value is None:
         return UNKNOWN
     left, unit = float(value), _UNITS[0]
@@ -79,19 +76,8 @@ def stamp(milliseconds: int | None) -> str:
 
 
 def iso(milliseconds: int | None) -> str:
-    """Return the value of a `datetime` attribute."""
     written = stamp(milliseconds)
     return "" if written == UNKNOWN else written.replace(" ", "T") + "Z"
-
-
-def hex_dump(data: bytes) -> str:
-    """Return lines of `00000010  48 65 6c 6c …  Hell…`: the position, 16 bytes, and these as ASCII."""
-    lines = []
-    for at in range(0, len(data), 16):
-        part = data[at : at + 16]
-        text = "".join(chr(each) if 32 <= each < 127 else "." for each in part)
-        lines.append(f"{at:08x}  {part[:8].hex(' '):<23}  {part[8:].hex(' '):<23}  {text}")
-    return "\n".join(lines)
 
 
 def segment(name: object) -> str:
@@ -100,5 +86,4 @@ def segment(name: object) -> str:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """Return `1 topic` or `1,000 topics`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

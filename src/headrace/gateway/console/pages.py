@@ -50,7 +50,6 @@ THEMES: Final = {"light", "dark"}
 
 
 def page(request: Request, template: str, *, title: str, answer: int = 200, **context: Any) -> HTMLResponse:
-    """Return a page; `context` has the variables of its template."""
     reach = clients_of(request).reach
     # The options with which the commands on a page reach the cluster.
     at = "" if reach.bootstrap == USUAL else f" --bootstrap {reach.bootstrap}"
@@ -73,7 +72,6 @@ def page(request: Request, template: str, *, title: str, answer: int = 200, **co
 
 
 def login_page(request: Request, answer: int, **context: Any) -> HTMLResponse:
-    """Return the page that everybody may see."""
     html = _rendered(request, "login.html", **context)
     return HTMLResponse(html, answer, HEADERS | {"Cache-Control": "no-store"})
 
@@ -112,8 +110,6 @@ def requiring(title: str, operation: Operation) -> Iterator[None]:
 
 
 class PageRoute(APIRoute):
-    """A route that answers errors with pages, too."""
-
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 

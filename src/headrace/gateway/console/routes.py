@@ -7,25 +7,21 @@ from headrace.gateway.console import assets
 from headrace.gateway.console.pages import PageRoute
 from headrace.gateway.console.views import (
     acls,
-    api,
     cluster,
     groups,
     login,
     messages,
-    moves,
     pipelines,
     quotas,
     schemas,
-    topic,
     topics,
     transactions,
-    users,
 )
 from headrace.gateway.problems import Problem
 
 router = APIRouter()
-_OF_CLUSTER = (cluster, moves, topics, topic, messages, groups, transactions, schemas, pipelines)
-for _view in (assets, login, *_OF_CLUSTER, users, acls, quotas, api):
+_OF_CLUSTER = (cluster, topics, messages, groups, transactions, schemas, pipelines)
+for _view in (assets, login, *_OF_CLUSTER, acls, quotas):
     router.include_router(_view.router)
 
 _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -33,7 +29,6 @@ _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 @_not_found.get("/ui/{path:path}")
 async def not_found(path: str) -> Response:
-    """Answer every other path with a page."""
     raise Problem(404, f"there is no page {path} here")
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
@@ -12,10 +11,7 @@ from headrace.client.admin.quotas import ClientQuota
 from headrace.client.admin.users import User
 from headrace.client.cluster.topic_overview import TopicList, TopicOverview
 from headrace.client.transactions.admin import Summaries
-from headrace.gateway.console.diagnosis import Absences
-from headrace.gateway.console.sampling import LagSampler
 from headrace.gateway.console.views.groups import GroupRow
-from headrace.gateway.reach import Reach
 from headrace.security.acls import AclBinding
 
 KEPT_S: Final = 5.0
@@ -23,14 +19,6 @@ SWAP: Final = "x-headrace-swap"
 """The header of a script's request for the same table in another order, filter or page."""
 
 Value = TypeVar("Value")
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept(Generic[Value]):
-    value: Value
-    key: Hashable
-    at_s: float
-    took_s: float
 
 
 class Recent(Generic[Value]):
@@ -52,7 +40,7 @@ class Recent(Generic[Value]):
         self._rest = rest
         self._complete = complete
         self._lock = Lock()
-        self._kept: _Kept[Value] | None = None
+        self._kept: tuple[Value, Hashable, float, float] | None = None  # with its key, when, and how long
 
     def get(self, request: Request, read: Callable[[], Value], key: Hashable = None) -> Value:
         """Return a new value, or for a SWAP request one that is at most KEPT_S old."""
@@ -63,21 +51,19 @@ class Recent(Generic[Value]):
         with self._lock:
             kept = self._kept
         started_s = self._now_s()
-        if kept is not None and kept.key == key:
-            max_age_s = max(max_age_s, self._rest * kept.took_s)
-            if started_s - kept.at_s < max_age_s:
-                return kept.value
+        if kept is not None and kept[1] == key:
+            value, _, at_s, took_s = kept
+            if started_s - at_s < max(max_age_s, self._rest * took_s):
+                return value
         value = read()
         with self._lock:
             now_s = self._now_s()
-            self._kept = _Kept(value, key, now_s, now_s - started_s) if self._complete(value) else None
+            self._kept = (value, key, now_s, now_s - started_s) if self._complete(value) else None
         return value
 
 
 class Console:
-    """`app.state.console`."""
-
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self) -> None:
         self.topics: Recent[TopicList] = Recent()
         self.whole_topics: Recent[list[TopicOverview]] = Recent()
         self.disk: Recent[dict[int, int]] = Recent()
@@ -86,6 +72,3 @@ class Console:
         self.users: Recent[list[User]] = Recent()
         self.acls: Recent[Sequence[AclBinding]] = Recent()
         self.quotas: Recent[list[ClientQuota]] = Recent()
-        self.absences = Absences()
-        self.lags = LagSampler(reach.groups.describe)
-        reach.at_close(self.lags.close)

@@ -54,7 +54,6 @@ class Table(Generic[Row]):
         return self.link(sort=f"-{column}" if self.sort == column else column, page=None)
 
     def order(self, column: str) -> str:
-        """Return the value of `aria-sort` for a column."""
         return {column: "ascending", f"-{column}": "descending"}.get(self.sort, "none")
 
 

@@ -1,5 +1,5 @@
-"""Metrics for Prometheus, health checks, and the rates that the console draws.
+"""Metrics for Prometheus, health checks, and the counters that the console draws.
 
 `routes.py` serves them, `counters.py` asks brokers, groups and pipelines, `derived.py` computes lag and
-states from them (pure), `exposition.py` writes the text format, `rates.py` keeps the last minutes.
+states from them (pure), `exposition.py` writes the text format.
 """

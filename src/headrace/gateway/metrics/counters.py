@@ -14,19 +14,15 @@ from headrace.client.errors import ClientError
 from headrace.client.groups.group import Group
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
-from headrace.client.wire.offsets import read_offsets
-from headrace.client.wire.requests import LATEST, leaders_of, metadata_request, nodes_of
-from headrace.client.wire.retry import Backoff
+from headrace.client.wire.requests import metadata_request, nodes_of
 from headrace.gateway.pipelines import Pipelines
 from headrace.gateway.reach import CLIENT_ID, Reach
 from headrace.pipeline.progress import Figures
 from headrace.protocol.between_brokers.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
-from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import MetadataResponse
 
 TIMEOUT_S: Final = 3.0
 THREADS: Final = 4
-NO_METRICS: Final = -1  # instead of the id of a broker that is Apache Kafka
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +44,6 @@ class InBackground(Generic[Value]):
         self._complaint = ""
 
     def begin(self) -> "Future[Value]":
-        """Start to read, unless a thread already does."""
         with self._lock:
             if self._running is None or self._running.done():
                 self._running = self._threads.submit(self._read)
@@ -111,16 +106,6 @@ class Counters:
                 answers[node.id] = answer
         return answers
 
-    def ends(self, metadata: MetadataResponse, led_by: Container[int]) -> Mapping[TopicPartition, int | None]:
-        """Return the end offsets of the partitions that these brokers lead, as far as they answer in time."""
-        nodes = {node.id: node for node in nodes_of(metadata)}
-        led = {
-            partition: nodes[leader]
-            for partition, leader in leaders_of(metadata).items()
-            if leader in led_by and leader in nodes
-        }
-        return read_offsets(self._brokers, led, LATEST, Backoff(TIMEOUT_S), led).answers
-
     def disks(self, metadata: MetadataResponse, brokers: Container[int]) -> Mapping[int, Sequence[LogDir]]:
         """Return the log directories of these brokers, without their partitions, which would take long."""
         return read_log_dirs(self._brokers, [node for node in nodes_of(metadata) if node.id in brokers], {})
@@ -138,5 +123,5 @@ def _read_metrics(request: BrokerMetricsRequest, connection: Connection) -> Brok
     except NoAnswer as error:
         if error.timed_out:
             raise
-        return BrokerMetricsResponse(broker_id=NO_METRICS, at_ms=0, families=[])
+        return BrokerMetricsResponse(broker_id=-1, at_ms=0, families=[])
     return answer

@@ -23,7 +23,6 @@ class _Families(Collector):
 
 
 def exposition(families: Iterable[Metric]) -> bytes:
-    """Return the families that have samples as text."""
     return generate_latest(_Families(families))
 
 

@@ -1,9 +1,9 @@
-"""/metrics, /healthz and /readyz, and the rates that the console draws."""
+"""/metrics, /healthz and /readyz, and the counters that the console draws."""
 
 import logging
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse
@@ -14,9 +14,7 @@ from headrace.client.errors import ClientError
 from headrace.gateway.current import clients_of
 from headrace.gateway.metrics import derived
 from headrace.gateway.metrics.counters import TIMEOUT_S, Counted, Counters
-from headrace.gateway.metrics.derived import of_pipelines
 from headrace.gateway.metrics.exposition import CONTENT_TYPE, brokers_families, exposition
-from headrace.gateway.metrics.rates import EVERY_S
 from headrace.gateway.problems import Problem, answers
 from headrace.gateway.reach import Reach
 from headrace.gateway.users.authentication import RESULTS
@@ -27,13 +25,12 @@ logger = logging.getLogger(__name__)
 router = APIRouter(tags=["health"], responses=answers(503))
 
 
-@router.get("/healthz", summary="Is the gateway running?")
+@router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """Return ok while the gateway runs."""
     return {"status": "ok"}
 
 
-@router.get("/readyz", summary="Does the gateway reach the cluster?")
+@router.get("/readyz")
 def readyz(request: Request) -> dict[str, str]:
     """Return ready if a broker answers, and accepts the gateway's own credentials if it has any."""
     service: Reach = request.app.state.reach
@@ -47,9 +44,7 @@ def readyz(request: Request) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@router.get(
-    "/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse, responses=answers(404)
-)
+@router.get("/metrics", response_class=PlainTextResponse, responses=answers(404))
 def metrics(
     request: Request,
     broker: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only this broker.")] = None,
@@ -94,7 +89,7 @@ def _of_cluster(counters: Counters) -> Iterator[Metric]:
         yield from derived.of_groups(groups, counted)
     pipelines = counters.pipelines.in_time(reported, until_s)
     if pipelines is not None:
-        yield from of_pipelines(pipelines, time.time_ns() // 1_000_000)
+        yield from derived.of_pipelines(pipelines, time.time_ns() // 1_000_000)
 
 
 def _of_brokers(counters: Counters, metadata: MetadataResponse, counted: Counted) -> Iterator[Metric]:
@@ -104,11 +99,29 @@ def _of_brokers(counters: Counters, metadata: MetadataResponse, counted: Counted
     yield from derived.of_disks(counters.disks(metadata, counted))
 
 
-@router.get("/api/v1/rates", tags=["cluster"], summary="Throughput of the last ten minutes")
-def rates(
-    request: Request,
-    topic: Annotated[str | None, Query(description="Also return the rates of this topic.")] = None,
+_COUNTERS: Final = {
+    "kafka_server_brokertopicmetrics_messagesin_total": "messages_in",
+    "kafka_server_brokertopicmetrics_bytesin_total": "bytes_in",
+    "kafka_server_brokertopicmetrics_bytesout_total": "bytes_out",
+}
+
+
+@router.get("/api/v1/counters", tags=["cluster"])
+def counters(
+    request: Request, topic: Annotated[str, Query(description="Only of this topic.")] = ""
 ) -> dict[str, Any]:
-    """Return messages and bytes per second in the last ten minutes, sampled since the first such request."""
-    points = clients_of(request).rates.points()
-    return {"interval_s": EVERY_S, "points": [point.as_json(topic) for point in points]}
+    """Return messages and bytes of each broker since it was started; rates are differences of two responses.
+
+    A broker that does not answer, or is Apache Kafka, is in `registered` and not in `brokers`.
+    """
+    metadata = clients_of(request).counters.metadata()
+    found: dict[int, dict[str, float]] = {}
+    for broker, answer in clients_of(request).counters.count(metadata, list(_COUNTERS)).items():
+        for family in answer.families:
+            totals = found.setdefault(broker, dict.fromkeys(_COUNTERS.values(), 0.0))
+            # A sample has the name of a topic; that of all topics together has none.
+            totals[_COUNTERS[family.name]] += sum(
+                sample.value for sample in family.samples if sample.labels[0] == topic
+            )
+    registered = sorted(broker.node_id for broker in metadata.brokers)
+    return {"at_ms": time.time_ns() // 1_000_000, "registered": registered, "brokers": found}

@@ -1,8 +1,8 @@
 """Bodies and parameters of the registry's requests and responses, with Confluent's names."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
 
 from headrace.registry.fingerprints import guid
@@ -10,34 +10,57 @@ from headrace.registry.formats import Reference, Schema, SchemaType
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, InvalidVersion, NotPermitted
 from headrace.registry.registration import SubmittedSchema
-from headrace.registry.state import LATEST
+from headrace.registry.state import LATEST, Show
 
 _MAX_INT: Final = 2**31 - 1
 
 # `json_schema_extra` is only for readers of the OpenAPI document: the registry itself refuses what does not
 # match it, with the error codes that its clients know.
 PRINTABLE: Final = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"}
-Subject = Annotated[
-    str,
-    Path(
-        description="The subject, percent-encoded", examples=["orders-value"], json_schema_extra={**PRINTABLE}
-    ),
-]
+Subject = Annotated[str, Path(description="The subject, percent-encoded", json_schema_extra={**PRINTABLE})]
 VersionOf = Annotated[
     str,
     Path(
         description="The number of a version, or `latest`",
-        examples=["latest"],
         json_schema_extra={"pattern": "^(latest|-1|[1-9][0-9]{0,8})$"},
     ),
 ]
 Deleted = Annotated[bool, Query(description="Include what is soft-deleted")]
+DeletedOnly = Annotated[bool, Query(alias="deletedOnly", description="Only what is soft-deleted")]
 Normalize = Annotated[bool, Query(description="Normalize schemas before they are compared")]
 Format = Annotated[
     str, Query(alias="format", description="The output format, such as `resolved` or `serialized`")
 ]
-Offset = Annotated[int, Query(ge=0, description="How many entries to skip")]
-Limit = Annotated[int, Query(description="The most entries to return; all if negative")]
+
+
+class Page(NamedTuple):
+    """Which entries of a list to return."""
+
+    offset: int = 0
+    limit: int = -1
+
+    def of(self, found: list[Any]) -> list[Any]:
+        return found[self.offset :] if self.limit < 0 else found[self.offset : self.offset + self.limit]
+
+
+async def page_of(
+    offset: Annotated[int, Query(ge=0, description="How many entries to skip")] = 0,
+    limit: Annotated[int, Query(description="The most entries to return; all if negative")] = -1,
+) -> Page:
+    return Page(offset, limit)
+
+
+async def show_of(*, deleted: Deleted = False) -> Show:
+    return Show.ALL if deleted else Show.LIVE
+
+
+async def show_one_of(*, deleted: Deleted = False, deleted_only: DeletedOnly = False) -> Show:
+    return Show.DELETED if deleted_only else Show.ALL if deleted else Show.LIVE
+
+
+PageDep = Annotated[Page, Depends(page_of)]
+ShowDep = Annotated[Show, Depends(show_of)]
+ShowOneDep = Annotated[Show, Depends(show_one_of)]
 
 
 class ReferenceBody(BaseModel):
@@ -53,9 +76,9 @@ class SchemaBody(BaseModel):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    text: str = Field(alias="schema", examples=['{"type": "string"}'])
+    text: str = Field(alias="schema")
     type: str | None = Field(
-        default=None, alias="schemaType", examples=["AVRO"], json_schema_extra={"enum": [None, *SchemaType]}
+        default=None, alias="schemaType", json_schema_extra={"enum": [None, *SchemaType]}
     )
     references: Annotated[list[ReferenceBody], Field(fail_fast=True)] | None = None
     metadata: dict[str, Any] | None = None
@@ -119,8 +142,6 @@ class ContextId(BaseModel):
 
 
 class Registered(BaseModel):
-    """Id, version and guid of a registered schema."""
-
     id: int
     version: int
     guid: str
@@ -162,11 +183,6 @@ def version_number(given: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:11]) <= _MAX_INT:
         raise InvalidVersion(given)
     return int(text[:11])
-
-
-def page(found: list[Any], offset: int, limit: int) -> list[Any]:
-    """Return `limit` entries of a list from `offset` on, or all if `limit` is negative."""
-    return found[offset:] if limit < 0 else found[offset : offset + limit]
 
 
 def _number(given: int | None, *, least: int) -> int | None:

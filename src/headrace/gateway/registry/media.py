@@ -39,8 +39,6 @@ _LISTS: Final = {"/subjects": "subjectPrefix", "/schemas": "subjectPrefix"}
 
 
 class RegistryJSON(JSONResponse):
-    """JSON with the registry's media type."""
-
     media_type = MEDIA_TYPE
 
 
@@ -112,7 +110,6 @@ class RegistryRoute(RawRoute):
 
 
 def registry_router(tag: str) -> APIRouter:
-    """Return a router for a part of the registry's API."""
     return APIRouter(
         tags=[tag],
         route_class=RegistryRoute,
@@ -125,9 +122,6 @@ def _refused(code: int, message: str) -> RegistryJSON:
     status = status_of(code)
     content = {"error_code": code, "message": message.encode(errors="replace").decode()}
     return RegistryJSON(content, status, headers=retry_after(status))
-
-
-# -- contexts in paths -----------------------------------------------------------------------------
 
 
 class Target(NamedTuple):

@@ -61,10 +61,7 @@ class Registry:
         self._cache: dict[tuple[str, int | str, str], SchemaValue] = {}
         self._cache_state = self._store.reader.state, 0
 
-    # -- schemas -------------------------------------------------------------------------------
-
     def understood(self, value: SchemaValue) -> Parsed:
-        """Return the parsed schema of a version."""
         with self._lock:
             return self._store.reader.library.parsed_version(value)
 
@@ -78,11 +75,9 @@ class Registry:
         )
 
     def latest(self, subject: str) -> SchemaValue:
-        """Return the latest version of a subject."""
         return self.read(lambda state: state.version(resolved(state, subject), -1))
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
-        """Return the version with this id."""
         return self._cached(("by id", schema_id, subject), lambda state: state.by_id(schema_id, subject))
 
     def of_subject(self, schema_id: int, subject: str) -> SchemaValue:
@@ -116,8 +111,6 @@ class Registry:
             with self._lock, suppress(NoSuchSchema):
                 return find_and_cache(self._store.reader.state)
             raise
-
-    # -- questions and changes -----------------------------------------------------------------
 
     def understand(self, subject: str, schema: Schema) -> None:
         """Parse a schema before it is needed under the lock; raise Invalid if it is not valid.
@@ -230,18 +223,12 @@ def resolved(state: State, subject: str) -> str:
 
 
 async def in_registry_thread(call: Callable[[], Answer]) -> Answer:
-    """Return the result of `call` in one of the registry's threads."""
-    return await to_thread.run_sync(call, limiter=registry_threads())
-
-
-def registry_threads() -> CapacityLimiter:
-    """Return the limiter of the registry's threads in this event loop."""
-    try:
-        return _limiter.get()
-    except LookupError:
+    """Return the result of `call` in one of the registry's threads, which each event loop has of its own."""
+    limiter = _limiter.get(None)
+    if limiter is None:
         limiter = CapacityLimiter(THREADS)
         _limiter.set(limiter)
-        return limiter
+    return await to_thread.run_sync(call, limiter=limiter)
 
 
 async def registry_of(request: Request) -> Registry:

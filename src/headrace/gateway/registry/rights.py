@@ -164,7 +164,6 @@ _PROBES: Final[Mapping[tuple[ResourceType, Operation], _Probe]] = {
 
 
 def topic_of(subject: str) -> str:
-    """Return the topic resource that a subject belongs to."""
     name = names.parse(subject)
     if name.context == names.DEFAULT_CONTEXT:
         for suffix in _SUFFIXES:
@@ -218,7 +217,6 @@ class SubjectRights:
                 raise Problem(_DENIED, f"{why} topic {topic} (TOPIC_AUTHORIZATION_FAILED)")
 
     def check_cluster(self, operation: Operation) -> None:
-        """Raise a Problem (403) unless the user may do this on the cluster."""
         if self._brokers is not None and not self._may(_CLUSTER, operation, _ALL_BROKERS):
             why = f"the user needs {operation.name} on the cluster (CLUSTER_AUTHORIZATION_FAILED)"
             raise Problem(_DENIED, why)
@@ -229,7 +227,6 @@ class SubjectRights:
             self.check(DESCRIBE, names.qualified(subject, reference.subject))
 
     def visible(self, subjects: Iterable[str]) -> list[str]:
-        """Return the subjects that the user may read, in the same order."""
         listed = list(subjects)
         if self._brokers is None:
             return listed

@@ -1,9 +1,9 @@
 """/compatibility, /config and /mode."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from headrace.gateway.registry.bodies import (
@@ -32,22 +32,21 @@ from headrace.registry.formats import Level
 from headrace.registry.library import Comparison, Library
 from headrace.registry.record_json import config_document
 from headrace.registry.records import ConfigValue, Mode, SchemaValue
-from headrace.registry.refusals import Invalid, NoConfig, NoMode, NoSuchSubject, NoSuchVersion, NotPermitted
+from headrace.registry.refusals import (
+    Invalid,
+    NoConfig,
+    NoMode,
+    NoSuchSubject,
+    NoSuchVersion,
+    NotPermitted,
+    Refusal,
+)
 from headrace.registry.registration import compatible
 from headrace.registry.state import LATEST, State
 
 router = registry_router("rules")
 
 Verbose = Annotated[bool, Query(description="Also return the reasons")]
-Scope = Annotated[
-    str,
-    Path(
-        alias="subject",
-        description="A subject, or a context: `:.billing:`",
-        examples=["orders-value"],
-        json_schema_extra={**PRINTABLE},
-    ),
-]
 DefaultToGlobal = Annotated[
     bool,
     Query(
@@ -55,9 +54,6 @@ DefaultToGlobal = Annotated[
     ),
 ]
 Force = Annotated[bool, Query(description="Switch to IMPORT although there are schemas")]
-
-
-# -- compatibility ---------------------------------------------------------------------------------
 
 
 @router.post("/compatibility/subjects/{subject}/versions/{version}", response_model_exclude_none=True)
@@ -130,17 +126,12 @@ def _check(
     return Compatibility(is_compatible=not messages, messages=messages if verbose else None)
 
 
-# -- config ----------------------------------------------------------------------------------------
-
-
 class ConfigBody(BaseModel):
     """Settings; those that are not named stay as they are."""
 
     model_config = ConfigDict(populate_by_name=True, extra="allow")
 
-    compatibility: str | None = Field(
-        default=None, examples=["FULL_TRANSITIVE"], json_schema_extra={"enum": [None, *Level]}
-    )
+    compatibility: str | None = Field(default=None, json_schema_extra={"enum": [None, *Level]})
     level: str | None = Field(default=None, alias="compatibilityLevel")
     alias: str | None = None
     normalize: StrictBool | None = None
@@ -156,125 +147,94 @@ class ConfigBody(BaseModel):
         return changes if level is None else {**changes, "compatibilityLevel": str(parse_level(level))}
 
 
-@router.get("/config")
-def get_global_config(registry: RegistryDep) -> dict[str, Any]:
-    """Return the global settings."""
-    return config_document(registry.read(lambda state: state.settings.config_in_force(None)))
-
-
-@router.put("/config")
-def set_global_config(registry: RegistryDep, body: ConfigBody) -> dict[str, Any]:
-    """Change the global settings, for all subjects without their own."""
-    return _set_config(registry, None, body)
-
-
-@router.delete("/config")
-def delete_global_config(registry: RegistryDep) -> dict[str, Any]:
-    """Reset the global compatibility level to BACKWARD, and return the previous settings."""
-    return _delete_config(registry, None)
-
-
-@router.get("/config/{subject}")
-def get_config(
-    registry: RegistryDep, subject: Scope, *, default_to_global: DefaultToGlobal = False
-) -> dict[str, Any]:
-    """Return the settings of a subject or a context."""
-    scope = settings_scope(subject)
-
-    def find(state: State) -> ConfigValue:
-        if state.settings.config(scope) is None and scope is not None and not default_to_global:
-            raise NoConfig(scope)
-        return state.settings.config_in_force(scope)
-
-    return config_document(registry.read(find))
-
-
-@router.put("/config/{subject}")
-def set_subject_config(registry: RegistryDep, subject: Scope, body: ConfigBody) -> dict[str, Any]:
-    """Change the settings of a subject or a context."""
-    return _set_config(registry, settings_scope(subject), body)
-
-
-@router.delete("/config/{subject}")
-def delete_subject_config(registry: RegistryDep, subject: Scope) -> dict[str, Any]:
-    """Delete a subject's own settings, so that the global ones apply, and return the previous settings."""
-    return _delete_config(registry, settings_scope(subject))
-
-
-def _set_config(registry: Registry, scope: str | None, body: ConfigBody) -> dict[str, Any]:
-    changes = body.changes()
-    made = registry.change(lambda state, _: set_config(state, scope, changes))
-    return config_document(made, level="compatibility")
-
-
-def _delete_config(registry: Registry, scope: str | None) -> dict[str, Any]:
-    return config_document(registry.change(lambda state, _: delete_config(state, scope)))
-
-
-# -- mode ------------------------------------------------------------------------------------------
-
-
 class ModeBody(BaseModel):
     """A mode: READWRITE, READONLY, READONLY_OVERRIDE or IMPORT."""
 
-    mode: str = Field(examples=["READWRITE"], json_schema_extra={"enum": [*Mode]})
+    mode: str = Field(json_schema_extra={"enum": [*Mode]})
 
 
 class ModeAnswer(BaseModel):
     mode: Mode
 
 
-@router.get("/mode")
-def get_global_mode(registry: RegistryDep) -> ModeAnswer:
-    """Return the global mode."""
-    return ModeAnswer(mode=registry.read(lambda state: state.settings.mode_in_force(None)))
+def _check_own(own: object, scope: str | None, refusal: type[Refusal]) -> None:
+    if own is None and scope is not None:
+        raise refusal(scope)
 
 
-@router.put("/mode")
-def set_global_mode(registry: RegistryDep, body: ModeBody, *, force: Force = False) -> ModeAnswer:
-    """Set the global mode, for all subjects without their own."""
-    return _set_mode(registry, None, body, force=force)
+def _add_config_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) -> None:
+    """Add the routes for the settings of all subjects, or of the subject or context that a path names."""
+    ScopeDep = Annotated[str | None, Depends(scope_of)]  # noqa: N806  a type
+
+    @router.get(f"/config{path}")
+    def get_config(
+        registry: RegistryDep, scope: ScopeDep, *, default_to_global: DefaultToGlobal = False
+    ) -> dict[str, Any]:
+        """Return the global settings, or those of a subject or a context."""
+
+        def find(state: State) -> ConfigValue:
+            if not default_to_global:
+                _check_own(state.settings.config(scope), scope, NoConfig)
+            return state.settings.config_in_force(scope)
+
+        return config_document(registry.read(find))
+
+    @router.put(f"/config{path}")
+    def put_config(registry: RegistryDep, scope: ScopeDep, body: ConfigBody) -> dict[str, Any]:
+        """Change the settings: the global ones are for all subjects without their own."""
+        changes = body.changes()
+        made = registry.change(lambda state, _: set_config(state, scope, changes))
+        return config_document(made, level="compatibility")
+
+    @router.delete(f"/config{path}")
+    def remove_config(registry: RegistryDep, scope: ScopeDep) -> dict[str, Any]:
+        """Delete the settings, and return them: the global ones apply, and globally the level BACKWARD."""
+        return config_document(registry.change(lambda state, _: delete_config(state, scope)))
 
 
-@router.delete("/mode")
-def delete_global_mode(registry: RegistryDep) -> ModeAnswer:
-    """Reset the global mode to READWRITE, and return the previous mode."""
-    return _delete_mode(registry, None)
+def _add_mode_routes(path: str, scope_of: Callable[..., Awaitable[str | None]]) -> None:
+    """Add the routes for the mode of all subjects, or of the subject or context that a path names."""
+    ScopeDep = Annotated[str | None, Depends(scope_of)]  # noqa: N806  a type
+
+    @router.get(f"/mode{path}")
+    def get_mode(
+        registry: RegistryDep, scope: ScopeDep, *, default_to_global: DefaultToGlobal = False
+    ) -> ModeAnswer:
+        """Return the global mode, or that of a subject or a context."""
+
+        def find(state: State) -> Mode:
+            if not default_to_global:
+                _check_own(state.settings.mode(scope), scope, NoMode)
+            return state.settings.mode_in_force(scope)
+
+        return ModeAnswer(mode=registry.read(find))
+
+    @router.put(f"/mode{path}")
+    def put_mode(
+        registry: RegistryDep, scope: ScopeDep, body: ModeBody, *, force: Force = False
+    ) -> ModeAnswer:
+        """Set the mode: the global one is for all subjects without their own."""
+        mode = parse_mode(body.mode)
+        return ModeAnswer(mode=registry.change(lambda state, _: set_mode(state, scope, mode, force=force)))
+
+    @router.delete(f"/mode{path}")
+    def remove_mode(registry: RegistryDep, scope: ScopeDep) -> ModeAnswer:
+        """Delete the mode, and return it: the global one applies, and globally READWRITE."""
+        return ModeAnswer(mode=registry.change(lambda state, _: delete_mode(state, scope)))
 
 
-@router.get("/mode/{subject}")
-def get_mode(
-    registry: RegistryDep, subject: Scope, *, default_to_global: DefaultToGlobal = False
-) -> ModeAnswer:
-    """Return the mode of a subject or a context."""
-    scope = settings_scope(subject)
-
-    def find(state: State) -> Mode:
-        if state.settings.mode(scope) is None and scope is not None and not default_to_global:
-            raise NoMode(scope)
-        return state.settings.mode_in_force(scope)
-
-    return ModeAnswer(mode=registry.read(find))
+async def _of_path(
+    subject: Annotated[
+        str, Path(description="A subject, or a context: `:.billing:`", json_schema_extra={**PRINTABLE})
+    ],
+) -> str | None:
+    return settings_scope(subject)
 
 
-@router.put("/mode/{subject}")
-def set_subject_mode(
-    registry: RegistryDep, subject: Scope, body: ModeBody, *, force: Force = False
-) -> ModeAnswer:
-    """Set the mode of a subject or a context."""
-    return _set_mode(registry, settings_scope(subject), body, force=force)
+async def _of_all() -> None:
+    return None
 
 
-@router.delete("/mode/{subject}")
-def delete_subject_mode(registry: RegistryDep, subject: Scope) -> ModeAnswer:
-    """Delete a subject's own mode, so that the global one applies, and return the previous mode."""
-    return _delete_mode(registry, settings_scope(subject))
-
-
-def _set_mode(registry: Registry, scope: str | None, body: ModeBody, *, force: bool) -> ModeAnswer:
-    mode = parse_mode(body.mode)
-    return ModeAnswer(mode=registry.change(lambda state, _: set_mode(state, scope, mode, force=force)))
-
-
-def _delete_mode(registry: Registry, scope: str | None) -> ModeAnswer:
-    return ModeAnswer(mode=registry.change(lambda state, _: delete_mode(state, scope)))
+for _path, _scope_of in (("", _of_all), ("/{subject}", _of_path)):
+    _add_config_routes(_path, _scope_of)
+    _add_mode_routes(_path, _scope_of)

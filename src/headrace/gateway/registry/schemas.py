@@ -7,29 +7,26 @@ from fastapi import Path, Query
 
 from headrace.gateway.registry.bodies import (
     ContextId,
-    Deleted,
     Format,
-    Limit,
-    Offset,
+    PageDep,
     SchemaAnswer,
+    ShowDep,
     SubjectVersion,
-    page,
     schema_answer,
 )
 from headrace.gateway.registry.media import RegistryText, registry_router
 from headrace.gateway.registry.registry import Registry, RegistryDep, RightsDep
 from headrace.gateway.registry.rights import DESCRIBE, SubjectRights
-from headrace.gateway.registry.subjects import shown
 from headrace.registry import names
 from headrace.registry.fingerprints import read_guid
 from headrace.registry.formats import SchemaType
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import NoSuchSchema
-from headrace.registry.state import State
+from headrace.registry.state import Show, State
 
 router = registry_router("schemas")
 
-Id = Annotated[int, Path(description="The id of a schema, as records carry it", examples=[1])]
+Id = Annotated[int, Path(description="The id of a schema, as records carry it")]
 Guid = Annotated[str, Path(description="The guid of a schema, as record headers carry it")]
 In = Annotated[str, Query(alias="subject", description="A subject that has it, or a context: `:.billing:`")]
 
@@ -43,12 +40,10 @@ def list_schemas(
     latest_only: Annotated[
         bool, Query(alias="latestOnly", description="Only the latest of each subject")
     ] = False,
-    deleted: Deleted = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
+    show: ShowDep,
+    page: PageDep,
 ) -> list[SchemaAnswer]:
     """Return all versions of all subjects."""
-    show = shown(deleted=deleted)
 
     def find(state: State) -> list[SchemaValue]:
         found = []
@@ -58,12 +53,11 @@ def list_schemas(
         return found
 
     found = _readable(rights, registry.read(find))
-    return [schema_answer(each) for each in page(found, offset, limit)]
+    return [schema_answer(each) for each in page.of(found)]
 
 
 @router.get("/schemas/types")
 def list_types() -> list[str]:
-    """Return the types of schemas."""
     return [str(each) for each in (SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO)]
 
 
@@ -95,40 +89,23 @@ def get_schema(
 def get_schema_text(
     registry: RegistryDep, rights: RightsDep, schema_id: Id, subject: In = "", format_: Format = ""
 ) -> RegistryText:
-    """Return the text of the schema of an id."""
     return RegistryText(_text(registry, _by_id(registry, rights, schema_id, subject), format_))
 
 
 @router.get("/schemas/ids/{schema_id}/subjects")
 def get_subjects_of_id(
-    registry: RegistryDep,
-    rights: RightsDep,
-    *,
-    schema_id: Id,
-    subject: In = "",
-    deleted: Deleted = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
+    registry: RegistryDep, rights: RightsDep, *, schema_id: Id, subject: In = "", show: ShowDep, page: PageDep
 ) -> list[str]:
-    """Return the subjects that have this schema."""
-    found = _readable(rights, _versions(registry, schema_id, subject, deleted=deleted))
-    return page(list(dict.fromkeys(each.subject for each in found)), offset, limit)
+    found = _readable(rights, _versions(registry, schema_id, subject, show))
+    return page.of(list(dict.fromkeys(each.subject for each in found)))
 
 
 @router.get("/schemas/ids/{schema_id}/versions")
 def get_versions_of_id(
-    registry: RegistryDep,
-    rights: RightsDep,
-    *,
-    schema_id: Id,
-    subject: In = "",
-    deleted: Deleted = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
+    registry: RegistryDep, rights: RightsDep, *, schema_id: Id, subject: In = "", show: ShowDep, page: PageDep
 ) -> list[SubjectVersion]:
-    """Return the subjects and versions that have this schema."""
-    found = _readable(rights, _versions(registry, schema_id, subject, deleted=deleted))
-    return page([SubjectVersion(subject=each.subject, version=each.version) for each in found], offset, limit)
+    found = _readable(rights, _versions(registry, schema_id, subject, show))
+    return page.of([SubjectVersion(subject=each.subject, version=each.version) for each in found])
 
 
 @router.get("/schemas/guids/{guid}", response_model_exclude_none=True)
@@ -163,7 +140,6 @@ def _by_id(registry: Registry, rights: SubjectRights, schema_id: int, subject: s
 
 
 def _readable(rights: SubjectRights, found: Sequence[SchemaValue]) -> list[SchemaValue]:
-    """Return the versions whose subjects the user may read."""
     subjects = set(rights.visible(each.subject for each in found))
     return [each for each in found if each.subject in subjects]
 
@@ -172,9 +148,7 @@ def _text(registry: Registry, value: SchemaValue, format_: str) -> str | None:
     return registry.understood(value).formatted(format_.strip()) if format_.strip() else value.schema.text
 
 
-def _versions(registry: Registry, schema_id: int, subject: str, *, deleted: bool) -> list[SchemaValue]:
-    show = shown(deleted=deleted)
-
+def _versions(registry: Registry, schema_id: int, subject: str, show: Show) -> list[SchemaValue]:
     def find(state: State) -> list[SchemaValue]:
         context = names.context_of(state.by_id(schema_id, names.normal(subject)).subject)
         found = state.versions_with_id(schema_id, context)

@@ -41,8 +41,6 @@ class Store:
         self._topic = SchemasTopic(reach)
         self.reader = SchemasReader()
 
-    # -- reading -------------------------------------------------------------------------------
-
     def catch_up(self, wait_ms: int = 0) -> list[LogRecord]:
         """Read up to the high watermark, and return the new records."""
         seen: list[LogRecord] = []  # an attempt that fails in the middle has applied records, too
@@ -68,8 +66,6 @@ class Store:
         if topic_id != self.reader.topic_id:
             self.reader.start_over(topic_id)
         return leader
-
-    # -- writing -------------------------------------------------------------------------------
 
     def write(self, records: Sequence[Record]) -> bool:
         """Append a decision that was made by the current state, and apply it.

@@ -1,29 +1,32 @@
-"""/subjects: names and versions; schemas are registered, looked up and deleted."""
+"""/subjects: schemas are registered, looked up and deleted. Also /contexts, and what the registry is."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Path, Query, Response
 
+from headrace import __version__
 from headrace.gateway.problems import answers
+from headrace.gateway.reach import ReachDep
 from headrace.gateway.registry.bodies import (
     Deleted,
+    DeletedOnly,
     Format,
-    Limit,
     Normalize,
-    Offset,
+    PageDep,
     Registered,
     SchemaAnswer,
     SchemaBody,
+    ShowDep,
+    ShowOneDep,
     Subject,
     VersionOf,
-    page,
     schema_answer,
     version_number,
 )
 from headrace.gateway.registry.media import RegistryText, registry_router
 from headrace.gateway.registry.registry import Registry, RegistryDep, RightsDep, resolved
 from headrace.registry import names
-from headrace.registry.deletion import delete_subject, delete_version
+from headrace.registry.deletion import delete_context, delete_subject, delete_version
 from headrace.registry.fingerprints import guid
 from headrace.registry.library import Library
 from headrace.registry.records import SchemaKey, SchemaValue
@@ -33,35 +36,23 @@ from headrace.registry.state import Show, State
 
 router = registry_router("subjects")
 
-DeletedOnly = Annotated[bool, Query(alias="deletedOnly", description="Only what is soft-deleted")]
 Permanent = Annotated[
     bool, Query(description="Delete permanently, with the id, what has been soft-deleted before")
 ]
-
-
-def shown(*, deleted: bool, deleted_only: bool = False) -> Show:
-    if deleted_only:
-        return Show.DELETED
-    return Show.ALL if deleted else Show.LIVE
 
 
 @router.get("/subjects")
 def list_subjects(
     registry: RegistryDep,
     rights: RightsDep,
-    *,
+    show: ShowOneDep,
+    page: PageDep,
     subject_prefix: Annotated[
         str, Query(alias="subjectPrefix", description="Prefix of the subjects; `:*:` is any context")
     ] = names.EVERYWHERE,
-    deleted: Deleted = False,
-    deleted_only: DeletedOnly = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
 ) -> list[str]:
-    """Return the names of subjects."""
-    show = shown(deleted=deleted, deleted_only=deleted_only)
     found = registry.read(lambda state: state.subjects(subject_prefix, show))
-    return page(rights.visible(found), offset, limit)
+    return page.of(rights.visible(found))
 
 
 @router.get("/subjects/{subject}/versions")
@@ -75,13 +66,12 @@ def list_versions(
         bool,
         Query(alias="deletedAsNegative", description="Include soft-deleted versions as negative numbers"),
     ] = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
+    page: PageDep,
 ) -> list[int]:
-    """Return the numbers of a subject's versions."""
-    show = shown(
-        deleted=deleted or deleted_as_negative, deleted_only=deleted_only and not deleted_as_negative
-    )
+    if deleted_as_negative:
+        show = Show.ALL
+    else:
+        show = Show.DELETED if deleted_only else Show.ALL if deleted else Show.LIVE
 
     def numbers(state: State) -> list[int]:
         name = resolved(state, subject)
@@ -92,7 +82,7 @@ def list_versions(
             for version in state.versions(name, show)
         ]
 
-    return page(registry.read(numbers), offset, limit)
+    return page.of(registry.read(numbers))
 
 
 @router.post("/subjects/{subject}/versions", responses=answers(409))
@@ -118,15 +108,14 @@ def look_up_schema(
     subject: Subject,
     body: SchemaBody,
     *,
+    show: ShowDep,
     normalize: Normalize = False,
-    deleted: Deleted = False,
     format_: Format = "",
 ) -> SchemaAnswer:
     """Return the version of a subject that has this schema."""
     submitted = body.submitted()
     rights.check_references(submitted.schema.references, subject)
     registry.understand(names.normal(subject), submitted.schema)
-    show = shown(deleted=deleted)
 
     def find(state: State, library: Library) -> SchemaAnswer:
         name = resolved(state, subject)
@@ -143,7 +132,7 @@ def latest_with_metadata(
     key: Annotated[list[str], Query(description="Names of properties")] = [],  # noqa: B006
     value: Annotated[list[str], Query(description="Their values, in the same order")] = [],  # noqa: B006
     *,
-    deleted: Deleted = False,
+    show: ShowDep,
     format_: Format = "",
 ) -> SchemaAnswer:
     """Return the latest version whose metadata have these properties."""
@@ -151,7 +140,7 @@ def latest_with_metadata(
 
     def find(state: State, library: Library) -> SchemaAnswer:
         name = resolved(state, subject)
-        versions = state.versions(name, shown(deleted=deleted))
+        versions = state.versions(name, show)
         if not versions:
             raise NoSuchSubject(name)
         for version in reversed(versions):
@@ -164,49 +153,31 @@ def latest_with_metadata(
 
 @router.get("/subjects/{subject}/versions/{version}", response_model_exclude_none=True)
 def get_version(
-    registry: RegistryDep,
-    subject: Subject,
-    version: VersionOf,
-    *,
-    deleted: Deleted = False,
-    format_: Format = "",
+    registry: RegistryDep, subject: Subject, version: VersionOf, show: ShowDep, format_: Format = ""
 ) -> SchemaAnswer:
-    """Return a version of a subject."""
-    return _version(registry, subject, version, format_, deleted=deleted)
+    return _version(registry, subject, version, format_, show)
 
 
 @router.get("/subjects/{subject}/versions/{version}/schema", response_class=RegistryText)
 def get_version_text(
-    registry: RegistryDep,
-    subject: Subject,
-    version: VersionOf,
-    *,
-    deleted: Deleted = False,
-    format_: Format = "",
+    registry: RegistryDep, subject: Subject, version: VersionOf, show: ShowDep, format_: Format = ""
 ) -> RegistryText:
-    """Return the text of a version's schema."""
-    return RegistryText(_version(registry, subject, version, format_, deleted=deleted).text)
+    return RegistryText(_version(registry, subject, version, format_, show).text)
 
 
 @router.get("/subjects/{subject}/versions/{version}/referencedby")
 def get_referrers(
-    registry: RegistryDep,
-    *,
-    subject: Subject,
-    version: VersionOf,
-    deleted: Deleted = False,
-    offset: Offset = 0,
-    limit: Limit = -1,
+    registry: RegistryDep, subject: Subject, version: VersionOf, show: ShowDep, page: PageDep
 ) -> list[int]:
     """Return the ids of the schemas that refer to this version."""
     number = version_number(version)
 
     def ids(state: State) -> list[int]:
         value = state.version(resolved(state, subject), number, Show.ALL)
-        referrers = state.referrers(SchemaKey(value.subject, value.version), shown(deleted=deleted))
+        referrers = state.referrers(SchemaKey(value.subject, value.version), show)
         return sorted({referrer.id for referrer in referrers})
 
-    return page(registry.read(ids), offset, limit)
+    return page.of(registry.read(ids))
 
 
 @router.delete("/subjects/{subject}")
@@ -234,11 +205,49 @@ def formatted_answer(value: SchemaValue, library: Library, format_: str) -> Sche
     return schema_answer(value, text=text)
 
 
-def _version(registry: Registry, subject: str, version: str, format_: str, *, deleted: bool) -> SchemaAnswer:
+def _version(registry: Registry, subject: str, version: str, format_: str, show: Show) -> SchemaAnswer:
     number = version_number(version)
 
     def find(state: State, library: Library) -> SchemaAnswer:
-        value = state.version(resolved(state, subject), number, shown(deleted=deleted))
+        value = state.version(resolved(state, subject), number, show)
         return formatted_answer(value, library, format_)
 
     return registry.ask(find)
+
+
+@router.get("/contexts")
+def list_contexts(
+    registry: RegistryDep,
+    rights: RightsDep,
+    page: PageDep,
+    context_prefix: Annotated[str, Query(alias="contextPrefix", description="Prefix of the contexts")] = "",
+) -> list[str]:
+    """Return the contexts that have subjects; `.` is the default context."""
+    found = registry.read(lambda state: state.contexts())
+    if rights.restricts:
+        subjects = rights.visible(registry.read(lambda state: state.subjects(show=Show.ALL)))
+        readable = {names.DEFAULT_CONTEXT, *map(names.context_of, subjects)}
+        found = [each for each in found if each in readable]
+    return page.of([each for each in found if each.startswith(context_prefix)])
+
+
+@router.delete("/contexts/{context}", status_code=204)
+def remove_context(
+    registry: RegistryDep, context: Annotated[str, Path(description="A context without subjects")]
+) -> Response:
+    name = names.context_of(context) if context.startswith(":") else context
+    registry.change(lambda state, _: delete_context(state, name))
+    return Response(status_code=204)
+
+
+@router.get("/v1/metadata/id")
+def get_cluster_id(reach: ReachDep) -> dict[str, Any]:
+    """Return the id of the Kafka cluster that has the schemas."""
+    cluster = reach.metadata().cluster_id or ""
+    scope = {"kafka-cluster": cluster, "schema-registry-cluster": "schema-registry"}
+    return {"scope": {"path": [], "clusters": scope}, "id": ""}
+
+
+@router.get("/v1/metadata/version")
+def get_server_version() -> dict[str, str]:
+    return {"version": __version__, "commitId": "headrace"}

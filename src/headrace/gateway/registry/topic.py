@@ -113,7 +113,6 @@ class SchemasTopic:
             raise Problem(50001, self._fault)
 
     def create(self) -> None:
-        """Create the topic, unless another gateway just has."""
         replicas = min(_REPLICAS, len(self._reach.metadata().brokers))
         configs = {"cleanup.policy": "compact"}
         if replicas == _REPLICAS:
@@ -160,8 +159,6 @@ class SchemasTopic:
         self._fault = f"the topic {self.name} cannot keep schemas: {why}"
         logger.warning("%s", self._fault)
 
-    # -- requests to the leader ----------------------------------------------------------------
-
     def fetch(self, leader: Leader, offset: int, wait_ms: int) -> PartitionData | None:
         """Return the batches from `offset` on, after waiting up to `wait_ms` for some.
 
@@ -188,7 +185,6 @@ class SchemasTopic:
         return int(answer.offset)
 
     def append(self, batch: bytes) -> AppendResult:
-        """Append a batch with acks=all."""
         try:
             leader = self.leader()
             if leader is None:

@@ -27,17 +27,11 @@ NO_NUL: Final = r"^[^\x00]*$"  # a NUL ends a string in C, and so in librdkafka
 PARTITIONS: Final = 10_000  # most partitions in a request
 UNKNOWN: Final = 20  # unknown fields that are reported one by one
 
-TopicName = Annotated[
-    str, Path(description="The topic.", min_length=1, max_length=NAME, pattern=NO_NUL, examples=["orders"])
-]
-GroupName = Annotated[
-    str, Path(description="The group.", min_length=1, max_length=GROUP, pattern=NO_NUL, examples=["billing"])
-]
-BrokerId = Annotated[int, Path(description="The broker's id.", ge=0, le=INT32, examples=[0])]
-NodeName = Annotated[
-    str, Path(description="The node's name, as in headrace.node.", max_length=249, examples=["node-1"])
-]
-PartitionId = Annotated[int, Path(description="The partition's number.", ge=0, le=INT32, examples=[0])]
+TopicName = Annotated[str, Path(description="The topic.", min_length=1, max_length=NAME, pattern=NO_NUL)]
+GroupName = Annotated[str, Path(description="The group.", min_length=1, max_length=GROUP, pattern=NO_NUL)]
+BrokerId = Annotated[int, Path(description="The broker's id.", ge=0, le=INT32)]
+NodeName = Annotated[str, Path(description="The node's name, as in headrace.node.", max_length=249)]
+PartitionId = Annotated[int, Path(description="The partition's number.", ge=0, le=INT32)]
 PartitionQuery = Annotated[int | None, Query(description="Only this partition.", ge=0, le=INT32)]
 
 Index = Annotated[StrictInt, Field(ge=0, le=INT32)]
@@ -45,11 +39,6 @@ Offset = Annotated[StrictInt, Field(ge=0, le=INT64)]
 TimeMs = Annotated[StrictInt, Field(ge=0, le=INT64)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=NAME, pattern=NO_NUL)]
 Value = Annotated[StrictStr | StrictBool | StrictInt | StrictFloat, Field(union_mode="left_to_right")]
-
-
-def example(**fields: Any) -> ConfigDict:
-    """Return a body's `model_config` with an example for the OpenAPI document."""
-    return ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [fields]})
 
 
 def _failing_fast(schema: Any) -> Any:

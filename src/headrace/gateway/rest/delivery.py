@@ -57,7 +57,6 @@ class SharedProducer:
         self._current: _PolledProducer | None = None
 
     async def send(self, topic: str, records: Sequence[Record]) -> list[Outcome]:
-        """Return the outcome of each record, in order."""
         return await self._producer().send(topic, records) if records else []
 
     def close(self) -> None:
@@ -77,8 +76,6 @@ class SharedProducer:
 
 
 class _PolledProducer:
-    """One producer and its thread."""
-
     def __init__(self, connection: ConnectionSettings) -> None:
         self.is_broken = False  # by a fatal error, which an idempotent producer can have
         self._bootstrap = connection.bootstrap
@@ -147,7 +144,6 @@ class _PolledProducer:
                 return
 
     def retire(self) -> None:
-        """End the thread without waiting for it."""
         self._closed.set()
 
     def close(self) -> None:

@@ -82,11 +82,6 @@ class Hub:
             reach.at_close(part.close)
 
     @property
-    def reading(self) -> CapacityLimiter:
-        """The threads for reads of consumers."""
-        return self._limits.reading
-
-    @property
     def is_busy(self) -> bool:
         """Whether the user has tails or consumers, which need this hub between requests."""
         return bool(self.tails.taken or self.instances.taken)
@@ -146,10 +141,10 @@ class Hub:
 
     async def read(self, call: Callable[[], Answer]) -> Answer:
         """Call what waits for records in a thread for reads; raise a Problem (429) if none is free."""
-        if self.reading.available_tokens <= 0:
+        if self._limits.reading.available_tokens <= 0:
             why = f"{READING} reads of consumers are waiting for records, the most at a time: try again later"
             raise Problem(42904, why)
-        return await to_thread.run_sync(call, limiter=self.reading)
+        return await to_thread.run_sync(call, limiter=self._limits.reading)
 
     def match(self, expression: str | None) -> Callable[[Sequence[Mapping[str, Any]]], Matched] | None:
         """Return what tells which messages match an expression, for a thread; None without one."""
@@ -166,7 +161,6 @@ class Hub:
 
     @cached_property
     def schemas(self) -> Schemas:
-        """Encodes and decodes records by the registry's schemas."""
         most = self.reach.settings.max_request_bytes
         return Schemas(self._registry, self._limits.processes, most, self._rights)
 

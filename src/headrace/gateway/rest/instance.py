@@ -34,8 +34,6 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerOptions:
-    """The options that a client creates a consumer with."""
-
     format: str = "binary"
     auto_offset_reset: str = "latest"
     auto_commit: bool = True
@@ -44,8 +42,6 @@ class ConsumerOptions:
 
 
 class Instance:
-    """One client's consumer."""
-
     def __init__(self, target: Target, group: str, name: str, options: ConsumerOptions) -> None:
         self.options = options
         self.used_s = time.monotonic()
@@ -85,8 +81,6 @@ class Instance:
         self._closing.set()
         with self._lock:
             self._consumer.close()
-
-    # -- subscription and assignment -----------------------------------------------------------
 
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
         if self._assigned:
@@ -165,8 +159,6 @@ class Instance:
                 self._returned.pop(each, None)
 
         self._call(seek)
-
-    # -- records -------------------------------------------------------------------------------
 
     def read(
         self, timeout_ms: int | None, max_bytes: int | None, decode: Callable[[Record], Answer]
@@ -259,8 +251,6 @@ class Instance:
     def _raise_denied(self) -> None:
         for refusal in self._denied.values():
             raise refusal
-
-    # -- committed offsets ---------------------------------------------------------------------
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None) -> None:
         """Commit these next offsets, or those after all records that the client has got."""

@@ -62,7 +62,6 @@ class V2Route(APIRoute):
 
 
 def of_format(name: str) -> str:
-    """Return the media type of records in a format."""
     return f"application/vnd.kafka.{name}.v2+json"
 
 

@@ -104,8 +104,6 @@ class Schemas:
         self._by_text: LRUCache[Any, SchemaCodec] = LRUCache(KEPT_BY_TEXT)
         self._unknown: TTLCache[int, None] = TTLCache(KEPT, UNKNOWN_S)
 
-    # -- decoding ------------------------------------------------------------------------------
-
     def show(self, data: bytes, *, numbers: bool = False) -> Decoded | None:
         """Return data decoded by the schema whose id is in it, or None if that is not possible.
 
@@ -146,8 +144,6 @@ class Schemas:
                 self._unknown[schema_id] = None
             return None
 
-    # -- encoding ------------------------------------------------------------------------------
-
     def by_id(self, schema_id: int, subject: str) -> SchemaCodec:
         """Return the codec of a schema that is registered for the subject; raise a Problem if it is not."""
         self._rights.check(DESCRIBE, subject)
@@ -171,7 +167,6 @@ class Schemas:
             return self._registry.register(subject, SubmittedSchema(Schema(TYPES[embedded], text)))
 
     def version(self, subject: str, version: int | None) -> SchemaValue:
-        """Return a version of a subject, or its latest."""
         self._rights.check(DESCRIBE, subject)
         with _as_problem():
             if version is None:

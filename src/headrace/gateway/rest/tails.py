@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakSet
 
 from headrace.client.errors import ClientError
@@ -17,6 +17,9 @@ from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.wire.connection_settings import Target
 from headrace.system.background import BackgroundThread
+
+if TYPE_CHECKING:
+    from headrace.gateway.rest.instances import Instances
 
 MAX_TAILS: Final = 32  # at a time: each has a thread and a consumer
 BUFFERED: Final = 1000  # records in the buffer of a tail
@@ -26,23 +29,14 @@ _CHECKED: Final = 10  # steps without a record, after which it checks that the t
 _OPTIONS: Final = {"fetch.wait.max.ms": 500, "queued.min.messages": 1000, "queued.max.messages.kbytes": 4096}
 
 
-class SlotOwner(Protocol):
-    """The part of one user."""
-
-    @property
-    def taken(self) -> int:
-        """How many slots this user takes."""
-        ...
-
-
 class Slots:
     """A bound that several owners share, such as the number of tails of all users of a gateway."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._owners: WeakSet[SlotOwner] = WeakSet()
+        self._owners: WeakSet[Tails | Instances] = WeakSet()
 
-    def join(self, owner: SlotOwner) -> None:
+    def join(self, owner: "Tails | Instances") -> None:
         self._owners.add(owner)
 
     @property
@@ -114,7 +108,6 @@ class Tails:
         return tail
 
     def end(self) -> list["Tail"]:
-        """Stop all tails, and return them."""
         with self._lock:
             tails = list(self._open)
         for tail in tails:
@@ -148,8 +141,6 @@ class Tail:
         self._positions: dict[int, int] = {}
         self._stopped = False
 
-    # -- on the loop ---------------------------------------------------------------------------
-
     async def take(self, timeout_s: float) -> TailBatch | None:
         """Return the records that have arrived, waiting up to `timeout_s` for some; None after the end."""
         try:
@@ -170,8 +161,6 @@ class Tail:
         with self._room:
             self._stopped = True
             self._room.notify()
-
-    # -- in the thread -------------------------------------------------------------------------
 
     def run(self, connect: Callable[[], Follower], ready: "asyncio.Future[None]") -> None:
         try:

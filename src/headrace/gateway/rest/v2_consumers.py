@@ -55,8 +55,6 @@ _NOTHING: Final[dict[str, Any]] = {"status_code": 204, "response_class": Respons
 
 
 class ConsumerV2(Body):
-    """A consumer to create."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     name: Annotated[StrictStr | None, Field(min_length=1, max_length=200, pattern=NO_NUL)] = None
@@ -69,18 +67,10 @@ class ConsumerV2(Body):
     timeout_ms: Annotated[StrictInt, Field(alias="consumer.request.timeout.ms", ge=0, le=30_000)] = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedV2:
-    """A consumer's name and address."""
-
-    instance_id: str
-    base_uri: str
-
-
-@router.post("/consumers/{group}", responses=PLAIN_TOO, summary="Create a consumer")
+@router.post("/consumers/{group}", responses=PLAIN_TOO)
 async def create(
     group: GroupName, request: Request, hub: HubDep, body: ConsumerV2 | None = None
-) -> CreatedV2:
+) -> dict[str, str]:
     """Create a consumer, which joins the group with its subscription; it is deleted after 5 idle minutes."""
     given = body or ConsumerV2()
     options = ConsumerOptions(
@@ -92,7 +82,7 @@ async def create(
     )
     name = await hub.consume(partial(hub.instances.create, group, given.name, options))
     path = f"consumers/{quote(group, safe='')}/instances/{quote(name, safe='')}"
-    return CreatedV2(instance_id=name, base_uri=f"{base_url(request)}{path}")
+    return {"instance_id": name, "base_uri": f"{base_url(request)}{path}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +108,11 @@ class Consumer:
 ConsumerDep = Annotated[Consumer, Depends()]
 
 
-@router.delete(ADDRESS, **_NOTHING, summary="Delete a consumer")
+@router.delete(ADDRESS, **_NOTHING)
 async def delete(consumer: ConsumerDep) -> None:
     """Leave the group; with auto commit, commit the offsets of what was read."""
     hub = consumer.hub
     await hub.consume(partial(hub.instances.delete, consumer.group, consumer.instance))
-
-
-# -- subscription and assignment -------------------------------------------------------------------
 
 
 class SubscriptionV2(Body):
@@ -135,30 +122,19 @@ class SubscriptionV2(Body):
     topic_pattern: Annotated[StrictStr | None, Field(min_length=1, max_length=1000, pattern=NO_NUL)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsV2:
-    """Names of topics."""
-
-    topics: list[str]
-
-
 class PartitionRefV2(Body):
-    """A partition."""
-
     topic: Name
     partition: Index
 
 
 class PartitionsV2(Body):
-    """Partitions."""
-
     partitions: Annotated[list[PartitionRefV2], Field(max_length=PARTITIONS)]
 
     def topic_partitions(self) -> list[TopicPartition]:
         return [TopicPartition(partition.topic, partition.partition) for partition in self.partitions]
 
 
-@router.post(f"{ADDRESS}/subscription", **_NOTHING, summary="Subscribe to topics")
+@router.post(f"{ADDRESS}/subscription", **_NOTHING)
 async def subscribe(consumer: ConsumerDep, body: SubscriptionV2) -> None:
     """Subscribe to topics or to a pattern, in place of the earlier subscription."""
     if (body.topics is None) == (body.topic_pattern is None):
@@ -166,19 +142,19 @@ async def subscribe(consumer: ConsumerDep, body: SubscriptionV2) -> None:
     await consumer.call(Instance.subscribe, body.topics or [], body.topic_pattern)
 
 
-@router.get(f"{ADDRESS}/subscription", responses=PLAIN_TOO, summary="Get the subscription")
-async def subscription(consumer: ConsumerDep) -> TopicsV2:
+@router.get(f"{ADDRESS}/subscription", responses=PLAIN_TOO)
+async def subscription(consumer: ConsumerDep) -> dict[str, list[str]]:
     """Return the topics; for a pattern, those of the partitions that are assigned to the consumer."""
-    return TopicsV2(topics=await consumer.call(Instance.subscription))
+    return {"topics": await consumer.call(Instance.subscription)}
 
 
-@router.delete(f"{ADDRESS}/subscription", **_NOTHING, summary="Unsubscribe")
+@router.delete(f"{ADDRESS}/subscription", **_NOTHING)
 async def unsubscribe(consumer: ConsumerDep) -> None:
     """Unsubscribe from all topics, and drop partitions that were assigned by hand."""
     await consumer.call(Instance.unsubscribe)
 
 
-@router.post(f"{ADDRESS}/assignments", **_NOTHING, summary="Assign partitions by hand")
+@router.post(f"{ADDRESS}/assignments", **_NOTHING)
 async def assign(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Assign partitions, whatever the group's other members read."""
     consumer.get()  # a consumer that does not exist is reported first
@@ -187,16 +163,13 @@ async def assign(consumer: ConsumerDep, body: PartitionsV2) -> None:
     await consumer.call(Instance.assign, body.topic_partitions())
 
 
-@router.get(f"{ADDRESS}/assignments", responses=PLAIN_TOO, summary="Get the assignment")
+@router.get(f"{ADDRESS}/assignments", responses=PLAIN_TOO)
 async def assignments(consumer: ConsumerDep) -> PartitionsV2:
     """Return the partitions that are assigned by hand or by the group."""
     found = await consumer.call(Instance.assignment)
     return PartitionsV2.model_construct(
         partitions=[PartitionRefV2.model_construct(**each._asdict()) for each in found]
     )
-
-
-# -- positions and committed offsets ---------------------------------------------------------------
 
 
 class PositionV2(PartitionRefV2):
@@ -207,8 +180,6 @@ class PositionV2(PartitionRefV2):
 
 
 class PositionsV2(Body):
-    """Offsets of partitions."""
-
     offsets: Annotated[list[PositionV2], Field(max_length=PARTITIONS)]
 
 
@@ -218,7 +189,7 @@ class CommitV2(Body):
     offsets: Annotated[list[PositionV2] | None, Field(max_length=PARTITIONS)] = None
 
 
-@router.post(f"{ADDRESS}/offsets", responses=PLAIN_TOO, summary="Commit offsets")
+@router.post(f"{ADDRESS}/offsets", responses=PLAIN_TOO)
 async def commit(consumer: ConsumerDep, body: CommitV2 | None = None) -> list[Any]:
     """Commit the offsets of the last processed records; without offsets, of all records that were read."""
     offsets = None
@@ -231,7 +202,7 @@ async def commit(consumer: ConsumerDep, body: CommitV2 | None = None) -> list[An
     return []
 
 
-@router.get(f"{ADDRESS}/offsets", responses=PLAIN_TOO, summary="Get committed offsets")
+@router.get(f"{ADDRESS}/offsets", responses=PLAIN_TOO)
 async def committed(consumer: ConsumerDep, request: Request) -> dict[str, list[dict[str, Any]]]:
     """Return the committed offsets of the partitions in the body, or of the assigned ones without a body.
 
@@ -253,7 +224,7 @@ async def committed(consumer: ConsumerDep, request: Request) -> dict[str, list[d
     }
 
 
-@router.post(f"{ADDRESS}/positions", **_NOTHING, summary="Seek")
+@router.post(f"{ADDRESS}/positions", **_NOTHING)
 async def seek(consumer: ConsumerDep, body: PositionsV2) -> None:
     """Read from these offsets on; the partitions have to be assigned to the consumer."""
     offsets = {
@@ -262,33 +233,19 @@ async def seek(consumer: ConsumerDep, body: PositionsV2) -> None:
     await consumer.call(Instance.seek, offsets)
 
 
-@router.post(f"{ADDRESS}/positions/beginning", **_NOTHING, summary="Seek to the beginning")
+@router.post(f"{ADDRESS}/positions/beginning", **_NOTHING)
 async def seek_to_beginning(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Read these partitions from their beginning."""
     await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_BEGINNING))
 
 
-@router.post(f"{ADDRESS}/positions/end", **_NOTHING, summary="Seek to the end")
+@router.post(f"{ADDRESS}/positions/end", **_NOTHING)
 async def seek_to_end(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Read these partitions from their end."""
     await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_END))
 
 
-# -- records ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadV2:
-    """A record."""
-
-    topic: str
-    key: Any
-    value: Any
-    partition: int
-    offset: int
-
-
-@router.get(f"{ADDRESS}/records", response_model=list[ReadV2], responses=PLAIN_TOO, summary="Read records")
+@router.get(f"{ADDRESS}/records", responses=PLAIN_TOO)
 async def records(
     consumer: ConsumerDep,
     *,

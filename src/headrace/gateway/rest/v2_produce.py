@@ -15,7 +15,7 @@ from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.base import BadValue
 from headrace.gateway.problems import Problem
 from headrace.gateway.registry.registry import in_registry_thread
-from headrace.gateway.rest.bodies import INT32, Body, Index, PartitionId, TopicName, example
+from headrace.gateway.rest.bodies import INT32, Body, Index, PartitionId, TopicName
 from headrace.gateway.rest.delivery import Delivered
 from headrace.gateway.rest.hub import Hub, HubDep
 from headrace.gateway.rest.media import (
@@ -62,35 +62,14 @@ SchemaId = Annotated[
 class ProduceV2(Body):
     """Records, and the schemas of their keys and values if the format needs schemas."""
 
-    model_config = example(records=[{"key": "alice", "value": {"item": "tea"}}, {"value": {"item": "milk"}}])
-
     records: Annotated[
         list[SkipValidation[RecordV2]],  # `_validated` validates them, in turns with other requests
-        Field(min_length=1, max_length=MAX_RECORDS, examples=[[{"key": "a", "value": {"n": 1}}]]),
+        Field(min_length=1, max_length=MAX_RECORDS),
     ]
     key_schema: SchemaText = None
     key_schema_id: SchemaId = None
     value_schema: SchemaText = None
     value_schema_id: SchemaId = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetV2:
-    """Partition and offset of a record, or the error."""
-
-    partition: int | None = None
-    offset: int | None = None
-    error_code: int | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducedV2:
-    """The outcome of each record, in the order of the request."""
-
-    offsets: tuple[OffsetV2, ...]
-    key_schema_id: int | None = None
-    value_schema_id: int | None = None
 
 
 Embedded = Annotated[str, Depends(embedded_format)]
@@ -99,9 +78,7 @@ _SAME: Final = {"schema": {"$ref": "#/components/schemas/ProduceV2"}}
 _MEDIA: Final = {"requestBody": {"content": {of_format(each): _SAME for each in FORMATS}}}
 
 
-@router.post(
-    "/topics/{name}", response_model=ProducedV2, openapi_extra=_MEDIA, summary="Produce records to a topic"
-)
+@router.post("/topics/{name}", openapi_extra=_MEDIA)
 async def produce(name: TopicName, embedded: Embedded, body: ProduceBody, hub: HubDep) -> Response:
     """Respond when all in-sync replicas have the records, with partition and offset or the error of each.
 
@@ -111,12 +88,7 @@ async def produce(name: TopicName, embedded: Embedded, body: ProduceBody, hub: H
     return await _produce(hub, name, embedded, body, await _validated(body))
 
 
-@router.post(
-    "/topics/{name}/partitions/{partition_id}",
-    response_model=ProducedV2,
-    openapi_extra=_MEDIA,
-    summary="Produce records to a partition",
-)
+@router.post("/topics/{name}/partitions/{partition_id}", openapi_extra=_MEDIA)
 async def produce_to_partition(
     name: TopicName, partition_id: PartitionId, embedded: Embedded, body: ProduceBody, hub: HubDep
 ) -> Response:
@@ -166,7 +138,7 @@ async def _produce(
         Record(key=key, value=value, partition=partition if each.partition is None else each.partition)
         for each, key, value in zip(given, keys.data, values.data, strict=True)
     ]
-    offsets: list[dict[str, Any]] = []  # OffsetV2 as dicts, which are cheaper to make: there may be 100,000
+    offsets: list[dict[str, Any]] = []  # dicts are cheaper to make: there may be 100,000
     for outcome in await hub.send(topic, records):
         offset: dict[str, Any] = {"partition": None, "offset": None, "error_code": None, "error": None}
         if isinstance(outcome, Delivered):
@@ -176,9 +148,6 @@ async def _produce(
             offset["error"] = str(outcome.error)
         offsets.append(offset)
     return V2JSON({"offsets": offsets, "key_schema_id": keys.schema_id, "value_schema_id": values.schema_id})
-
-
-# -- keys and values as bytes ----------------------------------------------------------------------
 
 
 class Encoded(NamedTuple):

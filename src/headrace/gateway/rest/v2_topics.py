@@ -1,6 +1,6 @@
 """REST proxy, v2: topics, their partitions and offsets, and brokers."""
 
-from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter
 
@@ -20,92 +20,47 @@ router = APIRouter(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaV2:
-    """A replica, and whether it is the leader and in the ISR."""
-
-    broker: int
-    leader: bool
-    in_sync: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionV2:
-    """A partition; its leader is -1 while it has none."""
-
-    partition: int
-    leader: int
-    replicas: tuple[ReplicaV2, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicV2:
-    """A topic with all its settings."""
-
-    name: str
-    configs: dict[str, str | None]
-    partitions: tuple[PartitionV2, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetsV2:
-    """The log start offset and the log end offset of a partition."""
-
-    beginning_offset: int
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokersV2:
-    """The ids of brokers that are alive."""
-
-    brokers: list[int]
-
-
-@router.get("/topics", summary="List topics")
+@router.get("/topics")
 def topics(reach: ReachDep) -> list[str]:
     """Return the names of all topics, internal ones included."""
     return reach.topics.names()
 
 
-@router.get("/topics/{name}", summary="Get a topic")
-def topic(name: TopicName, reach: ReachDep) -> TopicV2:
+@router.get("/topics/{name}")
+def topic(name: TopicName, reach: ReachDep) -> dict[str, Any]:
     """Return the topic's settings and partitions."""
     found = reach.topics.topic(name)
-    return TopicV2(
-        name=found.name,
-        configs={config.name: config.value for config in reach.topics.configs(name)},
-        partitions=tuple(map(_partition, found.partitions)),
-    )
+    configs = {config.name: config.value for config in reach.topics.configs(name)}
+    return {"name": found.name, "configs": configs, "partitions": list(map(_partition, found.partitions))}
 
 
-@router.get("/topics/{name}/partitions", summary="List the partitions of a topic")
-def partitions(name: TopicName, reach: ReachDep) -> list[PartitionV2]:
+@router.get("/topics/{name}/partitions")
+def partitions(name: TopicName, reach: ReachDep) -> list[dict[str, Any]]:
     """Return leader, replicas and ISR of each partition."""
     return [_partition(each) for each in reach.topics.topic(name).partitions]
 
 
-@router.get("/topics/{name}/partitions/{partition_id}", summary="Get a partition")
-def partition(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> PartitionV2:
+@router.get("/topics/{name}/partitions/{partition_id}")
+def partition(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> dict[str, Any]:
     """Return leader, replicas and ISR of the partition."""
     return _partition(get_partition(reach, name, partition_id))
 
 
-@router.get("/topics/{name}/partitions/{partition_id}/offsets", summary="Get the offsets of a partition")
-def offsets(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> OffsetsV2:
+@router.get("/topics/{name}/partitions/{partition_id}/offsets")
+def offsets(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> dict[str, int]:
     """Return the log start offset, and the offset that the next record gets."""
     found = _partition_in(reach.topics.in_full(name), partition_id)
     if found.leader is None:
         raise Problem(40404, f"{name}-{partition_id} has no leader at the moment")
     if found.start_offset is None or found.next_offset is None:
         raise Unreachable(f"broker {found.leader}, the leader of {name}-{partition_id}, does not answer")
-    return OffsetsV2(beginning_offset=found.start_offset, end_offset=found.next_offset)
+    return {"beginning_offset": found.start_offset, "end_offset": found.next_offset}
 
 
-@router.get("/brokers", summary="List brokers")
-def brokers(reach: ReachDep) -> BrokersV2:
+@router.get("/brokers")
+def brokers(reach: ReachDep) -> dict[str, list[int]]:
     """Return the ids of all brokers that are alive."""
-    return BrokersV2(brokers=sorted(broker.node_id for broker in reach.metadata().brokers))
+    return {"brokers": sorted(broker.node_id for broker in reach.metadata().brokers)}
 
 
 def get_partition(reach: Reach, topic: str, index: int) -> Partition:
@@ -122,12 +77,12 @@ def _partition_in(topic: Topic, index: int) -> Partition:
     return by_index[index]
 
 
-def _partition(found: Partition) -> PartitionV2:
-    return PartitionV2(
-        partition=found.index,
-        leader=-1 if found.leader is None else found.leader,
-        replicas=tuple(
-            ReplicaV2(broker=replica, leader=replica == found.leader, in_sync=replica in found.in_sync)
+def _partition(found: Partition) -> dict[str, Any]:
+    return {
+        "partition": found.index,
+        "leader": -1 if found.leader is None else found.leader,
+        "replicas": [
+            {"broker": replica, "leader": replica == found.leader, "in_sync": replica in found.in_sync}
             for replica in found.replicas
-        ),
-    )
+        ],
+    }

@@ -12,7 +12,7 @@ from headrace.client.records.one_by_one import Record
 from headrace.client.serializers.codecs.base import BadValue, TooCostly
 from headrace.client.serializers.codecs.plain_json import NotJson, read_json
 from headrace.gateway.problems import Problem, printable
-from headrace.gateway.rest.bodies import INT32, Body, Index, example
+from headrace.gateway.rest.bodies import INT32, Body, Index
 from headrace.gateway.rest.delivery import Delivered
 from headrace.gateway.rest.schemas import TYPES, Schemas, framed
 from headrace.gateway.rest.v3_resources import v3_code_of
@@ -50,15 +50,11 @@ class HeaderV3(Body):
 
 
 class RecordV3(Body):
-    """A record to produce."""
-
-    model_config = example(key={"type": "STRING", "data": "alice"}, value={"type": "JSON", "data": {"n": 1}})
-
     partition_id: Index | None = None
     headers: Annotated[list[HeaderV3], Field(default_factory=list, max_length=HEADERS)]
     key: DataV3 | None = None
     value: DataV3 | None = None
-    timestamp: Annotated[AwareDatetime | None, Field(examples=["2026-01-31T12:00:00Z"])] = None
+    timestamp: AwareDatetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +91,6 @@ def read_record(text: bytes) -> RecordV3:
 
 
 def has_schema(record: RecordV3) -> bool:
-    """Return whether a schema is needed to encode the record."""
     return any(each is not None and each.type not in _PLAIN for each in (record.key, record.value))
 
 
@@ -145,9 +140,6 @@ def _bad(why: str) -> Problem:
     return Problem(400, why)
 
 
-# -- by a schema -----------------------------------------------------------------------------------
-
-
 def _by_schema(schemas: Schemas, given: DataV3, default_subject: str) -> Draft:
     """Encode data by the schema in the request, by one that it names, or by the subject's latest."""
     subject = given.subject or default_subject
@@ -191,9 +183,6 @@ def _encoded(data: bytes | None, type_: str, schema_id: int, version: dict[str, 
     return EncodedData(whole, report)
 
 
-# -- reports ---------------------------------------------------------------------------------------
-
-
 def report_of(outcome: Delivered, prepared: Prepared, cluster_id: str, topic: str) -> dict[str, Any]:
     """Return the report about a record that was produced, which has the error_code 200."""
     return {
@@ -208,7 +197,6 @@ def report_of(outcome: Delivered, prepared: Prepared, cluster_id: str, topic: st
 
 
 def failure_of(error: Problem | ClientError) -> dict[str, Any]:
-    """Return the report about a record that was not produced."""
     return {"error_code": v3_code_of(error), "message": printable(str(error))}
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -16,7 +16,7 @@ from headrace.client.errors import ClientError
 from headrace.client.serializers.codecs.plain_json import write_json
 from headrace.gateway.problems import Problem, answers, status_of
 from headrace.gateway.registry.registry import in_registry_thread
-from headrace.gateway.rest.bodies import Body, TopicName, example
+from headrace.gateway.rest.bodies import Body, TopicName
 from headrace.gateway.rest.delivery import Failed
 from headrace.gateway.rest.hub import Hub, HubDep
 from headrace.gateway.rest.media import json_answer
@@ -32,9 +32,9 @@ from headrace.gateway.rest.v3_produce import (
     read_record,
     report_of,
 )
-from headrace.gateway.rest.v3_resources import Fields, Links, LinksDep, v3_router
+from headrace.gateway.rest.v3_resources import Fields, Links, LinksDep, V3Router
 
-router = v3_router("/topics")
+router = V3Router()
 
 MAX_RECORD_BYTES: Final = 16 * 1024 * 1024  # of one record in a stream
 SPARE_BYTES: Final = 1024 * 1024  # so long before the limit of a body, a stream is ended with an error report
@@ -127,11 +127,10 @@ async def _take_turns(number: int) -> None:
 
 
 @router.post(
-    "/{topic_name}/records",
+    "/topics/{topic_name}/records",
     response_class=Response,
     responses={200: {"content": {"application/json": {"schema": {}}}}, **_REFUSALS},
     openapi_extra=_BODY,
-    summary="Produce records",
 )
 async def produce(topic_name: TopicName, request: Request, links: LinksDep, hub: HubDep) -> Response:
     """Take one JSON object for each record, one after the other, and respond with a line for each, in order.
@@ -211,37 +210,17 @@ class StreamedResponse(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-# -- batches -----------------------------------------------------------------------------------
-
-
 class EntryV3(RecordV3):
     """A record of a batch, with an id by which the response names it."""
-
-    model_config = example(id="1", value={"type": "JSON", "data": {"n": 1}})
 
     id: Annotated[StrictStr, Field(min_length=1, max_length=80)]
 
 
 class BatchV3(Body):
-    """Records to produce."""
-
     entries: Annotated[list[EntryV3], Field(min_length=1, max_length=MAX_RECORDS)]
 
 
-class BatchAnswer(Body):
-    """Reports of the records that were produced, and of those that were not."""
-
-    successes: list[dict[str, Any]]
-    failures: list[dict[str, Any]]
-
-
-@router.post(
-    "/{topic_name}/records:batch",
-    status_code=207,
-    response_model=BatchAnswer,
-    responses=_REFUSALS,
-    summary="Produce a batch of records",
-)
+@router.post("/topics/{topic_name}/records:batch", status_code=207, responses=_REFUSALS)
 async def produce_batch(topic_name: TopicName, body: BatchV3, links: LinksDep, hub: HubDep) -> Response:
     """Produce the records, and respond with a report for the id of each."""
     if len({each.id for each in body.entries}) != len(body.entries):

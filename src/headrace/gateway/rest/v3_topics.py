@@ -1,16 +1,18 @@
-"""REST proxy, v3: topics, their partitions, replicas and reassignments."""
+"""REST proxy, v3: the cluster, its brokers, and topics with their partitions, replicas and reassignments."""
 
-from collections.abc import Collection as AnyCollection
 from typing import Annotated
 
-from fastapi import Response
+from fastapi import APIRouter, Request, Response
 from pydantic import Field, StrictBool, StrictStr
+from starlette.concurrency import run_in_threadpool
 
 from headrace.client.admin.topics import Partition, Topic
 from headrace.client.cluster.moves import Reassignment
+from headrace.client.cluster.reading import read_partitions
+from headrace.gateway.admin.brokers import one_broker
 from headrace.gateway.admin.cluster import reassignments as in_progress
-from headrace.gateway.admin.topics import new_topic
-from headrace.gateway.problems import Problem
+from headrace.gateway.admin.topics import delete_topic, new_topic
+from headrace.gateway.problems import Problem, answers
 from headrace.gateway.reach import ReachDep
 from headrace.gateway.rest.bodies import (
     PARTITIONS,
@@ -21,13 +23,96 @@ from headrace.gateway.rest.bodies import (
     Name,
     PartitionId,
     TopicName,
-    example,
 )
+from headrace.gateway.rest.hub import HubDep
 from headrace.gateway.rest.v2_topics import get_partition
-from headrace.gateway.rest.v3_resources import Collection, Fields, Links, LinksDep, Resource, v3_router
-from headrace.protocol.ids import TopicPartition
+from headrace.gateway.rest.v3_resources import (
+    Collection,
+    Fields,
+    LinksDep,
+    Related,
+    Resource,
+    V3Route,
+    V3Router,
+    own_links,
+)
 
-router = v3_router("/topics")
+clusters_router = APIRouter(prefix="/v3", tags=["REST proxy v3"], route_class=V3Route)
+router = V3Router()
+
+
+@clusters_router.get("/clusters", responses=answers(503))
+async def clusters(request: Request, hub: HubDep, reach: ReachDep) -> Collection:
+    """Return the gateway's cluster in a list."""
+    links = await own_links(request, hub)
+    return links.collection("Cluster", [await run_in_threadpool(cluster, reach)])
+
+
+@router.shows("Cluster")
+def cluster(reach: ReachDep) -> Fields:
+    """Return the addresses of the cluster's brokers, topics, groups and settings."""
+    controller = reach.metadata().controller_id
+    return {"controller": Related(("brokers", controller))} if controller >= 0 else {}
+
+
+@router.lists("Broker")
+def brokers(reach: ReachDep) -> list[Fields]:
+    """Return the brokers that are alive."""
+    found = sorted(reach.metadata().brokers, key=lambda each: each.node_id)
+    return [
+        {"broker_id": each.node_id, "host": each.host, "port": each.port, "rack": each.rack} for each in found
+    ]
+
+
+@router.shows("Broker")
+def broker(broker_id: BrokerId, reach: ReachDep) -> Fields:
+    """Return host and port of a broker that is alive."""
+    return one_broker({fields["broker_id"]: fields for fields in brokers(reach)}, broker_id)
+
+
+@router.lists("Replica", "/brokers/{broker_id}/partition-replicas")
+def partition_replicas(broker_id: BrokerId, reach: ReachDep) -> list[Fields]:
+    """Return the broker's replicas, by topic and partition."""
+    broker(broker_id, reach)
+    return [
+        _replica(*held.topic_partition, broker_id, is_leader=held.leader == broker_id, in_sync=held.in_sync)
+        for held in read_partitions(reach.metadata())
+        if broker_id in held.replicas
+    ]
+
+
+# These routes come before those of topics, since `-` would be the name of a topic.
+@router.lists("Reassignment", "/topics/-/partitions/-/reassignment")
+def reassignments(reach: ReachDep) -> list[Fields]:
+    """Return the reassignments in progress of all topics."""
+    return [_reassignment(found) for found in in_progress(reach)]
+
+
+@router.lists("Reassignment", "/topics/{topic_name}/partitions/-/reassignment")
+def topic_reassignments(topic_name: TopicName, reach: ReachDep) -> list[Fields]:
+    """Return the topic's reassignments in progress."""
+    reach.topics.topic(topic_name)
+    return [_reassignment(found) for found in in_progress(reach) if found.topic == topic_name]
+
+
+@router.shows("Reassignment")
+def reassignment(topic_name: TopicName, partition_id: PartitionId, reach: ReachDep) -> Fields:
+    """Return the partition's reassignment if one is in progress."""
+    get_partition(reach, topic_name, partition_id)
+    for found in in_progress(reach):
+        if found.topic_partition == (topic_name, partition_id):
+            return _reassignment(found)
+    raise Problem(404, f"{topic_name}-{partition_id} is not being reassigned")
+
+
+def _reassignment(found: Reassignment) -> Fields:
+    return {
+        "topic_name": found.topic,
+        "partition_id": found.partition,
+        "adding_replicas": found.adding,
+        "removing_replicas": found.removing,
+        "replicas": Related(("topics", found.topic, "partitions", found.partition, "replicas")),
+    }
 
 
 class ConfigV3(Body):
@@ -40,9 +125,7 @@ class ConfigV3(Body):
 class TopicV3(Body):
     """A topic to create. The brokers' defaults apply to what is left out."""
 
-    model_config = example(topic_name="orders", partitions_count=3)
-
-    topic_name: Annotated[Name, Field(examples=["orders"])]
+    topic_name: Name
     partitions_count: Annotated[int | None, Field(strict=True, ge=1, le=PARTITIONS)] = None
     replication_factor: Annotated[int | None, Field(strict=True, ge=1, le=1000)] = None
     replicas_assignments: Annotated[
@@ -56,202 +139,124 @@ class TopicV3(Body):
 
 
 class PartitionsV3(Body):
-    """The new number of partitions."""
-
     partitions_count: Annotated[int, Field(strict=True, ge=1, le=PARTITIONS)]
 
 
-# -- reassignments: before topics, since `-` would be the name of a topic -----------------------------
-
-
-@router.get("/-/partitions/-/reassignment", summary="List reassignments")
-def reassignments(links: LinksDep, reach: ReachDep) -> Collection:
-    """Return the reassignments in progress of all topics."""
-    at = ["topics", "-", "partitions", "-", "reassignment"]
-    found = (_reassignment(links, each) for each in in_progress(reach))
-    return links.collection("Reassignment", at, found)
-
-
-@router.get("/{topic_name}/partitions/-/reassignment", summary="List the reassignments of a topic")
-def topic_reassignments(topic_name: TopicName, links: LinksDep, reach: ReachDep) -> Collection:
-    """Return the topic's reassignments in progress."""
-    reach.topics.topic(topic_name)
-    at = ["topics", topic_name, "partitions", "-", "reassignment"]
-    found = [each for each in in_progress(reach) if each.topic == topic_name]
-    return links.collection("Reassignment", at, (_reassignment(links, each) for each in found))
-
-
-@router.get("/{topic_name}/partitions/{partition_id}/reassignment", summary="Get a partition's reassignment")
-def reassignment(
-    topic_name: TopicName, partition_id: PartitionId, links: LinksDep, reach: ReachDep
-) -> Resource:
-    """Return the partition's reassignment if one is in progress."""
-    get_partition(reach, topic_name, partition_id)
-    for each in in_progress(reach):
-        if each.topic_partition == (topic_name, partition_id):
-            return _reassignment(links, each)
-    raise Problem(404, f"{topic_name}-{partition_id} is not being reassigned")
-
-
-def _reassignment(links: Links, found: Reassignment) -> Resource:
-    at = ["topics", found.topic, "partitions", found.partition]
-    return links.resource(
-        "Reassignment",
-        [*at, "reassignment"],
-        topic_name=found.topic,
-        partition_id=found.partition,
-        adding_replicas=found.adding,
-        removing_replicas=found.removing,
-        replicas=links.related(*at, "replicas"),
-    )
-
-
-# -- topics ----------------------------------------------------------------------------------------
-
-
-@router.get("", summary="List topics")
-def topics(links: LinksDep, reach: ReachDep) -> Collection:
+@router.lists("Topic")
+def topics(reach: ReachDep) -> list[Fields]:
     """Return all topics by name, internal ones included."""
     known = {topic.name: topic for topic in reach.metadata().topics if topic.name is not None}
-    resources = (
-        _topic(
-            links,
-            name,
-            internal=topic.is_internal,
-            partitions=len(topic.partitions),
-            replicas=max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
-        )
+    return [
+        {
+            "topic_name": name,
+            "is_internal": topic.is_internal,
+            "replication_factor": max((len(each.replica_nodes) for each in topic.partitions), default=0),
+            "partitions_count": len(topic.partitions),
+        }
         for name, topic in sorted(known.items())
-    )
-    return links.collection("Topic", ["topics"], resources)
+    ]
 
 
 @router.post(
-    "",
+    "/topics",
     status_code=201,
     responses={200: {"model": Resource, "description": "The topic could be created"}},
-    summary="Create a topic",
 )
 def create_topic(body: TopicV3, links: LinksDep, reach: ReachDep, response: Response) -> Resource:
     """Return the topic; with `validate_only` and status 200, the topic that would be created."""
     configs = {config.name: config.value for config in body.configs if config.value is not None}
+    partitions, replicas = body.partitions_count, body.replication_factor
     if not body.validate_only:
-        made = new_topic(reach, body.topic_name, body.partitions_count, body.replication_factor, configs)
-        return _described(links, made)
+        return links.resource(
+            "Topic", _topic(new_topic(reach, body.topic_name, partitions, replicas, configs))
+        )
     response.status_code = 200
-    checked = reach.topics.check(
-        body.topic_name, partitions=body.partitions_count, replicas=body.replication_factor, configs=configs
-    )
-    return _topic(
-        links,
-        body.topic_name,
-        internal=False,
-        partitions=checked.num_partitions,
-        replicas=checked.replication_factor,
-    )
+    checked = reach.topics.check(body.topic_name, partitions=partitions, replicas=replicas, configs=configs)
+    fields = {
+        "topic_name": body.topic_name,
+        "is_internal": False,
+        "replication_factor": checked.replication_factor,
+        "partitions_count": checked.num_partitions,
+    }
+    return links.resource("Topic", fields)
 
 
-@router.get("/{topic_name}", summary="Get a topic")
-def topic(topic_name: TopicName, links: LinksDep, reach: ReachDep) -> Resource:
+@router.shows("Topic")
+def topic(topic_name: TopicName, reach: ReachDep) -> Fields:
     """Return the numbers of partitions and replicas."""
-    return _described(links, reach.topics.topic(topic_name))
+    return _topic(reach.topics.topic(topic_name))
 
 
-@router.patch("/{topic_name}", summary="Add partitions")
+@router.patch("/topics/{topic_name}")
 def add_partitions(topic_name: TopicName, body: PartitionsV3, links: LinksDep, reach: ReachDep) -> Resource:
     """Raise the number of partitions, which cannot be lowered again."""
     reach.admin.add_partitions(topic_name, body.partitions_count)
-    return _described(links, reach.topics.topic(topic_name))
+    return links.resource("Topic", topic(topic_name, reach))
 
 
-@router.delete("/{topic_name}", status_code=204, summary="Delete a topic")
-def delete_topic(topic_name: TopicName, _links: LinksDep, reach: ReachDep) -> Response:
+@router.delete("/topics/{topic_name}", status_code=204)
+def delete(topic_name: TopicName, _links: LinksDep, reach: ReachDep) -> Response:
     """Delete the topic and all its records."""
-    reach.admin.delete_topic(topic_name)
-    return Response(status_code=204)
+    return delete_topic(topic_name, reach)
 
 
-def _described(links: Links, found: Topic) -> Resource:
-    count = len(found.partitions)
-    return _topic(links, found.name, internal=found.internal, partitions=count, replicas=found.replicas)
+def _topic(found: Topic) -> Fields:
+    return {
+        "topic_name": found.name,
+        "is_internal": found.internal,
+        "replication_factor": found.replicas,
+        "partitions_count": len(found.partitions),
+    }
 
 
-def _topic(links: Links, name: str, *, internal: bool, partitions: int, replicas: int) -> Resource:
-    return links.resource(
-        "Topic",
-        ["topics", name],
-        topic_name=name,
-        is_internal=internal,
-        replication_factor=replicas,
-        partitions_count=partitions,
-    )
-
-
-# -- partitions and replicas -----------------------------------------------------------------------
-
-
-@router.get("/{topic_name}/partitions", summary="List the partitions of a topic")
-def partitions(topic_name: TopicName, links: LinksDep, reach: ReachDep) -> Collection:
+@router.lists("Partition")
+def partitions(topic_name: TopicName, reach: ReachDep) -> list[Fields]:
     """Return the addresses of each partition's leader and replicas."""
-    found = reach.topics.topic(topic_name).partitions
-    at = ["topics", topic_name, "partitions"]
-    return links.collection("Partition", at, (_partition(links, topic_name, each) for each in found))
+    return [_partition(topic_name, found) for found in reach.topics.topic(topic_name).partitions]
 
 
-@router.get("/{topic_name}/partitions/{partition_id}", summary="Get a partition")
-def partition(topic_name: TopicName, partition_id: PartitionId, links: LinksDep, reach: ReachDep) -> Resource:
+@router.shows("Partition")
+def partition(topic_name: TopicName, partition_id: PartitionId, reach: ReachDep) -> Fields:
     """Return the addresses of the partition's leader and replicas."""
-    return _partition(links, topic_name, get_partition(reach, topic_name, partition_id))
+    return _partition(topic_name, get_partition(reach, topic_name, partition_id))
 
 
-@router.get("/{topic_name}/partitions/{partition_id}/replicas", summary="List the replicas of a partition")
-def replicas(
-    topic_name: TopicName, partition_id: PartitionId, links: LinksDep, reach: ReachDep
-) -> Collection:
+@router.lists("Replica")
+def replicas(topic_name: TopicName, partition_id: PartitionId, reach: ReachDep) -> list[Fields]:
     """Return the partition's replicas, and which of them are the leader and in the ISR."""
     found = get_partition(reach, topic_name, partition_id)
-    at = ["topics", topic_name, "partitions", partition_id, "replicas"]
-    return links.collection(
-        "Replica", at, (_replica_of(links, topic_name, found, each) for each in found.replicas)
-    )
+    return [
+        _replica(topic_name, partition_id, each, is_leader=each == found.leader, in_sync=found.in_sync)
+        for each in found.replicas
+    ]
 
 
-@router.get("/{topic_name}/partitions/{partition_id}/replicas/{broker_id}", summary="Get a replica")
-def one_replica(
-    topic_name: TopicName, partition_id: PartitionId, broker_id: BrokerId, links: LinksDep, reach: ReachDep
-) -> Resource:
+@router.shows("Replica")
+def replica(topic_name: TopicName, partition_id: PartitionId, broker_id: BrokerId, reach: ReachDep) -> Fields:
     """Return whether the replica is the leader, and whether it is in the ISR."""
-    found = get_partition(reach, topic_name, partition_id)
-    if broker_id not in found.replicas:
-        ids = ", ".join(map(str, found.replicas))
+    by_broker = {each["broker_id"]: each for each in replicas(topic_name, partition_id, reach)}
+    if broker_id not in by_broker:
+        ids = ", ".join(map(str, by_broker))
         raise Problem(404, f"{topic_name}-{partition_id} has no replica on broker {broker_id}, only on {ids}")
-    return _replica_of(links, topic_name, found, broker_id)
+    return by_broker[broker_id]
 
 
-def replica(
-    links: Links, partition: TopicPartition, broker_id: int, leader: int | None, in_sync: AnyCollection[int]
-) -> Resource:
-    """Return the resource of a partition's replica on a broker."""
-    topic_name, index = partition
-    return links.resource(
-        "Replica",
-        ["topics", topic_name, "partitions", index, "replicas", broker_id],
-        topic_name=topic_name,
-        partition_id=index,
-        broker_id=broker_id,
-        is_leader=broker_id == leader,
-        is_in_sync=broker_id in in_sync,
-        broker=links.related("brokers", broker_id),
-    )
-
-
-def _replica_of(links: Links, topic_name: str, found: Partition, broker_id: int) -> Resource:
-    return replica(links, TopicPartition(topic_name, found.index), broker_id, found.leader, found.in_sync)
-
-
-def _partition(links: Links, topic_name: str, found: Partition) -> Resource:
-    at = ["topics", topic_name, "partitions", found.index]
-    leader: Fields = {}
+def _partition(topic_name: str, found: Partition) -> Fields:
+    fields: Fields = {"topic_name": topic_name, "partition_id": found.index}
     if found.leader is not None:
-        leader = {"leader": links.related(*at, "replicas", found.leader)}
-    return links.resource("Partition", at, topic_name=topic_name, partition_id=found.index, **leader)
+        path = ("topics", topic_name, "partitions", found.index, "replicas", found.leader)
+        fields["leader"] = Related(path)
+    return fields
+
+
+def _replica(
+    topic_name: str, index: int, broker_id: int, *, is_leader: bool, in_sync: tuple[int, ...]
+) -> Fields:
+    return {
+        "topic_name": topic_name,
+        "partition_id": index,
+        "broker_id": broker_id,
+        "is_leader": is_leader,
+        "is_in_sync": broker_id in in_sync,
+        "broker": Related(("brokers", broker_id)),
+    }

@@ -47,8 +47,12 @@ def decode(data: bytes | None, by_schema: BySchema | None = None) -> Decoded:
     return Decoded(value=text, encoding="text") if is_readable else _base64(data)
 
 
-def cut(data: bytes | None, most: int, by_schema: BySchema | None = None) -> tuple[Decoded, bool]:
-    """Return `decode` of the first `most` bytes, and whether the data has more."""
+def cut(
+    data: bytes | None, most: int, by_schema: BySchema | None = None, *, raw: bool = False
+) -> tuple[Decoded, bool]:
+    """Return `decode` of the first `most` bytes, or their base64 if `raw`, and whether the data has more."""
+    if raw and data is not None:
+        return _base64(data[:most]), len(data) > most
     if data is None or len(data) <= most:
         return decode(data, by_schema), False
     beginning = data[:most]

@@ -38,8 +38,6 @@ class _Failures:
 
 
 class FailedAttempts:
-    """The failures of the last minute."""
-
     def __init__(self) -> None:
         self._addresses = _Failures(BY_ADDRESS)
         self._users = _Failures(BY_USER)
@@ -53,7 +51,6 @@ class FailedAttempts:
         return wait_s
 
     def add(self, address: str, user: str, now_s: float) -> None:
-        """Count a failure."""
         self._addresses.add(network_of(address), now_s)
         self._users.add(user, now_s)
 

@@ -28,10 +28,9 @@ from headrace.gateway.problems import Problem, code_of, refusal
 from headrace.gateway.users import cookies
 from headrace.gateway.users.attempts import FailedAttempts
 from headrace.gateway.users.credentials import BadCredentials, Certificate, Credentials, parse_authorization
-from headrace.gateway.users.logins import CannotActFor
+from headrace.gateway.users.logins import CannotActFor, Verifier
 from headrace.gateway.users.pool import UserPool
 from headrace.gateway.users.sessions import Session, Sessions
-from headrace.gateway.users.verification import Verifier
 from headrace.security.principals import Principal
 
 LOGIN: Final = "/ui/login"

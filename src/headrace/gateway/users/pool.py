@@ -39,8 +39,6 @@ Answer = TypeVar("Answer")
 
 
 class _Entry:
-    """One user's clients."""
-
     def __init__(self, clients: Clients, login: BrokerLogin, now_s: float) -> None:
         self.clients = clients
         self.login = login
@@ -115,7 +113,6 @@ class UserPool:
             entry.due_s = -math.inf
 
     def end_streams(self) -> None:
-        """End tails and waiting reads of all users soon."""
         for entry in self._entries.values():
             entry.clients.end_streams()
 
@@ -126,8 +123,6 @@ class UserPool:
             self._drop(key)
         if self._closing:
             await asyncio.wait(self._closing)
-
-    # -- verification ------------------------------------------------------------------------------
 
     async def _add(self, key: bytes, credentials: Credentials) -> _Entry:
         login = await self._ask(lambda: self._accept(credentials))
@@ -172,8 +167,6 @@ class UserPool:
             return await to_thread.run_sync(call, limiter=self._threads)
         finally:
             self._asking -= 1
-
-    # -- bounds ------------------------------------------------------------------------------------
 
     def _drop(self, key: bytes) -> None:
         """Forget the entry, and close its clients in a thread."""

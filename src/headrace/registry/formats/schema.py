@@ -9,8 +9,6 @@ from headrace.registry.formats.differences import Differences
 
 
 class SchemaType(StrEnum):
-    """The schema formats, by the names that the registry's API uses."""
-
     AVRO = "AVRO"
     JSON = "JSON"
     PROTOBUF = "PROTOBUF"

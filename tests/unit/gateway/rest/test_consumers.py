@@ -79,7 +79,7 @@ def test_reads_that_wait_leave_room_for_all_else(app: FastAPI) -> None:
         assert client.post(f"{ADDRESS}/subscription", json={"topics": ["t"]}).status_code == 204
         assert client.get(f"{ADDRESS}/records?timeout=0").json() == []
         for number in range(READING):
-            client.portal.call(hub.reading.acquire_on_behalf_of_nowait, number)
+            client.portal.call(hub._limits.reading.acquire_on_behalf_of_nowait, number)
 
         refused = client.get(f"{ADDRESS}/records?timeout=0")
 

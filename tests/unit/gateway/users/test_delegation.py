@@ -8,8 +8,7 @@ from headrace.client.admin.tokens import Token, TokenAdmin
 from headrace.client.errors import AuthenticationFailed, ClientError, Unreachable
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.security import PLAINTEXT, Security
-from headrace.gateway.users.delegation import LIFETIME_MS, TokenLogin
-from headrace.gateway.users.logins import VERIFIED_S, LoginEnded
+from headrace.gateway.users.logins import LIFETIME_MS, VERIFIED_S, LoginEnded, TokenLogin
 from headrace.security.principals import Principal
 
 HOUR_S = LIFETIME_MS / 1000

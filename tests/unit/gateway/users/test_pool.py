@@ -37,16 +37,19 @@ class FakeClients:
         self.closed = True
 
 
-class FakeLogin:
+class FakeLogin(BrokerLogin):
     """A login that brokers accept for as long as its credentials are accepted, or until it has expired."""
 
-    security = PLAINTEXT
-
     def __init__(self, world: "World", credentials: Credentials) -> None:
-        self.verified_for_s = VERIFIED_S
+        super().__init__(PLAINTEXT, cast("Any", None))
+        self.valid_s = VERIFIED_S
         self.expired = self.ended = False
         self._world = world
         self._credentials = credentials
+
+    @property
+    def verified_for_s(self) -> float:
+        return self.valid_s
 
     def verify(self) -> None:
         self._world.ask(self._credentials)
@@ -165,7 +168,7 @@ def test_a_login_is_verified_when_it_says_so() -> None:
 
     async def story() -> None:
         await world.use(ALICE)
-        world.logins[0].verified_for_s, world.now_s = 5.0, VERIFIED_S + 1
+        world.logins[0].valid_s, world.now_s = 5.0, VERIFIED_S + 1
         await world.use(ALICE)
         world.now_s += 6
         await world.use(ALICE)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from headrace.client.errors import ClientError
-from headrace.gateway.admin.acls import LONGEST, AclAnswer, answer_of, read_acls
+from headrace.gateway.admin.acls import LONGEST, Acl, answer_of, read_acls
 from headrace.gateway.console.pages import PageRoute, page, requiring
 from headrace.gateway.console.tables import table_of
 from headrace.gateway.current import clients_of
@@ -107,15 +107,15 @@ PRINCIPAL, RESOURCE = "principal", "resource"
 """What the table is grouped by, which is also what it is sorted by."""
 
 
-def _principal(acl: AclAnswer) -> str:
+def _principal(acl: Acl) -> str:
     return acl.principal
 
 
-def _resource(acl: AclAnswer) -> tuple[str, str, str]:
+def _resource(acl: Acl) -> tuple[str, str, str]:
     return acl.resource_type, acl.resource_name, acl.pattern_type
 
 
-_GROUPS: Final[dict[str, Callable[[AclAnswer], object]]] = {PRINCIPAL: _principal, RESOURCE: _resource}
+_GROUPS: Final[dict[str, Callable[[Acl], object]]] = {PRINCIPAL: _principal, RESOURCE: _resource}
 _COLUMNS: Final = {
     PRINCIPAL: lambda row: (_principal(row), _resource(row), row.operation, row.permission, row.host),
     RESOURCE: lambda row: (_resource(row), _principal(row), row.operation, row.permission, row.host),

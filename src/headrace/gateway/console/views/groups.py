@@ -1,28 +1,22 @@
-"""Consumer groups: the list with their lag; one group with its members, offsets, and lag over time."""
+"""Consumer groups: the list with their lag; one group with its members and offsets."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
-from pydantic import BaseModel
 
 from headrace.client.errors import NoSuchGroup
 from headrace.client.groups.group import Group
 from headrace.gateway.console.pages import PageRoute, page
-from headrace.gateway.console.sampling import EVERY_S, LagSampler, Sample
 from headrace.gateway.console.tables import by_attributes, table_of
-from headrace.gateway.current import RawRoute, clients_of
-from headrace.gateway.problems import answers
+from headrace.gateway.current import clients_of
 from headrace.gateway.reach import Reach, ReachDep
-from headrace.gateway.rest.bodies import GROUP, GroupName
+from headrace.gateway.rest.bodies import GROUP
 
 FEW: Final = 200  # groups, up to which all are described for the list: each takes a request
 
-router = APIRouter(route_class=RawRoute)
-pages = APIRouter(route_class=PageRoute, include_in_schema=False)
-
-# -- the list --------------------------------------------------------------------------------------
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +34,7 @@ class GroupRow:
 _LIST_COLUMNS = by_attributes("name", "state", "members", "lag")
 
 
-@pages.get("/ui/groups")
+@router.get("/ui/groups")
 def groups(request: Request, reach: ReachDep) -> Response:
     """Few groups are all described; of many, those on the page."""
 
@@ -84,7 +78,6 @@ def _rows(reach: Reach, names: list[str]) -> list[GroupRow]:
 
 
 def _existing(reach: Reach, names: list[str]) -> list[Group]:
-    """Return the described groups of `names` that still exist."""
     try:
         return reach.groups.describe(names)
     except NoSuchGroup:
@@ -97,15 +90,13 @@ def _existing(reach: Reach, names: list[str]) -> list[Group]:
         return found
 
 
-# -- one group -------------------------------------------------------------------------------------
-
 _PARTITION_COLUMNS = {
     "place": lambda row: (row.topic, row.partition),
     **by_attributes("committed", "lag", end="log_end"),
 }
 
 
-@pages.get("/ui/groups/{name:path}")
+@router.get("/ui/groups/{name:path}")
 def group(
     request: Request, name: Annotated[str, Path(min_length=1, max_length=GROUP)], reach: ReachDep
 ) -> Response:
@@ -122,52 +113,3 @@ def group(
         clients={member.member_id: member.client_id or member.member_id for member in found.members},
         topics=sorted({partition.topic for partition in found.partitions}),
     )
-
-
-class Series(BaseModel):
-    """A topic's lag at each of the times; null where the cluster did not answer."""
-
-    name: str
-    values: list[int | None]
-
-
-class LagHistory(BaseModel):
-    """A group's lag over time."""
-
-    group: str
-    every_ms: int
-    times: list[int]
-    series: list[Series]
-
-
-@router.get(
-    "/api/v1/groups/{name}/lag-history",
-    tags=["groups"],
-    summary="Get a group's lag over time",
-    responses=answers(400, 404, 503),
-)
-def lag_history(name: GroupName, request: Request) -> LagHistory:
-    """Return the lag by topic since the first such request; each request keeps it sampled for ten minutes."""
-    sampler: LagSampler = clients_of(request).console.lags
-    return history_of(name, sampler.watch(name))
-
-
-def history_of(name: str, samples: list[Sample]) -> LagHistory:
-    """Return samples as series; the lag of a topic is null while the group had no offsets of it."""
-    newest = next((sample.topics for sample in reversed(samples) if sample.topics is not None), {})
-    topics = dict.fromkeys([*newest, *(topic for sample in samples for topic in sample.topics or ())])
-    return LagHistory(
-        group=name,
-        every_ms=int(EVERY_S * 1000),
-        times=[sample.at_ms for sample in samples],
-        series=[
-            Series(
-                name=topic,
-                values=[None if sample.topics is None else sample.topics.get(topic) for sample in samples],
-            )
-            for topic in topics
-        ],
-    )
-
-
-router.include_router(pages)

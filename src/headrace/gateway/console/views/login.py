@@ -26,7 +26,6 @@ _FOREIGN: Final = "this form was not sent by a page of this gateway: open the lo
 
 @router.get(LOGIN)
 async def show_login(request: Request, next: str = HOME) -> Response:  # noqa: A002  a name in addresses
-    """Show the form."""
     return await _form(request, local_path(next))
 
 
@@ -63,7 +62,6 @@ async def log_in(request: Request) -> Response:
 
 @router.post(LOGOUT)
 async def log_out(request: Request) -> Response:
-    """End the session."""
     secure, root = request.url.scheme == "https", root_of(request.scope)
     session = request.scope.get(SESSION)
     session_id = cookies.session_id(request.headers, secure=secure, root=root)

@@ -69,8 +69,6 @@ class Chart(BaseModel):
 
 
 class History(BaseModel):
-    """A pipeline's last batches: for each query its rates and its lag."""
-
     pipeline: str
     charts: dict[str, Chart]
 
@@ -94,18 +92,13 @@ def pipeline(request: Request, name: PipelineName) -> Response:
 _REFUSALS = answers(503)
 
 
-@router.get("/api/v1/pipelines", tags=["pipelines"], summary="List pipelines", responses=_REFUSALS)
+@router.get("/api/v1/pipelines", tags=["pipelines"], responses=_REFUSALS)
 def every_pipeline(request: Request) -> list[Pipeline]:
     """Return the pipelines that have reported to the topic `_headrace_pipelines` in the last days."""
     return _pipelines(request)
 
 
-@router.get(
-    "/api/v1/pipelines/{name:path}/history",
-    tags=["pipelines"],
-    summary="Get the last batches of a pipeline",
-    responses=answers(404, 503),
-)
+@router.get("/api/v1/pipelines/{name:path}/history", tags=["pipelines"], responses=answers(404, 503))
 def history(name: PipelineName, request: Request) -> History:
     """Return rows per second in and out, and lag, of each query, batch by batch."""
     by_query: dict[str, list[Progress]] = {}

@@ -1,4 +1,4 @@
-"""Quotas of users, client ids and IP addresses, and of the defaults."""
+"""Users with SCRAM credentials, and quotas of users, client ids and IP addresses. No page has a password."""
 
 import json
 from collections.abc import Sequence
@@ -9,12 +9,14 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from headrace.client.admin.quotas import KEYS, ClientQuota, Entity, shown
+from headrace.client.admin.users import MECHANISMS, User
 from headrace.gateway.admin.quotas import LARGEST, LONGEST
 from headrace.gateway.console.formats import size
 from headrace.gateway.console.pages import PageRoute, page, requiring
 from headrace.gateway.console.tables import table_of
 from headrace.gateway.current import clients_of
 from headrace.gateway.reach import ReachDep
+from headrace.gateway.users.credentials import LONGEST_NAME, LONGEST_PASSWORD
 from headrace.security.authorization import Operation
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -32,8 +34,6 @@ OF: Final = {"user": "users", "client-id": "client ids", "ip": "IP addresses", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaRow:
-    """One quota of an entity."""
-
     entity: Entity
     key: str
     value: float
@@ -44,7 +44,6 @@ class QuotaRow:
 
     @property
     def entity_json(self) -> str:
-        """The entity as the API has it."""
         return json.dumps(dict(self.entity))
 
     @property
@@ -53,7 +52,6 @@ class QuotaRow:
 
     @property
     def figure(self) -> str:
-        """The value for people."""
         return f"{self.value:,.15g}"
 
     @property
@@ -105,3 +103,25 @@ def rows_of(found: Sequence[ClientQuota], of: str) -> list[QuotaRow]:
         if of not in OF or (None in each.entity.values() if of == "default" else of in each.entity)
         for key, value in each.quotas.items()
     ]
+
+
+@router.get("/ui/users")
+def users(request: Request, reach: ReachDep) -> Response:
+    with requiring("Users", Operation.DESCRIBE):
+        found = clients_of(request).console.users.get(request, reach.users.list_users)
+    columns = {"name": lambda row: row.name, "mechanisms": _mechanisms}
+    return page(
+        request,
+        "users.html",
+        title="Users",
+        table=table_of(
+            request, found, columns, text=lambda row: f"{row.name} {_mechanisms(row)}", sort="name"
+        ),
+        mechanisms=MECHANISMS,
+        longest_name=LONGEST_NAME,
+        longest_password=LONGEST_PASSWORD,
+    )
+
+
+def _mechanisms(user: User) -> str:
+    return " ".join(credential.mechanism for credential in user.credentials)

@@ -1,9 +1,8 @@
 """Subjects of the schema registry: the list, and one subject with its versions."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from difflib import SequenceMatcher
+from difflib import unified_diff
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query, Request
@@ -14,6 +13,7 @@ from headrace.gateway.console.pages import PageRoute, page
 from headrace.gateway.console.tables import by_attributes, table_of
 from headrace.gateway.current import root_of
 from headrace.gateway.problems import Problem
+from headrace.gateway.registry.bodies import Page
 from headrace.gateway.registry.registry import RegistryDep, RightsDep
 from headrace.gateway.registry.rights import DESCRIBE
 from headrace.gateway.registry.schemas import get_versions_of_id
@@ -29,8 +29,6 @@ LEVELS: Final = [each.value for each in Level]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A row of the list."""
-
     name: str
     type: str
     versions: int
@@ -72,7 +70,7 @@ def schema_of_id(
     subject: Annotated[str, Query(max_length=1000)] = "",
 ) -> Response:
     """Redirect to a version with this schema: that of `subject`, if it has one."""
-    found = get_versions_of_id(registry, rights, schema_id=schema_id)
+    found = get_versions_of_id(registry, rights, schema_id=schema_id, show=Show.LIVE, page=Page())
     if not found:
         raise Problem(404, f"there is no schema {schema_id} in the registry")
     best = next((each for each in found if each.subject == subject), found[0])
@@ -168,14 +166,13 @@ LONGEST_DIFF: Final = 5000  # most lines that are compared
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that is in both schemas (""), only in the new (plus) or old one (minus), or a gap (skipped)."""
+    """A line of both schemas (""), only of the new (plus) or the old one (minus), or a position (skipped)."""
 
     kind: str
     text: str
 
 
 def readable(text: str) -> str:
-    """Return JSON indented, and other text as it is."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -185,24 +182,6 @@ def readable(text: str) -> str:
 def differences(old: str, new: str) -> list[Line]:
     """Return the lines of both texts, without long unchanged parts."""
     before, after = old.splitlines()[:LONGEST_DIFF], new.splitlines()[:LONGEST_DIFF]
-    found: list[Line] = []
-    blocks = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    for at, (kind, first, last, start, end) in enumerate(blocks):
-        if kind == "equal":
-            found += _same(before[first:last], is_first=at == 0, is_last=at == len(blocks) - 1)
-        else:
-            found += [Line("minus", each) for each in before[first:last]]
-            found += [Line("plus", each) for each in after[start:end]]
-    return found
-
-
-def _same(lines: list[str], *, is_first: bool, is_last: bool) -> Iterator[Line]:
-    head = 0 if is_first else CONTEXT
-    tail = 0 if is_last else CONTEXT
-    left_out = len(lines) - head - tail
-    if left_out <= CONTEXT:
-        yield from (Line("", line) for line in lines)
-        return
-    yield from (Line("", line) for line in lines[:head])
-    yield Line("skipped", f"{left_out:,} unchanged lines")
-    yield from (Line("", line) for line in lines[len(lines) - tail :])
+    _from, _to, *lines = [*unified_diff(before, after, n=CONTEXT, lineterm="")] or ["", "", "@@ the same @@"]
+    kinds = {"+": "plus", "-": "minus", " ": ""}
+    return [Line(kinds[line[0]], line[1:]) if line[0] in kinds else Line("skipped", line) for line in lines]

@@ -7,7 +7,7 @@ another request, and are read for the rows of a page.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
@@ -79,31 +79,25 @@ MISSING_SHOWN: Final = 3  # reasons why transactions are missing
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-# -- the list --------------------------------------------------------------------------------------
+
+class TransactionRow(NamedTuple):
+    """A row of the list; the whole transaction is None until it is described, or if it cannot be."""
+
+    listed: TransactionSummary
+    whole: Transaction | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionRow:
-    """A row of the list; what is not in the summary is None until the transaction is described."""
-
-    transactional_id: str
-    state: str
-    producer_id: int
-    coordinator: int
-    producer_epoch: int | None = None
-    duration_ms: int | None = None
-    timeout_ms: int | None = None
-
-    @property
-    def is_late(self) -> bool:
-        """Whether the transaction is open for longer than its timeout."""
-        return self.duration_ms is not None and self.duration_ms > (self.timeout_ms or 0)
-
-
-_SUMMARY_COLUMNS = by_attributes("state", "coordinator", id="transactional_id", producer="producer_id")
-_COLUMNS = _SUMMARY_COLUMNS | by_attributes(
-    epoch="producer_epoch", duration="duration_ms", timeout="timeout_ms"
+_SUMMARY_COLUMNS = by_attributes(
+    state="listed.state",
+    coordinator="listed.coordinator",
+    id="listed.transactional_id",
+    producer="listed.producer_id",
 )
+_COLUMNS = _SUMMARY_COLUMNS | {
+    "epoch": lambda row: row.whole and row.whole.producer_epoch,
+    "duration": lambda row: row.whole and row.whole.duration_ms,
+    "timeout": lambda row: row.whole and row.whole.timeout_ms,
+}
 
 
 @router.get("/ui/transactions")
@@ -126,12 +120,12 @@ def transactions(request: Request, reach: ReachDep) -> Response:
     except ClientError as error:
         problem = str(error)
     few = len(found) <= FEW
-    rows: Sequence[TransactionSummary | TransactionRow] = _described(reach, found) if few else found
+    rows = list(map(TransactionRow, found))
     table = table_of(
         request,
-        rows,
+        _described(reach, rows) if few else rows,
         _COLUMNS if few else _SUMMARY_COLUMNS,
-        text=lambda row: f"{row.transactional_id} {row.producer_id}",
+        text=lambda row: f"{row.listed.transactional_id} {row.listed.producer_id}",
         sort="id",
     )
     if not few:
@@ -150,28 +144,9 @@ def transactions(request: Request, reach: ReachDep) -> Response:
     )
 
 
-def _described(reach: Reach, found: Sequence[TransactionSummary | TransactionRow]) -> list[TransactionRow]:
-    """Return rows with all columns; a transaction that cannot be described keeps what the list has."""
-    described = reach.transactions.describe_known(each.transactional_id for each in found)
-    rows = []
-    for listed in found:
-        whole = described.get(listed.transactional_id)
-        known: TransactionSummary | TransactionRow | Transaction = listed if whole is None else whole
-        rows.append(
-            TransactionRow(
-                transactional_id=known.transactional_id,
-                state=known.state,
-                producer_id=known.producer_id,
-                coordinator=listed.coordinator if whole is None else whole.coordinator.id,
-                producer_epoch=None if whole is None else whole.producer_epoch,
-                duration_ms=None if whole is None else whole.duration_ms,
-                timeout_ms=None if whole is None else whole.timeout_ms,
-            )
-        )
-    return rows
-
-
-# -- one transaction -------------------------------------------------------------------------------
+def _described(reach: Reach, rows: Sequence[TransactionRow]) -> list[TransactionRow]:
+    known = reach.transactions.describe_known(row.listed.transactional_id for row in rows)
+    return [TransactionRow(row.listed, known.get(row.listed.transactional_id)) for row in rows]
 
 
 @router.get("/ui/transactions/{transactional_id:path}")

@@ -18,8 +18,6 @@ from headrace.registry.formats.schema import InvalidSchema, Reference, Schema, S
 
 @dataclass(frozen=True)
 class AvroSchema:
-    """A valid Avro schema."""
-
     root: AvroType
     references: tuple[Reference, ...]
     referenced: frozenset[str]  # full names of types that other schemas define

@@ -28,7 +28,6 @@ def load(text: str) -> Any:
 
 
 def dump(value: Any, *, sort_keys: bool = False) -> str:
-    """Return compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
 
 

@@ -14,8 +14,6 @@ _WORDS = frozenset(_KEYWORDS.split())
 
 
 class Names:
-    """All names that some files define."""
-
     def __init__(self, files: Iterable[FileDescriptorProto]) -> None:
         self._taken = {name for file in files for name in _in_file(file)}
 
