@@ -149,13 +149,13 @@ class TransactionAdmin:
         def locate(
             some: list[TopicPartition],
         ) -> dict[TopicPartition, Node | Unanswered | Known[Producers | None]]:
-            return leaders(self._brokers.any_metadata(by_topic(some), SILENT_S), some)
+            return leaders(self._brokers.any_metadata(by_topic(some), QUICK_S), some)
 
         producers = ask_owners(
             [wanted],
             locate=locate,
-            ask=lambda asked: self._brokers.scatter(asked, _describe_producers, SILENT_S),
-            backoff=Backoff(QUESTION_S + SILENT_S, retries_s=QUESTION_S),
+            ask=lambda asked: self._brokers.scatter(asked, _describe_producers, QUICK_S),
+            backoff=Backoff(QUESTION_S + QUICK_S, retries_s=QUESTION_S),
         ).complete()[wanted]
         if producers is not None:
             return list(producers)
