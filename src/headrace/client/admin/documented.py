@@ -80,14 +80,14 @@ class DocumentedConfigs:
         checked = admin.check(_TRIED, partitions=None, replicas=None, configs={}).configs or ()
         return [
             DocumentedConfig(
-                name=each.name,
-                value=each.value,
+                name=setting.name,
+                value=setting.value,
                 source="default",
                 is_default=True,
                 read_only=False,
-                default=each.value,
+                default=setting.value,
             )
-            for each in sorted(checked, key=lambda each: each.name)
+            for setting in sorted(checked, key=lambda setting: setting.name)
         ]
 
 

@@ -90,10 +90,10 @@ class UserAdmin:
 
     def describe_user(self, name: str) -> User:
         """Return the user; NoSuchUser if there is none."""
-        found = self.list_users([name])
-        if not found:
+        users = self.list_users([name])
+        if not users:
             raise NoSuchUser(name)
-        return found[0]
+        return users[0]
 
     def create_user(
         self,

@@ -124,10 +124,10 @@ class Cluster:
         deadline = time.monotonic() + SETTLED_S
         # The topic of a partition may have been deleted.
         while elsewhere := [
-            each
-            for each in self._partitions()
-            if each.topic_partition in wanted
-            and set(each.replicas) != set(wanted[each.topic_partition].replicas)
+            partition
+            for partition in self._partitions()
+            if partition.topic_partition in wanted
+            and set(partition.replicas) != set(wanted[partition.topic_partition].replicas)
         ]:
             if time.monotonic() > deadline:
                 raise ClientError(

@@ -148,11 +148,11 @@ def progress_of(
 ) -> list[MoveProgress]:
     """Return the progress of reassignments; `taken` has the sizes of replicas on brokers that `answered`."""
     progress = []
-    for each in reassignments:
-        leader, copied, total = leaders.get(each.topic_partition), None, None
-        if leader is not None and {leader, *each.adding} <= set(answered):
-            size = taken.get((leader, each.topic_partition), 0)
-            copied = sum(min(size, taken.get((broker, each.topic_partition), 0)) for broker in each.adding)
-            total = size * len(each.adding)
-        progress.append(MoveProgress(reassignment=each, copied_bytes=copied, total_bytes=total))
+    for move in reassignments:
+        leader, copied, total = leaders.get(move.topic_partition), None, None
+        if leader is not None and {leader, *move.adding} <= set(answered):
+            size = taken.get((leader, move.topic_partition), 0)
+            copied = sum(min(size, taken.get((broker, move.topic_partition), 0)) for broker in move.adding)
+            total = size * len(move.adding)
+        progress.append(MoveProgress(reassignment=move, copied_bytes=copied, total_bytes=total))
     return progress

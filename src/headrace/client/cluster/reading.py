@@ -168,7 +168,7 @@ def _nodes(brokers: Brokers, found: MetadataResponse) -> list[Broker]:
     for node, broker in registered.items():
         answer = answers[node]
         results = () if isinstance(answer, NoAnswer) else answer.results
-        told = {each.name: each.value for result in results for each in result.configs if each.value}
+        told = {config.name: config.value for result in results for config in result.configs if config.value}
         brokers_found.append(
             Broker(
                 id=node.id,

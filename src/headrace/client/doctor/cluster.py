@@ -89,10 +89,10 @@ def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
     start = "Start it: without ZooKeeper no topic is created, no partition moved and no leader elected."
     read = "Read its log: `headrace up` writes logs/gateway.log in its directory."
     for check, services, do in (("zookeeper", facts.coordination, start), ("http", facts.http, read)):
-        for each in services:
-            answers = f"answers{f', and serves another cluster, {each.other}' if each.other else ''}"
-            says = answers if each.answers else f"does not answer: {each.why}"
-            yield area.graded(check, f"{each.address} {says}.", do, problem=not each.answers)
+        for service in services:
+            answers = f"answers{f', and serves another cluster, {service.other}' if service.other else ''}"
+            says = answers if service.answers else f"does not answer: {service.why}"
+            yield area.graded(check, f"{service.address} {says}.", do, problem=not service.answers)
 
 
 def _brokers(area: Area, status: ClusterStatus) -> Finding:
@@ -223,13 +223,13 @@ def _disks(area: Area, log_dirs: Mapping[int, tuple[LogDir, ...]]) -> Iterator[F
 def _nodes(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
     """Yield findings about the machines that several brokers share."""
     count = len(nodes(facts.status.locations))
-    many = [name for name, each in sorted(facts.topics.items()) if each.replicas > count]
+    many = [name for name, topic in sorted(facts.topics.items()) if topic.replicas > count]
     sharing = facts.status.sharing_node
     if sharing:
         yield area.warning(
             "nodes",
-            f"{some(each.topic_partition for each in sharing)}: replicas are on the same node, although "
-            "another node has none: they fail together.",
+            f"{some(partition.topic_partition for partition in sharing)}: replicas are on the same node, "
+            "although another node has none: they fail together.",
             "headrace cluster reassign --topic NAME --partition NUMBER --to BROKER,...",
         )
     if many:

@@ -46,7 +46,7 @@ class Machine:
 
 
 def examine(machine: Machine) -> Iterator[Finding]:
-    oldest, version = (".".join(map(str, each)) for each in (OLDEST_PYTHON, machine.python))
+    oldest, version = (".".join(map(str, numbers)) for numbers in (OLDEST_PYTHON, machine.python))
     yield MACHINE.graded(
         "python",
         f"Python {version}; brokers need {oldest} or newer.",

@@ -60,7 +60,7 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
         found = brokers.metadata()
         up = {each.id for each in status.brokers if each.state == UP}
         # A silent broker delays only `read_status`.
-        nodes = [each for each in nodes_of(found) if each.id in up]
+        nodes = [node for node in nodes_of(found) if node.id in up]
         views = dict(_views(brokers, nodes))
         if len(set(views.values())) > 1:
             time.sleep(SETTLE_S)
@@ -76,7 +76,9 @@ def read_cluster(target: Target, http: Iterable[str] = ()) -> ClusterFacts:
             coordination=tuple(_zookeepers(each.get("zookeeper.connect", "") for each in told.values())),
             http=tuple(each for each in reached if each is not None),
             security=SecurityFacts(settings=told, certificates=_certificates(target, nodes)),
-            throttled=tuple(sorted(each for each, settings in told.items() if _is_throttled(settings))),
+            throttled=tuple(
+                sorted(broker_id for broker_id, settings in told.items() if _is_throttled(settings))
+            ),
             damaged=_damaged(brokers, nodes),
         )
 

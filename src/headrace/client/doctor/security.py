@@ -39,9 +39,11 @@ def examine(area: Area, facts: SecurityFacts, now: datetime) -> Iterator[Finding
     yield from _listeners(area, exposed)
     yield from _authorizers(area, facts.settings, is_exposed=bool(exposed))
     open_ = [
-        each[HTTP]
-        for each in facts.settings.values()
-        if each.get(HTTP) and each.get(HTTP_OPEN) == "true" and not is_loopback(each[HTTP].rpartition(":")[0])
+        settings[HTTP]
+        for settings in facts.settings.values()
+        if settings.get(HTTP)
+        and settings.get(HTTP_OPEN) == "true"
+        and not is_loopback(settings[HTTP].rpartition(":")[0])
     ]
     if open_:
         yield area.warning(

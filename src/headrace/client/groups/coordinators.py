@@ -159,18 +159,18 @@ def committed(_node: Node, names: list[str], at: Connection) -> dict[str, Offset
         answers = {each.group_id: each for each in _ask_by_name(request, at).groups}
     else:
         answers = {name: _ask_by_name(OffsetFetchRequest(group_id=name, topics=None), at) for name in names}
-    found: dict[str, Offsets | Unanswered] = {}
+    offsets: dict[str, Offsets | Unanswered] = {}
     for name, answer in answers.items():
         if answer.error_code != ErrorCode.NONE:
-            found[name] = _unanswered(answer.error_code, None, name, at)
+            offsets[name] = _unanswered(answer.error_code, None, name, at)
             continue
-        found[name] = {
-            TopicPartition(topic.name, each.partition_index): each.committed_offset
+        offsets[name] = {
+            TopicPartition(topic.name, partition.partition_index): partition.committed_offset
             for topic in answer.topics
-            for each in topic.partitions
-            if each.error_code == ErrorCode.NONE and each.committed_offset >= 0
+            for partition in topic.partitions
+            if partition.error_code == ErrorCode.NONE and partition.committed_offset >= 0
         }
-    return found
+    return offsets
 
 
 def commit(

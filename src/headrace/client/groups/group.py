@@ -114,7 +114,7 @@ def group(
             member_id=owned_by.get(partition),
         )
         partitions.append(progress)
-    described_fields = {each.name: getattr(found, each.name) for each in fields(found)}
+    described_fields = {field.name: getattr(found, field.name) for field in fields(found)}
     return Group(
         **described_fields,
         idle_members=sum(not member.assignment for member in found.members),

@@ -104,7 +104,7 @@ class _Forwards(Search[Kept]):
                 return
             # Records that were written after the search began do not count.
             ends, read = self._follower.ends, self._follower.step(STEP_S)
-            records = [each for each in read if each.offset < ends[each.partition or 0]]
+            records = [record for record in read if record.offset < ends[record.partition or 0]]
             for record, fits in zip(records, self._select(records), strict=True):
                 if self._is_over():
                     return

@@ -172,9 +172,9 @@ class RecordSchemas:
         )
 
 
-def schema_of(found: Registered) -> Schema:
+def schema_of(registered: Registered) -> Schema:
     """Return a registered schema without its id and subject; InvalidSchema if its format is unknown."""
-    if found.type not in set(SchemaType):
-        raise InvalidSchema(f"its format is {found.type}, expected one of {', '.join(SchemaType)}")
-    references = (Reference(each.name, each.subject, each.version) for each in found.references)
-    return Schema(SchemaType(found.type), found.schema, tuple(references))
+    if registered.type not in set(SchemaType):
+        raise InvalidSchema(f"its format is {registered.type}, expected one of {', '.join(SchemaType)}")
+    references = (Reference(other.name, other.subject, other.version) for other in registered.references)
+    return Schema(SchemaType(registered.type), registered.schema, tuple(references))

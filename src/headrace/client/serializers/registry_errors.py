@@ -32,21 +32,21 @@ def registry_unreachable(error: BaseException, url: object = None) -> Unreachabl
     causes = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and len(causes) < _DEPTH:
         causes.append(cause)
-    for each in causes:
-        status, code = getattr(each, "http_status_code", None), getattr(each, "error_code", None)
+    for cause in causes:
+        status, code = getattr(cause, "http_status_code", None), getattr(cause, "error_code", None)
         if not isinstance(status, int):
             continue
         # A registry answers 40401 and the like for a missing subject.
         if status in _NO_PATH and (not isinstance(code, int) or code < _OWN_CODES):
             return Unreachable(f"the server at {_address(url, causes)} is not a schema registry: {status}")
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _REFUSALS:
-            said = lowered(str(getattr(each, "error_message", "") or "no reason given"))[:300]
+            said = lowered(str(getattr(cause, "error_message", "") or "no reason given"))[:300]
             if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
                 said += " (give registry={'url': ..., 'basic.auth.user.info': 'NAME:PASSWORD'})"
             return Unreachable(f"the schema registry at {_address(url, causes)} answers {status}: {said}")
     if not any(map(_is_transport, causes)):
         return None
-    system = [each.strerror for each in causes if isinstance(each, OSError) and each.strerror]
+    system = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
     why = lowered(system[-1] if system else str(causes[0])) or type(causes[0]).__name__
     return Unreachable(f"no schema registry answers at {_address(url, causes)}: {why}")
 
@@ -72,12 +72,12 @@ def _address(url: object, causes: list[BaseException]) -> str:
         url = url.get("url")
     if not isinstance(url, str):
         rest = getattr(url, "_rest_client", None)  # of confluent_kafka's client
-        requests = [each._request for each in causes if getattr(each, "_request", None)]  # type: ignore[attr-defined]  # noqa: SLF001
+        requests = [cause._request for cause in causes if getattr(cause, "_request", None)]  # type: ignore[attr-defined]  # noqa: SLF001
         url = ",".join(getattr(rest, "base_urls", ())) or (
             str(requests[0].url.join("/")).rstrip("/") if requests else ""
         )
     bare = []
-    for each in filter(None, url.split(",")):
-        parts = urlsplit(each.strip())
+    for address in filter(None, url.split(",")):
+        parts = urlsplit(address.strip())
         bare.append(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
     return ",".join(bare) or "its address"

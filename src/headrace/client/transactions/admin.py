@@ -95,14 +95,14 @@ class TransactionAdmin:
         if lists.missing and not lists.by_node:
             raise Unreachable(f"no broker lists its transactions: {'; '.join(lists.missing)}")
         by_id = {
-            each.transactional_id: TransactionSummary(
-                transactional_id=each.transactional_id,
-                state=each.transaction_state,
-                producer_id=each.producer_id,
+            listed.transactional_id: TransactionSummary(
+                transactional_id=listed.transactional_id,
+                state=listed.transaction_state,
+                producer_id=listed.producer_id,
                 coordinator=node.id,
             )
             for node, of_node in lists.by_node.items()
-            for each in of_node
+            for listed in of_node
         }
         summaries = Summaries(summary for _, summary in sorted(by_id.items()))
         summaries.missing = lists.missing
@@ -149,13 +149,13 @@ class TransactionAdmin:
         def locate(
             some: list[TopicPartition],
         ) -> dict[TopicPartition, Node | Unanswered | Known[Producers | None]]:
-            return leaders(self._brokers.any_metadata(by_topic(some), SILENT_S), some)
+            return leaders(self._brokers.any_metadata(by_topic(some), QUICK_S), some)
 
         producers = ask_owners(
             [wanted],
             locate=locate,
-            ask=lambda asked: self._brokers.scatter(asked, _describe_producers, SILENT_S),
-            backoff=Backoff(QUESTION_S + SILENT_S, retries_s=QUESTION_S),
+            ask=lambda asked: self._brokers.scatter(asked, _describe_producers, QUICK_S),
+            backoff=Backoff(QUESTION_S + QUICK_S, retries_s=QUESTION_S),
         ).complete()[wanted]
         if producers is not None:
             return list(producers)
@@ -240,13 +240,15 @@ def _describe_producers(
     asked = by_topic(partitions).items()
     topics = [TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in asked]
     for topic in at.ask(DescribeProducersRequest(topics=topics)).topics:
-        for each in topic.partitions:
-            partition = TopicPartition(topic.name, each.partition_index)
-            if each.error_code == ErrorCode.NONE:
-                producers = sorted(each.active_producers, key=lambda producer: producer.producer_id)
+        for answer in topic.partitions:
+            partition = TopicPartition(topic.name, answer.partition_index)
+            if answer.error_code == ErrorCode.NONE:
+                producers = sorted(answer.active_producers, key=lambda producer: producer.producer_id)
                 described[partition] = tuple(map(producer_of, producers))
             else:
-                described[partition] = unanswered(each.error_code, None, str(partition), f"broker {node.id}")
+                described[partition] = unanswered(
+                    answer.error_code, None, str(partition), f"broker {node.id}"
+                )
     return described
 
 

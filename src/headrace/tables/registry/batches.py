@@ -208,7 +208,7 @@ def registry_batches(
     subject, number = version or ("", 0)
 
     def fetch(ref: SchemaRef) -> ResolvedSchema:
-        found = retry_while_unreachable(f"schema {format_ref(ref)}", lambda: schemas.get(ref), patience_s)
+        schema = retry_while_unreachable(f"schema {format_ref(ref)}", lambda: schemas.get(ref), patience_s)
         if follow and version is not None:
             # A producer registers a schema before it writes the first record of it. So if this id is of a
             # newer version, the registry knows that version by now.
@@ -218,7 +218,7 @@ def registry_batches(
                     f"{subject} has version {latest}, and the columns are those of version {number}: the "
                     "queries have to be restarted with it"
                 )
-        return found
+        return schema
 
     def is_newer(schema: ResolvedSchema) -> bool:
         return version is not None and retry_while_unreachable(

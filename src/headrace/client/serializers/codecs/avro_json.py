@@ -276,16 +276,16 @@ def _named_types(schema: Any) -> dict[str, Any]:
     named: dict[str, Any] = {}
     waiting = [schema]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, list):
-            waiting += each
-        elif isinstance(each, Mapping):
-            if "name" in each and "type" in each and each["type"] in _NAMED:
-                named[each["name"]] = each
-            waiting += [field["type"] for field in each.get("fields", ())]
-            waiting += [each[name] for name in ("items", "values") if name in each]
-            if isinstance(each.get("type"), Mapping | list):
-                waiting.append(each["type"])
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, Mapping):
+            if "name" in part and "type" in part and part["type"] in _NAMED:
+                named[part["name"]] = part
+            waiting += [field["type"] for field in part.get("fields", ())]
+            waiting += [part[name] for name in ("items", "values") if name in part]
+            if isinstance(part.get("type"), Mapping | list):
+                waiting.append(part["type"])
     return named
 
 

@@ -59,7 +59,7 @@ def is_deep(value: Any) -> bool:
     """Return whether the value is nested more than MAX_DEPTH deep, without recursion."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
-        parts = (each.values() if isinstance(each, dict) else each for each in level)
+        parts = (node.values() if isinstance(node, dict) else node for node in level)
         level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
         if not level:
             return False
