@@ -33,11 +33,8 @@ class AlertingObject(ssl.SSLObject):
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError:
-            self._send_alert()
+            if self._connection is not None and self._outgoing is not None and self._outgoing.pending:
+                with contextlib.suppress(OSError):  # the client is gone, or does not read: it gets no reason
+                    self._connection.send(self._outgoing.read())
             raise
         self._connection = self._outgoing = None
-
-    def _send_alert(self) -> None:
-        if self._connection is not None and self._outgoing is not None and self._outgoing.pending:
-            with contextlib.suppress(OSError):  # the client is gone, or does not read: it gets no reason
-                self._connection.send(self._outgoing.read())

@@ -151,13 +151,11 @@ def _read_all(brokers: Brokers, name: str, *, read_committed: bool) -> Iterator[
     """Yield every record of a topic, by partition and offset."""
     topic = topic_at(brokers, None, name)
     addresses = addresses_by_id(brokers.any(metadata_request()))
-    for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
-        leader = addresses.get(partition.leader_id)
+    for index, leader_id in sorted((each.partition_index, each.leader_id) for each in topic.partitions):
+        leader = addresses.get(leader_id)
         if leader is None:
-            raise NotYet(f"broker {partition.leader_id} is gone")
-        yield from _read_partition(
-            brokers, leader, topic, partition.partition_index, read_committed=read_committed
-        )
+            raise NotYet(f"broker {leader_id} is gone")
+        yield from _read_partition(brokers, leader, topic, index, read_committed=read_committed)
 
 
 def _read_partition(

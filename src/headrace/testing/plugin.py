@@ -25,19 +25,12 @@ _OPTIONS: Final = ("settings", "topics", "process", "brokers", "secure")
 _SEEN = pytest.StashKey[dict[str, Mapping[int, int]]]()
 
 
-def _leave_asserts_alone() -> None:
-    """Keep pytest from rewriting the asserts of our whole package, as it does for packages with plugins.
-
-    The asserts of a broker are not those of a test, and rewriting them takes longer than starting a broker.
-    """
-    for finder in sys.meta_path:
-        # Not a public attribute of pytest; without it everything still works, only slower.
-        marked = getattr(finder, "_must_rewrite", None)
-        if isinstance(marked, set):
-            marked.discard("headrace")
-
-
-_leave_asserts_alone()
+# Keep pytest from rewriting the asserts of our whole package, as it does for packages with plugins: that
+# takes longer than starting a broker. The attribute is not public: without
+# it everything is only slower.
+for _finder in sys.meta_path:
+    if isinstance(_marked := getattr(_finder, "_must_rewrite", None), set):
+        _marked.discard("headrace")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -59,7 +59,13 @@ def replaced(struct: Any, **values: Any) -> Any:
 
 
 def _refused(cls: StructType, about: Any, version: int, code: ErrorCode, *, by_topic: bool) -> Any:
-    values = {**_absent(cls), **dict(_names(cls, about, version))}
+    # Offsets and brokers are -1: a high watermark of 0 would mean that the log is empty.
+    values: dict[str, Any] = {
+        each.name: -1
+        for each in cls.__fields__
+        if each.default is REQUIRED and (each.kind == "int64" or each.name in _OF_A_BROKER)
+    }
+    values |= dict(_names(cls, about, version))
     fields = {declared.name for declared in cls.__fields__ if declared.exists_in(version)}
     error_code = next((name for name in _ERROR_CODES if name in fields), None)
     if error_code is not None and not (by_topic and _has_topic_errors(cls, version)):
@@ -75,15 +81,6 @@ def _refused(cls: StructType, about: Any, version: int, code: ErrorCode, *, by_t
                     for each in _named_in(about, item, version)
                 ]
     return replaced(all_defaults(cls), **values)
-
-
-def _absent(cls: StructType) -> dict[str, Any]:
-    """Return -1 for offsets and brokers: a high watermark of 0 would mean that the log is empty."""
-    return {
-        each.name: -1
-        for each in cls.__fields__
-        if each.default is REQUIRED and (each.kind == "int64" or each.name in _OF_A_BROKER)
-    }
 
 
 def _named_in(about: Struct | None, item: StructType, version: int) -> Sequence[Any]:
@@ -116,8 +113,11 @@ def _named_below(about: Struct, item: StructType, version: int) -> Sequence[Any]
 def _names(cls: StructType, about: Any, version: int) -> Iterator[tuple[str, Any]]:
     """Yield the identifying fields of `cls` with their values in `about`: a struct, or a plain name."""
     if not isinstance(about, Struct):
-        if about is not None:
-            yield next((each.name, about) for each in cls.__fields__ if _is_name_of(each, about, version))
+        kind = "string" if isinstance(about, str) else "int32"
+        for declared in cls.__fields__ if about is not None else ():
+            if declared.kind == kind and declared.name != "error_message" and declared.exists_in(version):
+                yield declared.name, about
+                return
         return
     theirs = _name_fields(type(about), version)
     for name in _name_fields(cls, version):
@@ -125,11 +125,6 @@ def _names(cls: StructType, about: Any, version: int) -> Iterator[tuple[str, Any
             yield name, getattr(about, name)
         elif _SYNONYMS.get(name) in theirs:
             yield name, getattr(about, _SYNONYMS[name])
-
-
-def _is_name_of(declared: Field, value: object, version: int) -> bool:
-    kind = "string" if isinstance(value, str) else "int32"
-    return declared.kind == kind and declared.name != "error_message" and declared.exists_in(version)
 
 
 def _name_fields(cls: StructType, version: int) -> set[str]:

@@ -46,25 +46,21 @@ def broker_settings(config: BrokerConfig, index: int, count: int) -> Mapping[str
     if count == 1:
         return config.given
     broker_id = config.broker_id + index
+    directories = config.items("log.dirs")
+    directory = Path(directories[index % len(directories)])
+    if index >= len(directories):  # the first broker on a directory uses it directly
+        directory = directory / BROKERS / str(broker_id)
     derived = {
         **config.given,
         "broker.id": str(broker_id),
         "node.id": str(broker_id),
-        "log.dirs": str(log_directory(config, index)),
+        "log.dirs": str(directory),
         "headrace.node": config.node or f"node-{config.broker_id}",
     }
     for name, endpoints in zip(_PORT_SETTINGS, (config.listeners, config.advertised), strict=True):
         if endpoints:
             derived[name] = ",".join(str(_shifted(name, each, index)) for each in endpoints)
     return derived
-
-
-def log_directory(config: BrokerConfig, index: int) -> Path:
-    """Return the log directory of the broker at `index`."""
-    directories = config.items("log.dirs")
-    directory = Path(directories[index % len(directories)])
-    is_first = index < len(directories)
-    return directory if is_first else directory / BROKERS / str(config.broker_id + index)
 
 
 def _shifted(setting: str, endpoint: Endpoint, index: int) -> Endpoint:
