@@ -15,9 +15,9 @@ from compat.kafka_tools.samples import Sample
 from headrace import ConnectionSettings, NoSuchTopic, Unreachable
 from headrace.client.schemas.registry import Registry as RegistryClient
 from headrace.tables.sql.tables import QueryRefused, Topics, connected
-from headrace.testing.process import UpProcess
 from spark.topics import SIZES, plain, write
 from support.plain_rows import consumed
+from support.process import UpProcess
 from wire.confluent import make_topic
 from wire.requests import fresh_name
 

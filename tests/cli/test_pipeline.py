@@ -9,7 +9,7 @@ import pytest
 
 from cli.command import Command
 from headrace.pipeline.progress import TOPIC, Progress
-from headrace.testing.process import clean_environment
+from support.process import clean_environment
 
 FILE = """
 from headrace.pipeline import Delta, Json, Parquet, Pipeline, Topic

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer
 
 from headrace.gateway.admin.display import MAX_HEADERS
-from headrace.testing.process import UpProcess
 from http_support.asking import Asking, quoted, v2
+from support.process import UpProcess
 
 
 def test_what_is_written_is_found_as_it_was(gateway: Asking) -> None:

@@ -15,9 +15,9 @@ from confluent_kafka import Producer
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record
 from headrace.gateway.rest.hub import SEARCHES, WAITING
-from headrace.testing.process import UpProcess
 from http_amplification.measuring import Served
 from http_support.asking import TIMEOUT_S, WAIT_S, Asking, wait_until
+from support.process import UpProcess
 
 PARTITIONS = 12
 ROWS = 400_000

@@ -14,7 +14,7 @@ from headrace.protocol.ids import TopicPartition
 from headrace.tables.reader.cluster import Cluster
 from headrace.tables.reader.fetcher import Fetcher, FetchOptions
 from headrace.tables.reader.offsets import Range
-from headrace.testing.process import ClusterProcess
+from support.process import ClusterProcess
 from wire.confluent import send, sent_offsets, settings
 
 PARTITION: Final = TopicPartition("near", 0)
