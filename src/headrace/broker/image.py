@@ -91,12 +91,12 @@ class ClusterImage:
 
     def offline(self, replicas: Sequence[int]) -> list[int]:
         """Return the replicas whose broker is not registered."""
-        return [each for each in replicas if each not in self.brokers]
+        return [replica for replica in replicas if replica not in self.brokers]
 
     @property
     def locations(self) -> Locations:
         """The racks and nodes of the live brokers."""
-        return {each.broker_id: Location(each.rack, each.node) for each in self.brokers.values()}
+        return {broker.broker_id: Location(broker.rack, broker.node) for broker in self.brokers.values()}
 
     def nodes(self, listener: str) -> list[Node]:
         """Return the live brokers that have `listener`, ordered by id."""

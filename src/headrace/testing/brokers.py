@@ -375,7 +375,7 @@ class RunningBrokers:
     def _warnings(self) -> dict[int, list[str]]:
         """Return the warnings of each broker that is a process of its own."""
         nodes = self._nodes.values()
-        return {each.broker_id: each.warnings() for each in nodes if isinstance(each, ProcessNode)}
+        return {node.broker_id: node.warnings() for node in nodes if isinstance(node, ProcessNode)}
 
     def _kill_soon(self, broker_id: int, *, restart: bool) -> None:
         """Begin to kill a broker, for a fault. Called on the loop."""

@@ -82,7 +82,7 @@ class Sessions:
             session.deadline_ms = now_ms + session.timeout_ms
 
     def expired(self, now_ms: float) -> list[int]:
-        return [each.session_id for each in self._sessions.values() if each.deadline_ms <= now_ms]
+        return [session.session_id for session in self._sessions.values() if session.deadline_ms <= now_ms]
 
 
 class Image(NamedTuple):

@@ -71,7 +71,7 @@ def resolve(
     It is `otherwise` (EARLIEST or LATEST) in partitions that a mapping does not name. A time is the first
     record with a timestamp from then on; where there is none, it is the end of the partition.
     """
-    topics = list(dict.fromkeys(each.topic for each in partitions))
+    topics = list(dict.fromkeys(partition.topic for partition in partitions))
     found: dict[TopicPartition, int] = {}
     asked: dict[TopicPartition, int] = dict.fromkeys(partitions, otherwise)
     match bound:

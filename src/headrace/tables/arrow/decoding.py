@@ -224,7 +224,7 @@ class BatchDecoder:
         return list(dict.fromkeys([*columns, *others]))
 
     def _decoded(self, columns: Sequence[str]) -> list[str]:
-        return [each for each in columns if each in self._decoders]
+        return [column for column in columns if column in self._decoders]
 
     def decode(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
         """Return `columns` of the batch, decoded."""

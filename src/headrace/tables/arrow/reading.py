@@ -102,7 +102,7 @@ def _follow(
 def _new_records(scan: Scan, cluster: Cluster, position: dict[TopicPartition, int]) -> list[Range]:
     """Return the ranges after `position`; partitions that are new are read from their first record."""
     partitions = partitions_of(cluster, scan.topics)
-    added = [each for each in partitions if each not in position]
+    added = [partition for partition in partitions if partition not in position]
     if added:
         position |= cluster.offsets(dict.fromkeys(added, EARLIEST))
     ends = cluster.offsets(dict.fromkeys(partitions, LATEST), read_committed=scan.read_committed)

@@ -119,7 +119,7 @@ def _fetch(
 def _request(
     max_bytes: Mapping[Range, int], topic_ids: Mapping[str, str], options: FetchOptions
 ) -> FetchRequest:
-    by_partition = {each.partition: each for each in max_bytes}
+    by_partition = {max_byte.partition: max_byte for max_byte in max_bytes}
     topics = [
         FetchTopic(
             topic=topic,
