@@ -13,7 +13,7 @@ import pytest
 from cli.command import Command
 from compat.kafka_tools.samples import Sample
 from headrace import ConnectionSettings, NoSuchTopic, Unreachable
-from headrace.client.schemas.registry import Registry as RegistryClient
+from headrace.client.schemas.registry import RegistryClient
 from headrace.tables.sql.tables import QueryRefused, Topics, connected
 from spark.topics import SIZES, plain, write
 from support.plain_rows import consumed

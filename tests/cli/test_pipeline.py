@@ -324,8 +324,8 @@ def test_status_tells_the_last_words_of_every_query(headrace: Command, pipeline:
 
 def test_status_and_stop_know_the_process_that_runs_it(headrace: Command, pipeline: Path) -> None:
     holding = (
-        "import sys, time; from pathlib import Path; from headrace.pipeline.state import State\n"
-        "with State(Path(sys.argv[1]), sys.argv[2]).running():\n"
+        "import sys, time; from pathlib import Path; from headrace.pipeline.state import PipelineState\n"
+        "with PipelineState(Path(sys.argv[1]), sys.argv[2]).running():\n"
         "    print('holding', flush=True); time.sleep(60)"
     )
     root = pipeline.parent / ".headrace"

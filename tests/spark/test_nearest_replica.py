@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.client.wire.connection import Address, Connection
 from headrace.protocol.ids import TopicPartition
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 from headrace.tables.reader.fetcher import Fetcher, FetchOptions
 from headrace.tables.reader.offsets import Range
 from support.process import ClusterProcess
@@ -23,7 +23,7 @@ LEADER, FOLLOWER = 1, 2
 SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
-class Recording(Cluster):
+class Recording(ClusterConnections):
     """Remembers the brokers that record batches are fetched from."""
 
     def __init__(self, bootstrap: str) -> None:

@@ -17,7 +17,7 @@ def put_config(configs: dict[str, Mapping[str, str]], name: str, values: Mapping
         configs.pop(name, None)
 
 
-class Node(NamedTuple):
+class BrokerEndpoint(NamedTuple):
     """A broker as clients of one listener see it."""
 
     id: int
@@ -98,11 +98,11 @@ class ClusterImage:
         """The racks and nodes of the live brokers."""
         return {broker.broker_id: Location(broker.rack, broker.node) for broker in self.brokers.values()}
 
-    def nodes(self, listener: str) -> list[Node]:
+    def nodes(self, listener: str) -> list[BrokerEndpoint]:
         """Return the live brokers that have `listener`, ordered by id."""
         nodes = []
         for broker_id, registration in sorted(self.brokers.items()):
             endpoint = registration.endpoint(listener)
             if endpoint is not None:
-                nodes.append(Node(broker_id, endpoint.host, endpoint.port, registration.rack))
+                nodes.append(BrokerEndpoint(broker_id, endpoint.host, endpoint.port, registration.rack))
         return nodes

@@ -24,7 +24,7 @@ from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.spark.errors import SparkError
-from headrace.tables.reader.cluster import Cluster
+from headrace.tables.reader.cluster import ClusterConnections
 
 ACKS_ALL: Final = -1
 MOST_IN_FLIGHT: Final = 5  # requests to a broker; more would let a partition's batches swap
@@ -121,7 +121,7 @@ class BatchProducer:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterConnections,
         *,
         acks: int = ACKS_ALL,
         idempotent: bool = True,

@@ -18,7 +18,7 @@ from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import from_json
 from headrace.system.background import BackgroundThread
-from headrace.tables.reader.cluster import Cluster as OffsetReader
+from headrace.tables.reader.cluster import ClusterConnections as OffsetReader
 from headrace.tables.reader.offsets import LATEST
 
 BROKERS: Final = 3

@@ -24,7 +24,7 @@ class _Broker(Service):
     stop_s = STOP_S
 
 
-class Node:
+class NodeProcesses:
     """The brokers of a node from their start to their stop; HUP reloads the settings of all."""
 
     def __init__(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
-from headrace.coordination.embedded.node import Node
+from headrace.coordination.embedded.node import Znode
 from headrace.coordination.embedded.tree import Applied, Tree
 from headrace.coordination.embedded.txns import CloseSession, DeleteNode, Entry, OpenSession, Several
 
@@ -91,10 +91,10 @@ class Image(NamedTuple):
     zxid: int
     last_session_id: int
     sessions: list[tuple[int, int, bytes]]  # id, timeout, password
-    nodes: dict[str, Node]
+    nodes: dict[str, Znode]
 
 
-class State:
+class CoordinatorState:
     def __init__(self, tick_ms: int, image: Image | None = None) -> None:
         self.sessions = Sessions(tick_ms)
         self.tree = Tree()

@@ -40,7 +40,7 @@ Answer = TypeVar("Answer")
 Asked = TypeVar("Asked")
 
 
-class Cluster:
+class ClusterConnections:
     """A cluster, by the addresses of some of its brokers. Connections are made when they are needed."""
 
     def __init__(
