@@ -37,6 +37,24 @@ def test_what_is_written_is_found_as_it_was(gateway: Asking) -> None:
     ]
 
 
+def test_a_search_is_followed_while_it_runs(gateway: Asking) -> None:
+    topic = gateway.topic(partitions=2)
+    gateway.write(topic, "tea", "coffee", "green tea")
+    at = f"/api/v1/topics/{topic}/messages"
+
+    events = list(gateway.events(f"{at}/stream?text=tea&last=10"))
+
+    answer = gateway.get(f"{at}?text=tea&last=10")
+    assert {each.kind for each in events} == {"progress", "message", "done"}
+    assert [each.data for each in events if each.kind == "message"] == answer.pop("messages")
+    assert events[-1].kind == "done"
+    for found in (events[-1].data, answer):
+        found["scanned"].pop("took_ms")
+    assert events[-1].data == answer
+    refused = list(gateway.events(f"{at}/stream?filter={quoted('value >')}"))[-1]
+    assert (refused.kind, refused.data["error_code"]) == ("error", 40002)
+
+
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
 AVRO_ORDER = {
     "type": "record",
