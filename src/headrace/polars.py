@@ -75,9 +75,6 @@ def _frame(batch: pa.RecordBatch) -> pl.DataFrame:
     return frame
 
 
-# -- predicates --------------------------------------------------------------------------------
-
-
 def narrowing_of(predicate: pl.Expr) -> pc.Expression | None:
     """Return what a predicate says about topic, partition, offset and timestamp; None if it says nothing.
 

@@ -8,32 +8,24 @@ class StartRefused(Exception):
     """The broker cannot start with its configuration; the message says what to change."""
 
 
-class NotLeader(KafkaError):
+class NotLeader(KafkaError, code=ErrorCode.NOT_LEADER_OR_FOLLOWER):
     """This broker is not the leader of the partition."""
-
-    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 class LeadershipInterrupted(NotLeader):
     """Another broker may have led the partition since a batch arrived here. A retry begins anew."""
 
 
-class SeedRefused(KafkaError):
+class SeedRefused(KafkaError, code=ErrorCode.POLICY_VIOLATION):
     """This broker does not seed the replica; the other broker fetches every record instead."""
 
-    code = ErrorCode.POLICY_VIOLATION
 
-
-class NotEnoughReplicas(KafkaError):
+class NotEnoughReplicas(KafkaError, code=ErrorCode.NOT_ENOUGH_REPLICAS):
     """The ISR is smaller than min.insync.replicas, and the request has acks=all."""
 
-    code = ErrorCode.NOT_ENOUGH_REPLICAS
 
-
-class NotEnoughReplicasAfterAppend(KafkaError):
+class NotEnoughReplicasAfterAppend(KafkaError, code=ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
     """The ISR became smaller than min.insync.replicas after the leader had appended the batch."""
-
-    code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
 class RefusedByController(KafkaError):
@@ -52,25 +44,17 @@ class RefusedByCoordinator(CoordinatorError):
         self.code = code  # type: ignore[misc]
 
 
-class TimedOut(KafkaError):
+class TimedOut(KafkaError, code=ErrorCode.REQUEST_TIMED_OUT):
     """The operation has not completed within the timeout; it may still complete."""
 
-    code = ErrorCode.REQUEST_TIMED_OUT
 
-
-class UnknownTopicId(KafkaError):
+class UnknownTopicId(KafkaError, code=ErrorCode.UNKNOWN_TOPIC_ID):
     """The topic id does not exist."""
 
-    code = ErrorCode.UNKNOWN_TOPIC_ID
 
-
-class UnknownLeaderEpoch(KafkaError):
+class UnknownLeaderEpoch(KafkaError, code=ErrorCode.UNKNOWN_LEADER_EPOCH):
     """The leader epoch of the request is newer than the one that this broker knows."""
 
-    code = ErrorCode.UNKNOWN_LEADER_EPOCH
 
-
-class TooOldForZstd(KafkaError):
+class TooOldForZstd(KafkaError, code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE):
     """The topic is compressed with zstd, which this version of Fetch does not support."""
-
-    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE

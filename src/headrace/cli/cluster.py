@@ -83,9 +83,6 @@ def elect(session: Session, topic: str | None, indexes: Sequence[int], *, unclea
         raise ClientError(f"{count(refused, 'partition')} could not get the requested leader")
 
 
-# -- tables, for a terminal of 80 columns ----------------------------------------------------------
-
-
 def draw_status(status: ClusterStatus) -> Drawable:
     """Return the brokers, the partitions with problems, worst first, and the reassignments."""
     controller = "no controller" if status.controller is None else f"controller {status.controller}"
@@ -185,8 +182,6 @@ def _shown(rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
         return rows
     return [*rows[:_SHOWN], (f"… {len(rows) - _SHOWN:,} more", *[""] * (len(rows[0]) - 1))]
 
-
-# -- reassign and drain ----------------------------------------------------------------------------
 
 ROUNDS: Final = 10  # of a drain: topics may be created on the broker meanwhile
 

@@ -100,9 +100,6 @@ def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool
     session.show({"deleted": existing}, f"deleted {', '.join(existing) or 'nothing'}")
 
 
-# -- tables, for a terminal of 80 columns ----------------------------------------------------------
-
-
 def draw_groups(groups: Sequence[GroupSummary], *, filtered: bool) -> Drawable:
     if not groups:
         return "no group matches" if filtered else "there are no groups"
@@ -211,8 +208,6 @@ def _head(found: Group) -> str:
     where = f"coordinator {found.coordinator.id} at {found.coordinator.host}:{found.coordinator.port}"
     return f"{found.name}: {found.state}, {members}\ntype {found.type}{assignor}, {where}"
 
-
-# -- committed offsets -----------------------------------------------------------------------------
 
 Scope = Mapping[str, Sequence[int]]
 """Partitions by topic; () stands for all partitions of a topic."""

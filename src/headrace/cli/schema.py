@@ -81,9 +81,6 @@ def version_of(text: str) -> int | str:
     return int(text)
 
 
-# -- commands --------------------------------------------------------------------------------------
-
-
 @schema.command("list")
 @any_subject_argument
 @click.option(

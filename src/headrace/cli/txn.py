@@ -92,9 +92,6 @@ def describe_producers(session: Session, topic: str, index: int) -> None:
     session.show(found, lambda: draw_producers(TopicPartition(topic, index), found))
 
 
-# -- tables, for a terminal of 80 columns ----------------------------------------------------------
-
-
 def draw_transactions(found: Sequence[TransactionSummary], *, filtered: bool) -> Drawable:
     if not found:
         return "no transaction matches" if filtered else "there are no transactions"

@@ -225,8 +225,6 @@ class ZooKeeperSession:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await closed.wait()
 
-    # -- reading -------------------------------------------------------------------------------
-
     async def get(self, path: str, watch: Watcher | None = None) -> Znode | None:
         """Return the znode at `path`, or None; `watch` is called once when that changes."""
         try:
@@ -277,8 +275,6 @@ class ZooKeeperSession:
             return list(await self._call(self._client.get_children_async, path, watch=self._watcher(watch)))
         except NoNodeError:
             return []
-
-    # -- writing -------------------------------------------------------------------------------
 
     async def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> str:
         """Create a znode and return its path; raise Conflict if it exists or its parent does not."""
@@ -344,8 +340,6 @@ class ZooKeeperSession:
                 if isinstance(result, NoAuthError):
                     raise _refused(operation.path)
                 raise Conflict(f"{type(result).__name__} at {operation.path}", operation.path)
-
-    # -- threads -------------------------------------------------------------------------------
 
     async def _call(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Return kazoo's result; raise NotConnected at once without a connection, or after the timeout."""

@@ -24,8 +24,6 @@ class CoordinatorMachine(ABC, Generic[Record]):
     deadlines: Deadlines[Any]
     """When `expire` has something to decide."""
 
-    # -- records -------------------------------------------------------------------------------
-
     @staticmethod
     @abstractmethod
     def encode(record: Record) -> tuple[bytes, bytes | None]:
@@ -48,8 +46,6 @@ class CoordinatorMachine(ABC, Generic[Record]):
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Apply or drop the records of the producer's transaction: its marker is in the log."""
 
-    # -- time ----------------------------------------------------------------------------------
-
     @abstractmethod
     def expire(self, now_ms: int) -> Iterator[Decision[Record]]:
         """Yield what is due. Each decision is carried out before the next one is made."""
@@ -60,8 +56,6 @@ class CoordinatorMachine(ABC, Generic[Record]):
     def stop(self, now_ms: int) -> Decision[Record]:
         """Return a decision with a reply for every request that waits: another broker takes over."""
         return Decision(now_ms)
-
-    # -- metadata ------------------------------------------------------------------------------
 
     follows_topics: ClassVar[bool] = False
     """Whether `topics_changed` and `topic_deleted` are called."""

@@ -130,8 +130,6 @@ class PipelineState:
         self._sharing.unlink(missing_ok=True)
         return found
 
-    # -- shared queries ------------------------------------------------------------------------
-
     @property
     def sharing(self) -> Sharing:
         found = _read(self._sharing) or {}
@@ -146,8 +144,6 @@ class PipelineState:
                 left[pipeline.query_name(sink)] = offsets_to_json(checkpoint.offsets)
         _replace(self._sharing, {"queries": to_json(division.shared), "left": left})
         return self.sharing
-
-    # -- where queries start -------------------------------------------------------------------
 
     def replay(self, since_ms: int) -> None:
         """Start anew, with records from that time on."""

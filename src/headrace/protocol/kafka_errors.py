@@ -11,9 +11,6 @@ class InvalidRequest(KafkaError, code=ErrorCode.INVALID_REQUEST):
     """The request contradicts itself, or names something that cannot be changed."""
 
 
-# -- topics and configs ------------------------------------------------------------------------
-
-
 class UnknownTopicOrPartition(KafkaError, code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
     """The topic or partition does not exist."""
 
@@ -40,9 +37,6 @@ class InvalidConfig(KafkaError, code=ErrorCode.INVALID_CONFIG):
 
 class PolicyViolation(KafkaError, code=ErrorCode.POLICY_VIOLATION):
     """The configuration of the broker forbids this."""
-
-
-# -- leaders, ISRs and reassignments -----------------------------------------------------------
 
 
 class FencedLeaderEpoch(KafkaError, code=ErrorCode.FENCED_LEADER_EPOCH):
@@ -79,9 +73,6 @@ class NoReassignmentInProgress(KafkaError, code=ErrorCode.NO_REASSIGNMENT_IN_PRO
 
 class LeaderNotSteppedDown(KafkaError, code=ErrorCode.REQUEST_TIMED_OUT):
     """A live leader has not agreed in time to be replaced, so nothing was changed."""
-
-
-# -- security -------------------------------------------------------------------------------------
 
 
 class SecurityDisabled(KafkaError, code=ErrorCode.SECURITY_DISABLED):

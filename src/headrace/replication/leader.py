@@ -78,8 +78,6 @@ class Leader:
         self.eligible = frozenset(eligible)
         self.proposed = None
 
-    # -- high watermark ------------------------------------------------------------------------
-
     @property
     def counted(self) -> frozenset[int]:
         """Return the replicas that must have a record before it is committed."""
@@ -100,8 +98,6 @@ class Leader:
                 follower = self.followers.get(each)
                 committed = min(committed, UNKNOWN if follower is None else follower.log_end_offset)
         return max(before, committed)
-
-    # -- ISR -----------------------------------------------------------------------------------
 
     def fetched(
         self, broker_id: int, offset: int, *, log_end_offset: int, now_ms: int, broker_epoch: int = UNKNOWN

@@ -37,8 +37,6 @@ class Planner:
         self.cluster.close()
         self.for_groups.close()
 
-    # -- partitions and offsets ----------------------------------------------------------------
-
     def partitions(self) -> list[TopicPartition]:
         """Return the partitions to read; NoSuchTopic if a named topic does not exist."""
         chosen = self.options.selection
@@ -103,8 +101,6 @@ class Planner:
                 "startingOffsetsByTimestampStrategy to latest",
             )
         return found | (self.latest(late) if late else {})
-
-    # -- ranges --------------------------------------------------------------------------------
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
         """Return the ranges between two positions of a query; DataLoss if records of them are deleted."""

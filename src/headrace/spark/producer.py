@@ -160,8 +160,6 @@ class BatchProducer:
                 self._cluster.release(leader.connection)
         self._leaders.clear()
 
-    # -- adding --------------------------------------------------------------------------------
-
     def add(self, partition: TopicPartition, body: Buffer, count: int, timestamp_ms: int) -> None:
         """Queue `count` encoded and compressed records; waits while WAITING_BYTES are not acknowledged."""
         queue = self._queues.get(partition)
@@ -203,8 +201,6 @@ class BatchProducer:
         while self._waiting_bytes:
             self._progress()
         return {queue.partition: (queue.first_offset, queue.last_offset) for queue in self._queues.values()}
-
-    # -- sending -------------------------------------------------------------------------------
 
     def _progress(self) -> None:
         """Send what can be sent, and wait for a response, or for the end of a backoff."""
@@ -260,8 +256,6 @@ class BatchProducer:
                     self._arrived(queue, -1)
             else:
                 leader.in_flight.append((asked, [(queue, queue.attempt) for queue in chosen]))
-
-    # -- answers -------------------------------------------------------------------------------
 
     def _receive(self, address: Address, leader: _Leader) -> None:
         asked, chosen = leader.in_flight[0]

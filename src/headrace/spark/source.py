@@ -238,8 +238,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._known = Planner(self._options)
         return self._known
 
-    # -- offsets -------------------------------------------------------------------------------
-
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """Return a placeholder for the start of a new query, whose offsets `latestOffset` looks up once.
 
@@ -334,8 +332,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @spark_errors()
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  Spark's name
         return to_json(self._latest) if self._latest else None
-
-    # -- a batch -------------------------------------------------------------------------------
 
     @spark_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

@@ -26,69 +26,53 @@ class ForeignDirectory(StorageError):
     """The directory belongs to another broker, another cluster or a running process."""
 
 
-class LogOffline(KafkaError):
+class LogOffline(KafkaError, code=ErrorCode.KAFKA_STORAGE_ERROR):
     """An I/O error has taken this log offline; other logs are not affected."""
 
-    code = ErrorCode.KAFKA_STORAGE_ERROR
 
-
-class OffsetOutOfRange(KafkaError):
+class OffsetOutOfRange(KafkaError, code=ErrorCode.OFFSET_OUT_OF_RANGE):
     """The offset is before the log start offset or after the log end offset."""
-
-    code = ErrorCode.OFFSET_OUT_OF_RANGE
 
     def __init__(self, offset: int, *, start: int, end: int) -> None:
         super().__init__(f"offset {offset} is not within {start} to {end} (OFFSET_OUT_OF_RANGE)")
         self.offset, self.start, self.end = offset, start, end
 
 
-class MessageTooLarge(KafkaError):
+class MessageTooLarge(KafkaError, code=ErrorCode.MESSAGE_TOO_LARGE):
     """The batch is larger than the topic's `max.message.bytes`."""
-
-    code = ErrorCode.MESSAGE_TOO_LARGE
 
     def __init__(self, size: int, *, limit: int) -> None:
         super().__init__(f"the batch has {size} bytes, max.message.bytes is {limit} (MESSAGE_TOO_LARGE)")
 
 
-class TooMuchToInspect(KafkaError):
+class TooMuchToInspect(KafkaError, code=ErrorCode.MESSAGE_TOO_LARGE):
     """The broker has to read the records of the batch, and the batch exceeds the limits for that.
 
     Kafka has no such limit. MESSAGE_TOO_LARGE makes a Java producer split the batch and send its parts.
     """
 
-    code = ErrorCode.MESSAGE_TOO_LARGE
 
-
-class RecordListTooLarge(KafkaError):
+class RecordListTooLarge(KafkaError, code=ErrorCode.RECORD_LIST_TOO_LARGE):
     """The batch does not fit in one segment."""
-
-    code = ErrorCode.RECORD_LIST_TOO_LARGE
 
     def __init__(self, size: int, *, limit: int) -> None:
         super().__init__(f"the batches have {size} bytes, segment.bytes is {limit} (RECORD_LIST_TOO_LARGE)")
 
 
-class InvalidTimestamp(KafkaError):
+class InvalidTimestamp(KafkaError, code=ErrorCode.INVALID_TIMESTAMP):
     """A timestamp is further from the broker's clock than the topic allows."""
-
-    code = ErrorCode.INVALID_TIMESTAMP
 
     def __init__(self, why: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(f"{why} (INVALID_TIMESTAMP)")
         self.record_errors = record_errors
 
 
-class InvalidTopic(KafkaError):
+class InvalidTopic(KafkaError, code=ErrorCode.INVALID_TOPIC_EXCEPTION):
     """Kafka does not allow this topic name."""
 
-    code = ErrorCode.INVALID_TOPIC_EXCEPTION
 
-
-class InvalidProducerEpoch(KafkaError):
+class InvalidProducerEpoch(KafkaError, code=ErrorCode.INVALID_PRODUCER_EPOCH):
     """The producer epoch is fenced: a newer instance of the same producer has written since."""
-
-    code = ErrorCode.INVALID_PRODUCER_EPOCH
 
     def __init__(self, producer_id: int, *, current: int, got: int) -> None:
         super().__init__(
@@ -96,10 +80,8 @@ class InvalidProducerEpoch(KafkaError):
         )
 
 
-class OutOfOrderSequence(KafkaError):
+class OutOfOrderSequence(KafkaError, code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
     """The batch is neither the next one of its producer nor a duplicate of a recent one."""
-
-    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def __init__(self, producer_id: int, *, expected: int, got: int) -> None:
         super().__init__(
@@ -108,14 +90,12 @@ class OutOfOrderSequence(KafkaError):
         self.expected, self.got = expected, got
 
 
-class TooManyProducers(KafkaError):
+class TooManyProducers(KafkaError, code=ErrorCode.NOT_ENOUGH_REPLICAS):
     """The partition has so many producers that have written lately that a new one has to wait.
 
     Every client retries after NOT_ENOUGH_REPLICAS, and knows that the batch was not appended. After
     THROTTLING_QUOTA_EXCEEDED librdkafka and kafka-python give up.
     """
-
-    code = ErrorCode.NOT_ENOUGH_REPLICAS
 
     def __init__(self, producer_id: int, *, count: int, live_ms: int) -> None:
         super().__init__(
@@ -124,16 +104,12 @@ class TooManyProducers(KafkaError):
         )
 
 
-class InvalidTxnState(KafkaError):
+class InvalidTxnState(KafkaError, code=ErrorCode.INVALID_TXN_STATE):
     """The batch does not belong to the producer's open transaction on this partition."""
 
-    code = ErrorCode.INVALID_TXN_STATE
 
-
-class TransactionCoordinatorFenced(KafkaError):
+class TransactionCoordinatorFenced(KafkaError, code=ErrorCode.TRANSACTION_COORDINATOR_FENCED):
     """The transaction coordinator that wrote a marker has been replaced."""
-
-    code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
     def __init__(self, producer_id: int, *, current: int, got: int) -> None:
         super().__init__(

@@ -42,8 +42,6 @@ class Log(ReadableLog):
     open files, and the call has changed nothing, only that call raises LogOffline.
     """
 
-    # -- append --------------------------------------------------------------------------------
-
     def begin_epoch(self, epoch: int) -> None:
         """Note that the next records are written in leader epoch `epoch`."""
         self._ensure_online()
@@ -201,8 +199,6 @@ class Log(ReadableLog):
     def _new_segment(self, base_offset: int) -> Segment:
         now_ms = self.now_ms()
         return Segment.create(self.directory, base_offset, self.config, now_ms=now_ms, files=self.files)
-
-    # -- truncate and delete -------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that contains `offset` or follows it.

@@ -107,8 +107,6 @@ class LogFiles:
     def size(self) -> int:
         return self.segments.size
 
-    # -- deleted files -------------------------------------------------------------------------
-
     def discard(self, path: Path) -> None:
         """Rename a file of a deleted segment, which takes no time; `unlink_deleted` frees its space."""
         deleted = path.with_name(path.name + DELETED)
@@ -129,8 +127,6 @@ class LogFiles:
             return  # none is left: another thread may have taken the last one
         except OSError as error:
             raise self._fail("unlink deleted segments of", error) from error
-
-    # -- flush and close -----------------------------------------------------------------------
 
     def flush(self) -> None:
         """Make everything appended so far durable. May run in another thread than the appends."""

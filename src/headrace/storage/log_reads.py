@@ -17,8 +17,6 @@ _REMEMBERED_POSITIONS = 128
 class ReadableLog(LogFiles):
     """A log that can be read."""
 
-    # -- read ----------------------------------------------------------------------------------
-
     def read(
         self,
         offset: int,
@@ -101,8 +99,6 @@ class ReadableLog(LogFiles):
         if len(self._positions) > _REMEMBERED_POSITIONS:
             del self._positions[next(iter(self._positions))]
 
-    # -- time ----------------------------------------------------------------------------------
-
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """Return the first record at `timestamp` or later, in log order; None if there is none."""
         return self._search(timestamp)
@@ -132,8 +128,6 @@ class ReadableLog(LogFiles):
     def failed(self, doing: str, error: OSError) -> LogOffline:
         """Take the log offline, unless the process only has too many open files."""
         return self._fail(doing, error, harmless=True)
-
-    # -- transactions --------------------------------------------------------------------------
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Return the last stable offset: every transaction before it has a committed outcome."""

@@ -74,8 +74,6 @@ class TlsServer(Acceptor):
         for task in self._started:
             task.cancel()
 
-    # -- until the first message -----------------------------------------------------------------
-
     def _accepted(self, connection: socket.socket) -> None:
         if len(self._waiting) >= MAX_WAITING:
             self._drop(next(iter(self._waiting)))
@@ -118,8 +116,6 @@ class TlsServer(Acceptor):
         self._forget(connection)
         connection.close()
         self.failures += 1
-
-    # -- handshakes --------------------------------------------------------------------------------
 
     def _plan_turn(self) -> None:
         if self._turn is None and self._ready and len(self._started) < MAX_STARTED:

@@ -104,9 +104,6 @@ def _settings(config: pytest.Config) -> dict[str, object]:
     return settings
 
 
-# -- warnings of brokers, in the report of a test that fails ---------------------------------------
-
-
 def _brokers(item: pytest.Item) -> "Mapping[str, RunningBrokers]":
     """Return the arguments of a test that are brokers, from our fixtures or from others."""
     if (module := sys.modules.get("headrace.testing.brokers")) is None:

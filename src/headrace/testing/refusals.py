@@ -163,9 +163,6 @@ def _has_topic_errors(cls: StructType, version: int) -> bool:
     )
 
 
-# -- the topics of a request -----------------------------------------------------------------------
-
-
 def names_topics(request: StructType) -> bool:
     """Return whether requests of this class name topics."""
     names = {declared.name for declared in request.__fields__ if declared.is_array}

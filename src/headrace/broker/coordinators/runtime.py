@@ -142,8 +142,6 @@ class CoordinatorRuntime(Generic[Machine]):
         self._topics = Topics()
         self._image_version = -1  # that `_topics` was made from
 
-    # -- what subclasses declare ---------------------------------------------------------------
-
     def new_machine(self) -> Machine:
         """Return the state machine of one partition, without any state."""
         raise NotImplementedError
@@ -169,8 +167,6 @@ class CoordinatorRuntime(Generic[Machine]):
     def stop(self) -> None:
         """Stop for good: the broker stops."""
         self.stop_shards()
-
-    # -- state ---------------------------------------------------------------------------------
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -203,8 +199,6 @@ class CoordinatorRuntime(Generic[Machine]):
             self.host.ensure_lease(partition)
         except NotLeader as error:
             raise NotCoordinator(f"the lease has expired: {error}") from error
-
-    # -- finding -------------------------------------------------------------------------------
 
     def find(self, key: str, listener: str) -> BrokerEndpoint:
         """Return the broker that coordinates `key`, or raise CoordinatorNotAvailable."""
@@ -261,8 +255,6 @@ class CoordinatorRuntime(Generic[Machine]):
             raise CoordinatorNotAvailable(f"there is no {self.topic.name} yet (COORDINATOR_NOT_AVAILABLE)")
         return topic
 
-    # -- leadership changes --------------------------------------------------------------------
-
     def follow(self, topic: TopicImage) -> None:
         """Start and stop coordinators: leaders of the topic's partitions may have changed."""
         for index in topic.replicas:
@@ -293,8 +285,6 @@ class CoordinatorRuntime(Generic[Machine]):
         for shard in self._shards.values():
             shard.stop()
         self._shards.clear()
-
-    # -- metadata changes ----------------------------------------------------------------------
 
     def update_topics(self, machine: Machine) -> None:
         """Tell the machine of topics that were created, deleted or have grown since its last decision.

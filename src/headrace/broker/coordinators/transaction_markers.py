@@ -85,8 +85,6 @@ class TransactionMarkers:
         for task in self._tasks.values():
             task.cancel()
 
-    # -- queues --------------------------------------------------------------------------------
-
     def _enqueue(self, ending: _Ending, partitions: Iterable[TopicPartition]) -> None:
         if self._stopped or not ending.shard.is_current:
             return  # the next coordinator writes them
@@ -185,8 +183,6 @@ class TransactionMarkers:
             self._retry(ending, failed)
         if len(failed) < len(codes):
             self._written(ending, codes.keys() - failed.keys())
-
-    # -- completion ----------------------------------------------------------------------------
 
     def _written(self, ending: _Ending, partitions: Iterable[TopicPartition]) -> None:
         ending.remaining.difference_update(partitions)

@@ -100,9 +100,6 @@ def _answer(
     return api.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-# -- in a transaction or not ---------------------------------------------------------------------
-
-
 def check(request: AnyRequest, context: Context, *, by_id: bool) -> Steps[list[CheckedTopic]]:
     """Return the topics of a request with the error code of each partition."""
     image, limit = context.broker.image, context.broker.groups.limits.offset_metadata_max_bytes

@@ -94,8 +94,6 @@ class ControllerClient:
             self._peer = peer
             await peer.closed()
 
-    # -- requests ------------------------------------------------------------------------------
-
     @property
     def versions(self) -> PeerVersions | None:
         """The versions that the controller supports; None if it is this broker, or not known."""
@@ -145,8 +143,6 @@ class ControllerClient:
             raise NotController(f"the controller has not answered: {error} (NOT_CONTROLLER)") from error
         results: Sequence[api.CreatableTopicResult] = response.topics
         return results
-
-    # -- shutdown ------------------------------------------------------------------------------
 
     async def controlled_shutdown(self, broker_epoch: int) -> None:
         """Have other brokers lead what this one leads, as far as they can, before it stops."""

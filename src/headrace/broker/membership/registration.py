@@ -89,8 +89,6 @@ class Registration:
         if self._renewing is not None:
             self._renewing.cancel()
 
-    # -- registering ---------------------------------------------------------------------------
-
     async def _join(self) -> None:
         await self._register()
         await self._on_registered()
@@ -167,8 +165,6 @@ class Registration:
             raise StartRefused(f"broker {self._broker_id} is running already{where}, at {address}: {advice}")
         await asyncio.sleep(_CONFLICT_RETRY_S)
         return False
-
-    # -- the session ---------------------------------------------------------------------------
 
     def _session_changed(self, state: SessionState) -> None:
         """Register again with the next session after one was lost, which removed everything ephemeral."""

@@ -229,8 +229,6 @@ class Peer(asyncio.BufferedProtocol):
             future.set_exception(PeerGone(f"no response within {timeout_s} s"))
             self.close()  # responses come in order: a late one would be matched to the next request
 
-    # -- called by the event loop --------------------------------------------------------------
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 

@@ -38,10 +38,8 @@ class WrongSessionEpoch(KafkaError):
     code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
-class SessionTopicIds(KafkaError):
+class SessionTopicIds(KafkaError, code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR):
     """A session names its topics either by name or by id, not both."""
-
-    code = ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
 PartitionKey = tuple[str, bytes, int]

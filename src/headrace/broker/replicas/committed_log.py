@@ -68,8 +68,6 @@ class CommittedLog:
         self._followers: set[WaitingFetch] = set()  # wait for the log's end
         self._waiting_acks = WaitingAcks()
 
-    # -- the high watermark --------------------------------------------------------------------
-
     def _grown(self, size: int | None) -> None:
         """Complete the requests that wait for an append of `size` bytes.
 
@@ -125,8 +123,6 @@ class CommittedLog:
             for waiting in tuple(self._readers):
                 waiting.look_again()
 
-    # -- reading -------------------------------------------------------------------------------
-
     def read(
         self,
         offset: int,
@@ -181,8 +177,6 @@ class CommittedLog:
             else:
                 if search.found is None or search.found.offset >= self.log.log_start_offset:
                     return search.found
-
-    # -- waiting -------------------------------------------------------------------------------
 
     def add_waiting(self, fetch: WaitingFetch, *, as_replica: bool) -> None:
         (self._followers if as_replica else self._readers).add(fetch)

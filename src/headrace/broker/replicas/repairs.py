@@ -45,10 +45,8 @@ _UNBOUNDED = 2**63
 logger = logging.getLogger(__name__)
 
 
-class _RepairFailed(KafkaError):
+class _RepairFailed(KafkaError, code=ErrorCode.KAFKA_STORAGE_ERROR):
     """The other replica has not got the records, or does not return them now."""
-
-    code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
 class Repairs:
@@ -142,8 +140,6 @@ class Repairs:
         if self._reported.get(partition.id) != message:
             self._reported[partition.id] = message
             logger.error("%s: %s", partition.id, message)
-
-    # -- repairing -----------------------------------------------------------------------------
 
     async def _repair_all(self, partitions: list[Partition]) -> None:
         now = asyncio.get_running_loop().time()

@@ -146,9 +146,6 @@ def _run(
         runner.run(to_the_end=once)
 
 
-# -- progress: a live table on a terminal, a line for every batch elsewhere ------------------------
-
-
 @contextmanager
 def _view(session: Session, opened: OpenedPipeline, master: str) -> "Iterator[Observer]":
     """Yield an observer that shows progress; print a last line for each query at the end of the block."""

@@ -163,9 +163,6 @@ def _parquet_remarks(opened: OpenedPipeline) -> Iterator[str]:
             yield f"{sink.name}: move {directory} away first, or the run will refuse to add to it"
 
 
-# -- tables ----------------------------------------------------------------------------------------
-
-
 def _parts(known: "list[PipelineStatus]") -> Iterator[Drawable]:
     for each in known:
         process = f", process {each.pid}" if each.pid is not None else ""

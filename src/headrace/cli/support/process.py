@@ -164,9 +164,6 @@ def pid_file(path: Path | None) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-# -- the ready line, and daemons -------------------------------------------------------------------
-
-
 class Readiness:
     """Reports that clients can connect: on stdout, or from a daemon to the process that forked it."""
 
@@ -248,9 +245,6 @@ def _become_daemon(
 def _report(report: int, mark: str, line: str) -> None:
     os.write(report, f"{mark}{line}".encode())
     os.close(report)
-
-
-# -- the format of the log -------------------------------------------------------------------------
 
 
 class JsonFormatter(logging.Formatter):

@@ -31,9 +31,6 @@ class NoSuchProfile(ClientError):
     """There is no profile of this name."""
 
 
-# -- decisions, without files ----------------------------------------------------------------------
-
-
 def check_name(name: str) -> str:
     """Return the name; ClientError if a profile cannot have it."""
     if not _NAME.fullmatch(name):
@@ -77,9 +74,6 @@ def is_secret(name: str, value: str) -> bool:
     """Whether a setting contains a secret, and not only a reference to one."""
     is_reference = has_reference(value) and not without_references(value)
     return name.endswith(_SECRETS) and not is_reference
-
-
-# -- files -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

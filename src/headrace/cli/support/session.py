@@ -196,9 +196,6 @@ class Session:
             draw(text())
 
 
-# -- options and arguments that several commands have ----------------------------------------------
-
-
 def into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     """Return an option's callback that stores its value in the session's attribute `name`."""
 
@@ -346,9 +343,6 @@ def duration_ms(text: str, option: str) -> int:
         return timedelta(**parts) // timedelta(milliseconds=1)
     except OverflowError:
         raise click.UsageError(f"{option} {text}: the duration is too long.") from None
-
-
-# -- confirmation ----------------------------------------------------------------------------------
 
 
 def confirm(question: str, *, action: str, declined: str = "nothing was deleted", yes: bool) -> None:

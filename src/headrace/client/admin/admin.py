@@ -96,8 +96,6 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
         closed: Any = _ClosedAdmin()
         self._brokers = self._topics = self._groups = closed
 
-    # -- topics --------------------------------------------------------------------------------
-
     def create_topic(
         self,
         name: str,
@@ -135,8 +133,6 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
         check_topic(name)
         self._topics.delete(name)
 
-    # -- settings ------------------------------------------------------------------------------
-
     def topic_configs(self, name: str) -> list[Config]:
         """Return every setting of a topic, by name."""
         check_topic(name)
@@ -162,8 +158,6 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
         _check_names([*values, *names], self._topics.broker_configs(number), f"broker {number}")
         self._topics.alter_broker_configs(number, sets=values, unsets=names)
 
-    # -- offsets -------------------------------------------------------------------------------
-
     def offsets(self, topic: str) -> dict[int, Span]:
         """Return the ends of each partition of a topic; partitions without a leader are left out."""
         check_topic(topic)
@@ -187,8 +181,6 @@ class Admin(UserAdmin, AclAdmin, QuotaAdmin, TransactionAdmin):
         """Delete the records before an offset (-1: all) of each partition; return the new start offsets."""
         check_topic(topic)
         return self._topics.delete_records(topic, ends_of(before))
-
-    # -- groups --------------------------------------------------------------------------------
 
     def list_groups(self) -> list[GroupSummary]:
         """Return every group, by name."""

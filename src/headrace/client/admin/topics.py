@@ -117,8 +117,6 @@ class TopicAdmin:
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
 
-    # -- topics --------------------------------------------------------------------------------
-
     def summaries(self) -> list[TopicSummary]:
         return [
             TopicSummary(
@@ -189,8 +187,6 @@ class TopicAdmin:
         request = DeleteTopicsRequest(topic_names=[name], topics=[state], timeout_ms=TIMEOUT_MS)
         _check(self._change(request, lambda response: response.responses[0]), name)
 
-    # -- settings ------------------------------------------------------------------------------
-
     def configs(self, name: str) -> list[Config]:
         """Return every setting of a topic, by name; NoSuchTopic if there is none."""
         request = describe_configs_request(TOPIC, [name])
@@ -256,8 +252,6 @@ class TopicAdmin:
         )
         return answer.responses[0]
 
-    # -- offsets -------------------------------------------------------------------------------
-
     def offsets(
         self, partitions: Iterable[TopicPartition], timestamp: int
     ) -> Mapping[TopicPartition, int | None]:
@@ -313,8 +307,6 @@ class TopicAdmin:
                 raise_for(partition.error_code, None, what)
                 starts[partition.partition_index] = partition.low_watermark
         return starts
-
-    # -- requests ------------------------------------------------------------------------------
 
     def _metadata(self, name: str | None = None) -> MetadataResponse:
         return self._brokers.metadata(None if name is None else [name], within_s=QUESTION_S)

@@ -71,8 +71,6 @@ class Cluster:
             raise NoSuchTopic(topic)
         return found
 
-    # -- reassignments --------------------------------------------------------------------------------
-
     def reassignments(self) -> list[Reassignment]:
         return read_reassignments(self._brokers)
 
@@ -168,8 +166,6 @@ class Cluster:
         brokers = self.brokers_of_node(node)
         return balance(brokers, _after(self.reassignments(), self._partitions()))
 
-    # -- elections -------------------------------------------------------------------------------
-
     def elect(
         self, places: Iterable[TopicPartition] | None = None, *, unclean: bool = False
     ) -> list[Election]:
@@ -203,8 +199,6 @@ class Cluster:
             for topic in response.replica_election_results
             for each in topic.partition_result
         ]
-
-    # -- requests --------------------------------------------------------------------------------
 
     def _partitions(self) -> list[PartitionState]:
         return read_partitions(self._brokers.metadata())

@@ -71,8 +71,6 @@ class AsyncConsumer(AsyncFace[Consumer[K, V]], Generic[K, V]):
             self._thread.shutdown(wait=False)
         await self._closed(self._closing)
 
-    # -- reading -------------------------------------------------------------------------------
-
     def __aiter__(self) -> AsyncIterator[Message[K, V]]:
         return self.read()
 
@@ -132,8 +130,6 @@ class AsyncConsumer(AsyncFace[Consumer[K, V]], Generic[K, V]):
         step = None if job.exception() is not None else job.result()
         if step is not None:
             self._client.put_back(step[0])
-
-    # -- as the consumer does ------------------------------------------------------------------
 
     subscribe = in_thread(Consumer.subscribe)
     assign = in_thread(Consumer.assign)

@@ -147,8 +147,6 @@ class Consumer(Generic[K, V]):
             self._decoding.close()
         self._source.raise_what_callbacks_raised()
 
-    # -- subscription --------------------------------------------------------------------------
-
     def subscribe(self, topics: str | Sequence[str]) -> None:
         """Read these topics, and no others; NoSuchTopic if one does not exist."""
         self._check_open()
@@ -176,8 +174,6 @@ class Consumer(Generic[K, V]):
     def resume(self, places: Places | None = None) -> None:
         """Continue with these partitions, or with all, where they were paused."""
         self._offsets.resume(self._mine(places))
-
-    # -- reading -------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Message[K, V]]:
         return self.read()
@@ -263,8 +259,6 @@ class Consumer(Generic[K, V]):
             return wait_s
         return 0 if anew else None
 
-    # -- steps of the above, for AsyncConsumer -------------------------------------------------
-
     def decoded(self, batch: list[Record]) -> "list[Message[K, V] | NotReadable | None]":
         """Return the decoded batch, with NotReadable for errors and None for skipped records."""
         with self._put_back_if_raised(batch):
@@ -311,8 +305,6 @@ class Consumer(Generic[K, V]):
         self._buffer.settle()
         self._buffer.keep(batch)
 
-    # -- offsets -------------------------------------------------------------------------------
-
     def commit(self, message: Message[K, V] | None = None, *, wait: bool = True) -> dict[TopicPartition, int]:
         """Commit all records that were handed out, the one in work included, or all up to `message`.
 
@@ -323,8 +315,6 @@ class Consumer(Generic[K, V]):
         if message is not None and not isinstance(message, Message):
             raise BadSetting(f"commit takes a message that was read, for all up to it, not {message!r:.80}")
         return self._offsets.commit(message, wait=wait)
-
-    # -- offsets that a producer's transaction commits -----------------------------------------
 
     def enter_transaction(self) -> None:
         """Check that a transaction can commit the offsets: with a group, and without automatic commits."""

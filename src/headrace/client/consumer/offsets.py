@@ -145,8 +145,6 @@ class Offsets:
             self._note_committed(reached)
         return done
 
-    # -- transactions --------------------------------------------------------------------------
-
     def enter_transaction(self) -> None:
         """Prepare for a rewind; BadSetting if the offsets cannot be committed by a transaction."""
         if self._group is None or self._automatic:

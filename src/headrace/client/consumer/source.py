@@ -58,8 +58,6 @@ class Source:
         self.held: dict[TopicPartition, int] = {}  # where paused partitions continue
         self._raised: BaseException | None = None  # by a user's callback that librdkafka called
 
-    # -- partitions ----------------------------------------------------------------------------
-
     def gained(
         self, partitions: Collection[TopicPartition], begins: Mapping[TopicPartition, int] | None = None
     ) -> None:
@@ -124,8 +122,6 @@ class Source:
     def moved(self) -> bool:
         """Whether a partition continues at another offset than librdkafka's position."""
         return bool(self._moves or self.held)
-
-    # -- records -------------------------------------------------------------------------------
 
     def fetch(self, most: int, wait_s: float = POLL_S) -> list[Record]:
         """Return the next records, at most `most`; none if none arrive in time."""

@@ -97,8 +97,6 @@ class Subscription:
         topics: Mapping[str, Any] = found.topics
         return topics
 
-    # -- rebalances: librdkafka calls back from within a fetch ---------------------------------
-
     def _gained(self, _client: object, partitions: Sequence[RdkafkaPartition]) -> None:
         self._source.gained(partitions_of(partitions))
         self._tell(self._listeners.assigned, partitions)

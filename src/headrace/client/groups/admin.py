@@ -143,8 +143,6 @@ class GroupAdmin:
         wanted = _named(names)
         self._check_inactive(wanted, backoff_for(wanted), may_be_new=may_be_new)
 
-    # -- requests --------------------------------------------------------------------------------
-
     def _ask(
         self,
         names: Iterable[str],

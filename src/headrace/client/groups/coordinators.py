@@ -103,9 +103,6 @@ def backoff_for(names: Iterable[str]) -> Backoff:
     return Backoff(QUESTION_S + sum(1 for _ in names) / GROUPS_PER_S)
 
 
-# -- one coordinator -------------------------------------------------------------------------------
-
-
 def _coordinators(names: list[str], at: Connection) -> dict[str, Node | Unanswered]:
     request = coordinators_request(names)
     if at.version(request) >= _SEVERAL_COORDINATORS:

@@ -187,8 +187,6 @@ class AsyncProducer(AsyncFace[Producer]):
             )
         return producer
 
-    # -- in the thread that polls or flushes ---------------------------------------------------
-
     def _poll(self) -> None:
         while not self._ending.is_set():
             self._client.serve(POLL_S)
@@ -220,8 +218,6 @@ class AsyncProducer(AsyncFace[Producer]):
         """Call a function in the event loop, unless the loop is closed."""
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function)
-
-    # -- in the event loop ---------------------------------------------------------------------
 
     def _deliver(self) -> None:
         with self._lock:

@@ -81,8 +81,6 @@ class Flight:
         waiting = min(queued, sent - failed)
         return Counts(sent, sent - failed - waiting, failed, waiting)
 
-    # -- the end -------------------------------------------------------------------------------
-
     def stop(self) -> bool:
         """Refuse new records; returns False if they were refused already."""
         return self.client is not _PARENTS and self._gate.end()

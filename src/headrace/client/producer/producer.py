@@ -315,8 +315,6 @@ class Producer:
         """Whether sending such a record may need a request to a broker or a schema registry."""
         return self._records.may_block(topic, key, partition)
 
-    # -- rare cases ----------------------------------------------------------------------------
-
     def _insist(self, error: Exception, topic: str, value: Any, key: Any, *rest: Any) -> None:
         """Wait for room in the buffer, or raise what is wrong with the record."""
         while isinstance(error, BufferError):

@@ -144,8 +144,6 @@ class Backwards(Search[Kept]):
     def _unread(self) -> dict[int, _Partition]:
         return {index: each for index, each in self._partitions.items() if each.start > each.floor}
 
-    # -- reading -------------------------------------------------------------------------------
-
     def _read_more(self) -> bool:
         """Read one more window of every partition with few records left; return False at a bound."""
         windows = self._windows()

@@ -66,8 +66,6 @@ class RecordSchemas:
         self._codecs: dict[SchemaRef, _SchemaCodec | str] = {}  # a text says why there is none
         self._latest: dict[str, _SchemaCodec | None] = {}
 
-    # -- decoding ------------------------------------------------------------------------------
-
     def decode(self, part: str, data: bytes, headers: Headers = ()) -> Decoded | None:
         """Return a record's "key" or "value" as JSON; None if it does not name a schema.
 
@@ -119,8 +117,6 @@ class RecordSchemas:
         except (InvalidSchema, ValueError) as error:
             return f"schema {format_ref(ref)} cannot be used: {error}"
 
-    # -- encoding ------------------------------------------------------------------------------
-
     def has_subject(self, subject: str) -> bool:
         """Return whether the registry has a schema for values of this subject."""
         return self._of_subject(subject) is not None
@@ -151,8 +147,6 @@ class RecordSchemas:
             except InvalidSchema as error:
                 raise NotEncodable(f"the schema of {subject} cannot be used: {error}") from None
         return self._latest[subject]
-
-    # -- schemas -------------------------------------------------------------------------------
 
     def _parsed(self, registered: Registered) -> _SchemaCodec:
         others: dict[Reference, Schema] = {}

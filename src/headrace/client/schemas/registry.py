@@ -115,8 +115,6 @@ class RegistryClient:
         """The address, without a password."""
         return self._url
 
-    # -- looking -------------------------------------------------------------------------------
-
     def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
         found = self._ask("GET", "/subjects", query=_query(subjectPrefix=prefix or None, deleted=deleted))
         return sorted(map(str, found))
@@ -149,8 +147,6 @@ class RegistryClient:
             return []
         return [str(each) for each in found.get("messages", ())] or ["the registry gives no reason"]
 
-    # -- changing ------------------------------------------------------------------------------
-
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> Registered:
         """Register the schema as the next version of a subject, unless it is registered; return it."""
         path, query = f"/subjects/{_part(subject)}", _query(normalize=normalize)
@@ -174,8 +170,6 @@ class RegistryClient:
             place = f"/subjects/{_part(subject)}" + ("" if version is None else f"/versions/{number}")
             gone = self._ask("DELETE", place, query={"permanent": "true"})
         return sorted(gone) if isinstance(gone, list) else [int(gone)]
-
-    # -- config and mode -----------------------------------------------------------------------
 
     def level(self, subject: str | None = None) -> str:
         """Return the compatibility level of a subject, its own or the global one; or the global one."""
@@ -206,8 +200,6 @@ class RegistryClient:
         except RegistryError as error:
             if error.code not in _NOTHING_OF_ITS_OWN:
                 raise
-
-    # -- requests ------------------------------------------------------------------------------
 
     def _ask(
         self,

@@ -70,8 +70,6 @@ class TransactionAdmin:
         self._brokers = brokers
         self._now_ms = now_ms
 
-    # -- coordinators ----------------------------------------------------------------------------
-
     def list_transactions(
         self,
         *,
@@ -138,8 +136,6 @@ class TransactionAdmin:
             backoff=Backoff(QUESTION_S + within_s, retries_s=retries_s),
         )
 
-    # -- partitions ------------------------------------------------------------------------------
-
     def describe_producers(self, topic: str, partition: int) -> list[PartitionProducer]:
         """Return the producers whose state the leader of a partition keeps, by producer id."""
         if why_no_topic(topic):
@@ -179,9 +175,6 @@ class TransactionAdmin:
             each: PartitionEnd(high_watermark=high.get(each), last_stable_offset=stable.get(each))
             for each in partitions
         }
-
-
-# -- one broker ------------------------------------------------------------------------------------
 
 
 def _list(
@@ -250,9 +243,6 @@ def _describe_producers(
                     answer.error_code, None, str(partition), f"broker {node.id}"
                 )
     return described
-
-
-# -- arguments -------------------------------------------------------------------------------------
 
 
 def _list_request(

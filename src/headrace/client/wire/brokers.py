@@ -80,8 +80,6 @@ class Brokers:
         """The addresses of all brokers that are known."""
         return list(dict.fromkeys([*self._learned, *self._configured]))
 
-    # -- one broker ----------------------------------------------------------------------------
-
     def at(
         self, address: Address, request: Message, *, answer_s: float | None = None, max_version: int = NEWEST
     ) -> Any:
@@ -144,8 +142,6 @@ class Brokers:
                     break
         raise Unreachable(f"no broker answers at {self.bootstrap}: {why}")
 
-    # -- the controller ------------------------------------------------------------------------
-
     def controller(
         self,
         request: Message,
@@ -181,8 +177,6 @@ class Brokers:
                 why = "the broker is not the controller any more (NOT_CONTROLLER)"
             if not backoff.rest():
                 raise NoController(f"the cluster has no controller that answers: {why}")
-
-    # -- metadata ------------------------------------------------------------------------------
 
     def metadata(
         self, topics: Iterable[str] | None = None, *, within_s: float | None = None
@@ -228,8 +222,6 @@ class Brokers:
                     )
         return found
 
-    # -- several brokers at once ---------------------------------------------------------------
-
     def each(
         self, exchanges: Mapping[Node, Exchange[Answer]], within_s: float = QUICK_S
     ) -> dict[Node, Answer | NoAnswer]:
@@ -269,8 +261,6 @@ class Brokers:
             else:
                 found |= answer
         return found
-
-    # -- which brokers answer ------------------------------------------------------------------
 
     def _run(self, address: Address, exchange: Exchange[Answer], answer_s: float | None = None) -> Answer:
         try:

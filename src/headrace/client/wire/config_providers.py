@@ -82,9 +82,6 @@ def _resolved(setting: str, value: str, providers: Mapping[str, Provider]) -> st
     return _REFERENCE.sub(replaced, value)
 
 
-# -- providers ---------------------------------------------------------------------------------
-
-
 class _NotFound(Exception):
     """What a reference names does not exist, or may not be read."""
 

@@ -149,8 +149,6 @@ class TokenEndpoint:
 _tokens: dict[TokenEndpoint, tuple[str, float, float]] = {}
 _lock: Final = Lock()
 
-# -- settings and responses --------------------------------------------------------------------
-
 
 def _seconds(settings: Mapping[str, str], name: str) -> float:
     text = settings.get(name, str(_TIMEOUT_MS)).strip()

@@ -100,8 +100,6 @@ class ClassicGroup:
     subscribed: frozenset[str] | None = None  # None: the subscriptions cannot be decoded
     gained_member: bool = False  # since the initial rebalance delay was last extended
 
-    # -- queries -------------------------------------------------------------------------------
-
     @property
     def is_empty(self) -> bool:
         return self.state is ClassicState.EMPTY
@@ -202,8 +200,6 @@ class ClassicGroup:
         check_transition(TRANSITIONS, self.state, state, f"group {self.group_id!r}")
         self.state = state
 
-    # -- members -------------------------------------------------------------------------------
-
     def add(self, member: ClassicMember, protocol_type: str) -> None:
         if not self.members:
             self.protocol_type = protocol_type
@@ -269,8 +265,6 @@ class ClassicGroup:
             )
         except ProtocolError:
             return None  # the members use the protocol type "consumer" with a format of their own
-
-    # -- records -------------------------------------------------------------------------------
 
     def record(self, assignments: dict[str, bytes], now_ms: int) -> GroupRecord:
         return GroupRecord(

@@ -195,8 +195,6 @@ class ConsumerGroupKind:
     def committed(self, group: ConsumerGroup, member_id: str, now_ms: int) -> None:
         """Do nothing: only heartbeats extend the sessions of members of consumer groups."""
 
-    # -- removal and downgrade -----------------------------------------------------------------
-
     def expire(self, group: ConsumerGroup, timer: Timer, decision: Decision) -> None:
         """Remove a member that has missed any of its deadlines."""
         if timer.member_id in group.members:

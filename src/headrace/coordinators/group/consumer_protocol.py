@@ -127,8 +127,6 @@ class ConsumerProtocolMachine:
         self._context = context
         self._deadlines = context.deadlines
 
-    # -- heartbeats ----------------------------------------------------------------------------
-
     def check(self, beat: Heartbeat) -> None:
         """Raise if the request is invalid for any group."""
         _refuse_blank(group_id=beat.group_id, instance_id=beat.instance_id, rack_id=beat.rack_id)
@@ -220,8 +218,6 @@ class ConsumerProtocolMachine:
         self.cancel_timers(group_id, holder.member_id)
         return successor
 
-    # -- the three steps of every change -------------------------------------------------------
-
     def advance(
         self,
         update: GroupUpdate,
@@ -303,8 +299,6 @@ class ConsumerProtocolMachine:
                 update.write(target_record(group.group_id, member_id, assignment))
         update.write(target_epoch_record(group.group_id, update.group.epoch))
 
-    # -- leaving -------------------------------------------------------------------------------
-
     def leave_as_static_member(
         self, group: ConsumerGroup, member: ConsumerMember, decision: Decision
     ) -> None:
@@ -320,8 +314,6 @@ class ConsumerProtocolMachine:
             update.write(*member_tombstones(group.group_id, member_id))
             self.cancel_timers(group.group_id, member_id)
         update.write(epoch_record(group.group_id, group.epoch + 1, group.metadata_hash))
-
-    # -- deadlines -----------------------------------------------------------------------------
 
     def restart_session(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
         own = self._context.timeouts.get(group_id, _DEFAULT_TIMEOUTS)

@@ -101,8 +101,6 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
     def topics_changed(self, topics: Topics) -> None:
         self.topics = self._context.topics = topics
 
-    # -- the classic protocol ------------------------------------------------------------------
-
     def join(self, join: Join, waiter: Waiter, now_ms: int) -> Decision:
         """JoinGroup: the reply is sent when the rebalance completes the join phase."""
         _check_group_id(join.group_id)
@@ -157,8 +155,6 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
             decision.answer = self._kinds[group.type_name].leave(group, leaving, decision)
         return decision
 
-    # -- the consumer protocol -----------------------------------------------------------------
-
     def consumer_heartbeat(self, beat: Heartbeat, now_ms: int) -> Decision:
         """ConsumerGroupHeartbeat: join, reconcile or leave; the answer is a `HeartbeatResult`."""
         self._consumer.check(beat)
@@ -211,8 +207,6 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
             self._classic_kind.stop(classic, upgraded, decision)
             self._consumer.start(group, decision.now_ms)
         return answer
-
-    # -- offsets -------------------------------------------------------------------------------
 
     def commit(self, commit: Commit, now_ms: int) -> Decision:
         """OffsetCommit: commit all offsets, or raise and commit none."""
@@ -304,8 +298,6 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
             return now_ms >= committed.expires_ms
         return now_ms - since >= self._context.limits.offsets_retention_ms
 
-    # -- time ----------------------------------------------------------------------------------
-
     def expire(self, now_ms: int) -> Iterator[Decision]:
         """Yield one decision for each passed deadline. Apply each decision before requesting the next."""
         for timer in self.deadlines.due(now_ms):
@@ -327,8 +319,6 @@ class GroupCoordinator(CoordinatorMachine[GroupRecord]):
         for group in self.groups.values():
             self._kinds[group.type_name].stop(group, moved, decision)
         return decision
-
-    # -- records -------------------------------------------------------------------------------
 
     encode = staticmethod(encode_record)
     decode = staticmethod(decode_record)

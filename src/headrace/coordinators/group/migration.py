@@ -119,9 +119,6 @@ def downgrade(group: ConsumerGroup, topics: Topics, now_ms: int) -> list[GroupRe
     return [*group.tombstones(), classic.record(assignments, now_ms)]
 
 
-# -- subscriptions and assignments in the format of classic consumers --------------------------
-
-
 def read_subscription(protocols: Sequence[tuple[str, bytes]]) -> ConsumerProtocolSubscription:
     """Return the member's subscription from its first protocol; all its protocols carry the same one."""
     try:

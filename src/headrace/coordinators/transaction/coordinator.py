@@ -75,8 +75,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         self.timed_out = 0
         self._prepared: dict[str, None] = {}  # in the order of their decisions
 
-    # -- requests ------------------------------------------------------------------------------
-
     def init_producer_id(
         self, request: InitProducerId, now_ms: int, new_producer_id: int | None = None
     ) -> TransactionDecision:
@@ -237,8 +235,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         _check_not_prepared(current)
         return current
 
-    # -- markers -------------------------------------------------------------------------------
-
     def take_prepared(self) -> list[Transaction]:
         """Return the transactions that were prepared since the last call: their markers are to be sent."""
         if not self._prepared:
@@ -246,8 +242,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
         names, self._prepared = self._prepared, {}
         transactions = (self.transactions.get(name) for name in names)
         return [current for current in transactions if current is not None and current.state.is_prepared]
-
-    # -- time ----------------------------------------------------------------------------------
 
     def expire(self, now_ms: int) -> Iterator[TransactionDecision]:
         """Abort the transactions that have exceeded their timeout, and fence their producers.
@@ -279,8 +273,6 @@ class TransactionCoordinator(CoordinatorMachine[TransactionRecord]):
             if current.last_update_ms <= before_ms:
                 decision.records.append(TransactionRecord(name, None))
         return decision
-
-    # -- records -------------------------------------------------------------------------------
 
     encode = staticmethod(encode_record)
     decode = staticmethod(decode_record)

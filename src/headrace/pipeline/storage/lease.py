@@ -82,8 +82,6 @@ class Lease:
         self._renewed_at = 0.0
         self._is_lost = False
 
-    # -- holding -------------------------------------------------------------------------------
-
     @property
     def is_lost(self) -> bool:
         """Whether another process may have taken the lock over, also while a renewal hangs."""
@@ -164,8 +162,6 @@ class Lease:
         found = None if self.is_lost else self._store.read(self._key)
         if found is not None and found.version == self._version:
             self._store.delete(self._key)
-
-    # -- looking -------------------------------------------------------------------------------
 
     def owner(self) -> tuple[int, str] | None:
         """Return the process that holds the lock and its host, by its last renewal: only for people.

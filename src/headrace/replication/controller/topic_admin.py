@@ -90,8 +90,6 @@ class TopicAdmin:
         """Return when no change is in progress, or after `timeout_s`."""
         await self._changes.finished(timeout_s)
 
-    # -- creating ------------------------------------------------------------------------------
-
     async def create(
         self,
         name: str,
@@ -149,8 +147,6 @@ class TopicAdmin:
             replicas = defaults.replicas
         start = secrets.randbelow(max(1, len(brokers)))
         return await with_pauses(spread(partitions, replicas, brokers, start=start))
-
-    # -- growing -------------------------------------------------------------------------------
 
     async def add_partitions(
         self,
@@ -212,8 +208,6 @@ class TopicAdmin:
         start = had % max(1, len(brokers))
         placed = await with_pauses(spread(count - had, len(old.replicas[0]), brokers, start=start))
         return {had + partition: replicas for partition, replicas in placed.items()}
-
-    # -- deleting ------------------------------------------------------------------------------
 
     async def delete(self, name: str, charge: Charge = _free_of_charge) -> None:
         """Delete a topic with its records and configs; brokers know that once `propagated` returns.

@@ -45,9 +45,6 @@ CHANGE_RETENTION_MS = 15 * 60 * 1000  # Kafka's
 _UNREGISTERED = -1  # instead of a broker epoch: any later registration of the broker differs from it
 
 
-# -- the controller epoch ----------------------------------------------------------------------
-
-
 class ElectedEpoch(NamedTuple):
     """The controller epoch of an elected controller, and the version of the znode that holds it."""
 
@@ -86,9 +83,6 @@ async def elect_controller(session: ZooKeeperSession, controller: Controller) ->
         own = await session.get(ControllerEpoch.path)
         return None if own is None else ElectedEpoch(ControllerEpoch.decode(own.data).epoch, own.version)
     return ElectedEpoch(epoch, found.version + 1)
-
-
-# -- topics ------------------------------------------------------------------------------------
 
 
 async def create_topic(
@@ -166,9 +160,6 @@ async def _tree(session: ZooKeeperSession, path: str) -> AsyncIterator[str]:
             yield below
     if await session.exists(path):
         yield path
-
-
-# -- partitions --------------------------------------------------------------------------------
 
 
 async def write_changes(
@@ -290,9 +281,6 @@ async def _split(elected: ElectedEpoch, operations: Iterable[Operation]) -> Asyn
         transaction.append(operation)
         room -= size
     yield transaction
-
-
-# -- configs -----------------------------------------------------------------------------------
 
 
 async def write_config(session: ZooKeeperSession, config: Config, found: Znode | None) -> None:

@@ -207,9 +207,6 @@ def _by_schema(
     return _Shaped(reader.shape, batches.decode, number)
 
 
-# -- batches -----------------------------------------------------------------------------------
-
-
 class BatchDecoder:
     """Decodes keys and values of batches; rows that cannot be decoded are subject to a policy."""
 

@@ -115,8 +115,6 @@ class Scan:
         _check_number("batch_rows", self.batch_rows, _MOST_ROWS)
         _check_number("readers", self.readers, _MOST_READERS)
 
-    # -- columns -------------------------------------------------------------------------------
-
     @cached_property
     def _decoder(self) -> BatchDecoder:
         return BatchDecoder(self._decoders, self.on_error)
@@ -139,8 +137,6 @@ class Scan:
             if name not in TYPES:
                 raise BadSetting(f"there is no column {name!r}, only {', '.join(TYPES)}")
         return pa.schema([self.arrow_schema.field(name) for name in columns])
-
-    # -- ranges --------------------------------------------------------------------------------
 
     @property
     def read_committed(self) -> bool:
@@ -180,8 +176,6 @@ class Scan:
                 raise DataLoss(f'{what} (data_loss="skip" would read what is left)')
 
         return lose
-
-    # -- rows ----------------------------------------------------------------------------------
 
     def batches(
         self,

@@ -64,8 +64,6 @@ class ClusterConnections:
     def close(self) -> None:
         self._brokers.close()
 
-    # -- topics and leaders --------------------------------------------------------------------
-
     def topics(self, names: Iterable[str] | None = None) -> dict[str, list[int]]:
         """Return the partitions of those topics that exist; of all topics if no names are given."""
         return self.retry(lambda: _partitions(self._metadata(names)))
@@ -143,8 +141,6 @@ class ClusterConnections:
         """Look for the partition's leader again before the next request to it."""
         self._leaders.pop(partition, None)
 
-    # -- requests ------------------------------------------------------------------------------
-
     def connect(self, address: Address) -> Connection:
         """Return a connection for a caller with several requests in flight, who releases or closes it."""
         return self._brokers.lease(address)
@@ -177,8 +173,6 @@ class ClusterConnections:
             return retry(attempt, Backoff(self._timeout_s), on=Unreachable)
         except Unreachable as error:  # callers repeat what is unreachable: this was repeated for long enough
             raise ReadError(str(error)) from error
-
-    # -- offsets -------------------------------------------------------------------------------
 
     def offsets(
         self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False

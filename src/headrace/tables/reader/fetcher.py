@@ -119,8 +119,6 @@ class Fetcher:
         finally:
             self._close()
 
-    # -- pieces --------------------------------------------------------------------------------
-
     def _pieces(self) -> Iterator[_Piece]:
         last, backoff = self._wanted.last, Backoff(self._options.timeout_s)
         while self._offset < last:
@@ -304,8 +302,6 @@ class Fetcher:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    # -- batches -------------------------------------------------------------------------------
 
     def _batches(self, piece: _Piece) -> Iterator[Batch]:
         for each in piece.aborted:

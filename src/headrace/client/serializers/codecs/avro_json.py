@@ -165,8 +165,6 @@ class AvroJson:
         self._named = _named_types(schema)
         self._unions: dict[int, Union] = {}
 
-    # -- to JSON -------------------------------------------------------------------------------
-
     def show(self, value: Any) -> Any:
         """Return a value that fastavro has read with `return_named_type` as JSON."""
         return self._shown(value, self._schema)
@@ -199,8 +197,6 @@ class AvroJson:
         if json_type != "number" and (same > 1 or (is_not_finite and same) or is_like_a_tag):
             return {branch.name: shown}
         return shown
-
-    # -- from JSON -----------------------------------------------------------------------------
 
     def read(self, value: Any) -> Any:
         """Return JSON as a value that fastavro writes; Misfit if it does not fit."""
@@ -249,8 +245,6 @@ class AvroJson:
         else:
             branch = chosen(value, union.branches, path)
         return (branch.name, self._read(value, branch.type, path))
-
-    # -- schemas -------------------------------------------------------------------------------
 
     def _resolved(self, schema: Any) -> Any:
         """Return a type as an object, and a union as a list."""
