@@ -51,7 +51,7 @@ def test_columns_and_fields_arrive_while_upserting(spark: SparkSession, tmp_path
     ]
 
 
-def test_keys_are_widened_while_upserting(spark: SparkSession, tmp_path: Path) -> None:
+def test_keys_are_widened_and_columns_renamed_while_upserting(spark: SparkSession, tmp_path: Path) -> None:
     rules = Upsert.of(keys="id", sequence_by="lsn", deletes="op = 'd'", except_columns=["op"])
     old = [(1, 0.5, "c", 1), (2, 0.5, "c", 1), (9, None, "d", 10)]
     merge_all(
@@ -60,13 +60,13 @@ def test_keys_are_widened_while_upserting(spark: SparkSession, tmp_path: Path) -
     new = [(2, 0.1, "u", 2), (9, 0.1, "u", 9), (2**40, 0.1, "c", 2)]
 
     merge_all(
-        iceberg(tmp_path, evolve="widen"),
-        [spark.createDataFrame(new, "id long, price double, op string, lsn long")],
+        iceberg(tmp_path, evolve="widen", renameColumns="price:cost"),
+        [spark.createDataFrame(new, "id long, cost double, op string, lsn long")],
         rules,
         first=1,
     )
 
-    assert [(each["id"], each["price"], each["lsn"]) for each in iceberg_rows(tmp_path)] == [
+    assert [(each["id"], each["cost"], each["lsn"]) for each in iceberg_rows(tmp_path)] == [
         (1, 0.5, 1),
         (2, 0.1, 2),
         (2**40, 0.1, 2),
