@@ -42,15 +42,12 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change to a column of a schema, with the type that the column has or gets.
-
-    A path is as in Iceberg: `list.element.a`. Only a renamed column has a new name.
-    """
+    """One change to a column, with the type it has or gets. A path is as in Iceberg: `list.element.a`."""
 
     kind: Literal["rename", "drop", "add", "widen"]
     path: tuple[str, ...]
     type: DataType
-    name: str = ""
+    name: str = ""  # of a renamed column
 
     def __str__(self) -> str:
         kind = self.type.simpleString()

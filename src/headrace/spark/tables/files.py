@@ -44,19 +44,13 @@ def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if not field.nullable and batch.column(field.name).null_count:
             raise ValueError(f"column {field.name!r} has a null, and is not nullable in the table")
     fitting = batch if batch.schema.equals(schema) else batch.select(schema.names).cast(schema)
-    if not any(_has_variant(field.type) for field in schema):
-        return fitting
     columns = [_filled(fitting.column(field.name), field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def is_variant(kind: pa.DataType) -> bool:
     """Return whether it is Spark's struct of a VARIANT, which Delta stores as it is."""
-    return bool(
-        pa.types.is_struct(kind)
-        and [field.name for field in kind] == ["value", "metadata"]
-        and (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
-    )
+    return isinstance(kind, pa.StructType) and any(b"variant" in (field.metadata or {}) for field in kind)
 
 
 def _has_variant(kind: pa.DataType) -> bool:
@@ -71,11 +65,10 @@ def _filled(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if not pa.types.is_struct(kind):
         # In lists and maps, Arrow fills them itself.
         return pa.array(column.to_pylist(), kind)
-    fields = [column.field(n) for n in range(kind.num_fields)]
-    if is_variant(kind):
-        filled = [pc.fill_null(field, b"") for field in fields]
-    else:
-        filled = [_filled(field, kind.field(n).type) for n, field in enumerate(fields)]
+    filled = [
+        pc.fill_null(column.field(n), b"") if is_variant(kind) else _filled(column.field(n), field.type)
+        for n, field in enumerate(kind)
+    ]
     return pa.StructArray.from_arrays(filled, fields=list(kind), mask=column.is_null())
 
 

@@ -54,14 +54,10 @@ def _storable(kind: DataType, column: str, plain: tuple[type[DataType], ...]) ->
         return kind
     if isinstance(kind, StringType) and kind.simpleString() == "string":
         return StringType()
+    why, instead = "tables do not have", "cast it to another type, for instance string, or drop it"
     if isinstance(kind, spark.VariantType):
-        raise UnfitTable(
-            f"column {column!r} is variant, which pyiceberg cannot write: store it as text, to_json({column})"
-        )
-    raise UnfitTable(
-        f"column {column!r} is {kind.simpleString()}, which tables do not have: cast it to another type, "
-        "for instance string, or drop it"
-    )
+        why, instead = "pyiceberg cannot write", f"store it as text, to_json({column})"
+    raise UnfitTable(f"column {column!r} is {kind.simpleString()}, which {why}: {instead}")
 
 
 def check_partitioning(columns: Iterable[str], schema: StructType) -> None:
