@@ -12,6 +12,7 @@ from deltalake.schema import PrimitiveType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType, VariantType, VariantVal
 
 from headrace.spark.tables.sources import DeltaSource
 from spark.feeds import SCHEMA, Feed, drain, killed_after_commit
@@ -341,3 +342,16 @@ def test_an_option_that_makes_no_sense_is_named(
 ) -> None:
     assert sentence in _refused(spark.createDataFrame([(1, "x")], SCHEMA), path, **options)
     assert not path.exists()
+
+
+def test_a_variant_is_stored_as_a_variant(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "variants")
+    texts = ['{"a":[1,"x"]}', "null", None]
+    rows = spark.createDataFrame(list(enumerate(texts)), "id long, text string")
+    rows.selectExpr("id", "try_parse_json(text) AS v").write.format("headrace-delta").mode("append").save(
+        path
+    )
+
+    found = DeltaTable(path).to_pyarrow_table().sort_by("id")["v"].to_pylist()
+    assert [v and VariantVal(v["value"], v["metadata"]).toJson() for v in found] == texts
+    assert StructType.fromJson(json.loads(DeltaTable(path).schema().to_json()))["v"].dataType == VariantType()

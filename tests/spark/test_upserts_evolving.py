@@ -7,12 +7,13 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import VariantVal
 
 from headrace.spark.merge.upsert import Upsert
 from headrace.spark.tables.schema import UnfitTable
 from spark.change_events import cut, disordered, final_rows, history_of_source
-from spark.merged_tables import FORMATS, iceberg_rows, opened
-from spark.upserting import HISTORY, RULES, events, iceberg, merge_all
+from spark.merged_tables import FORMATS, delta_rows, iceberg_rows, opened
+from spark.upserting import HISTORY, RULES, delta, events, iceberg, merge_all
 
 pytestmark = pytest.mark.extended
 
@@ -51,7 +52,7 @@ def test_columns_and_fields_arrive_while_upserting(spark: SparkSession, tmp_path
     ]
 
 
-def test_keys_are_widened_while_upserting(spark: SparkSession, tmp_path: Path) -> None:
+def test_keys_are_widened_and_columns_renamed_while_upserting(spark: SparkSession, tmp_path: Path) -> None:
     rules = Upsert.of(keys="id", sequence_by="lsn", deletes="op = 'd'", except_columns=["op"])
     old = [(1, 0.5, "c", 1), (2, 0.5, "c", 1), (9, None, "d", 10)]
     merge_all(
@@ -60,13 +61,13 @@ def test_keys_are_widened_while_upserting(spark: SparkSession, tmp_path: Path) -
     new = [(2, 0.1, "u", 2), (9, 0.1, "u", 9), (2**40, 0.1, "c", 2)]
 
     merge_all(
-        iceberg(tmp_path, evolve="widen"),
-        [spark.createDataFrame(new, "id long, price double, op string, lsn long")],
+        iceberg(tmp_path, evolve="widen", renameColumns="price:cost"),
+        [spark.createDataFrame(new, "id long, cost double, op string, lsn long")],
         rules,
         first=1,
     )
 
-    assert [(each["id"], each["price"], each["lsn"]) for each in iceberg_rows(tmp_path)] == [
+    assert [(each["id"], each["cost"], each["lsn"]) for each in iceberg_rows(tmp_path)] == [
         (1, 0.5, 1),
         (2, 0.1, 2),
         (2**40, 0.1, 2),
@@ -88,6 +89,22 @@ def test_columns_that_rows_are_compared_by_are_not_added(
         merge_all(target, [frame], HISTORY, first=1)
 
     assert FORMATS[kind].rows(tmp_path) == [{"id": 1, "part": 1, "lsn": 1}]
+
+
+def test_variants_are_kept_while_upserting(spark: SparkSession, tmp_path: Path) -> None:
+    def parsed(*rows: tuple[int, str | None, int]) -> DataFrame:
+        frame = spark.createDataFrame(list(rows), "id long, text string, lsn long")
+        return frame.selectExpr("id", "parse_json(text) AS v", "'u' AS op", "lsn")
+
+    first = parsed((1, '{"a":1}', 1), (2, '{"a":2}', 1), (3, None, 1))
+    # The files of the first batch are rewritten, with the rows that the second one leaves as they are.
+    merge_all(delta(tmp_path), [first, parsed((2, '["x"]', 2), (4, None, 2))])
+
+    texts = [
+        row["v"] and VariantVal(row["v"]["value"], row["v"]["metadata"]).toJson()
+        for row in delta_rows(tmp_path)
+    ]
+    assert texts == ['{"a":1}', '["x"]', None, None]
 
 
 def timed(frame: DataFrame) -> DataFrame:

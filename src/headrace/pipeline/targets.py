@@ -197,12 +197,15 @@ class Iceberg(_Upsertable):
 
     `partition_by` is the partitioning of a new table: ["day(at)", "bucket(16, id)", "country"].
     `evolve=["add", "widen"]` adds columns that the table lacks, and widens int to bigint and float to double.
+    `renames` has new names of the table's columns by their old ones, and `drops` columns to drop from it.
     """
 
     table: str
     catalog: Mapping[str, str] = field(repr=False)  # may contain passwords
     partition_by: Sequence[str] = ()
     evolve: Sequence[str] = ()
+    renames: Mapping[str, str] = field(default_factory=dict)
+    drops: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     compact_every: int | None = None  # batches; None: 50
     maintenance: Maintenance | None = None  # beside the queries of the pipeline
@@ -219,7 +222,12 @@ class Iceberg(_Upsertable):
 
     def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
         options = {f"catalog.{name}": value for name, value in self.catalog.items()}
-        return "headrace-iceberg", _table_options(self, {**options, "table": self.table})
+        options = _table_options(self, {**options, "table": self.table})
+        if self.renames:
+            options["renameColumns"] = ",".join(f"{old}:{new}" for old, new in self.renames.items())
+        if self.drops:
+            options["dropColumns"] = _listed(self.drops)
+        return "headrace-iceberg", options
 
     def maintained(self) -> "Maintained":
         return iceberg(self.format("")[1])
@@ -267,8 +275,12 @@ def _table_options(target: Delta | Iceberg, own: Mapping[str, str]) -> dict[str,
     if target.partition_by:
         options["partitionBy"] = ",".join(target.partition_by)
     if target.evolve:
-        options["evolve"] = target.evolve if isinstance(target.evolve, str) else ",".join(target.evolve)
+        options["evolve"] = _listed(target.evolve)
     return options
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names if isinstance(names, str) else ",".join(names)
 
 
 def _in_files(frame: "DataFrame", files: int | None) -> "DataFrame":

@@ -1,12 +1,12 @@
 """The changes to a table's schema that a DataFrame needs, as far as the rules of its sink allow them.
 
 Columns are matched by name. A column of the table that the DataFrame lacks is null in the new rows. Only with
-a rule are new columns added and types widened, also in structs, lists and the values of maps: a misspelt name
-would change the table for all users.
+a rule are new columns added and types widened, also in structs, lists and the values of maps, and columns
+renamed or dropped: a misspelt name would change the table for all users.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pyspark.sql import types as spark
@@ -25,27 +25,34 @@ _RANKS: Final[tuple[tuple[type[DataType], ...], ...]] = (
 class Rules:
     """The changes that a sink may make.
 
+    renames: new names of columns by their old ones.
+    drops: columns that are dropped from the table.
     required: columns that an existing table has to have: they are widened, but not added or extended.
     """
 
     add: bool = False
     widen: bool = False
+    renames: Mapping[str, str] = field(default_factory=dict)
+    drops: tuple[str, ...] = ()
     required: Collection[str] = ()
 
     def __bool__(self) -> bool:
-        return self.add or self.widen
+        return bool(self.add or self.widen or self.renames or self.drops)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change to a schema: a new column, or a wider type. A path is as in Iceberg: `list.element.a`."""
+    """One change to a column, with the type it has or gets. A path is as in Iceberg: `list.element.a`."""
 
-    kind: Literal["add", "widen"]
+    kind: Literal["rename", "drop", "add", "widen"]
     path: tuple[str, ...]
     type: DataType
+    name: str = ""  # of a renamed column
 
     def __str__(self) -> str:
-        return f"{self.kind} {'.'.join(self.path)}{' to' * (self.kind == 'widen')} {self.type.simpleString()}"
+        kind = self.type.simpleString()
+        what = {"rename": f" to {self.name}", "drop": "", "add": f" {kind}", "widen": f" to {kind}"}
+        return f"{self.kind} {'.'.join(self.path)}{what[self.kind]}"
 
 
 def changes(given: StructType, table: StructType, rules: Rules, *, add_column: str) -> list[Change]:
@@ -53,6 +60,8 @@ def changes(given: StructType, table: StructType, rules: Rules, *, add_column: s
 
     `add_column` says how to add a column without a rule.
     """
+    named = list(_named_changes(given, table, rules))
+    table = applied(table, named)
     by_lower = {name.lower(): name for name in table.fieldNames()}
     for name in given.fieldNames():
         known_as = by_lower.get(name.lower())
@@ -68,7 +77,30 @@ def changes(given: StructType, table: StructType, rules: Rules, *, add_column: s
                 f'column {name!r} is not in the table: drop it, set evolve to "add", or add it to the '
                 f"table first, {add_column}"
             )
-    return list(_struct_changes(given, table, rules, ()))
+    return [*named, *_struct_changes(given, table, rules, ())]
+
+
+def _named_changes(given: StructType, table: StructType, rules: Rules) -> Iterator[Change]:
+    """Yield the renames and drops of the rules that the table does not have yet."""
+    for old, new in rules.renames.items():
+        if old not in table.fieldNames():
+            continue
+        if new in table.fieldNames():
+            raise UnfitTable(
+                f"column {old!r} cannot be renamed to {new!r}: the table has both. Drop one, or the rule"
+            )
+        if old in given.fieldNames():
+            raise UnfitTable(
+                f"column {old!r} is to be renamed to {new!r} in the table, and the DataFrame has {old!r}: "
+                "rename it in the DataFrame, too"
+            )
+        if new in given.fieldNames():
+            yield Change("rename", (old,), table[old].dataType, new)
+    for name in rules.drops:
+        if name in given.fieldNames():
+            raise UnfitTable(f"column {name!r} is to be dropped from the table, and the DataFrame has it")
+        if name in table.fieldNames():
+            yield Change("drop", (name,), table[name].dataType)
 
 
 def _struct_changes(
@@ -84,7 +116,7 @@ def _struct_changes(
                 raise _unfit(given, table, path)
             yield from _type_changes(column.dataType, table[column.name].dataType, rules, inner)
         elif rules.add:
-            yield Change("add", inner, storable(StructType([column]))[column.name].dataType)
+            yield Change("add", inner, storable(StructType([column]), variants=True)[column.name].dataType)
         else:
             raise _unfit(given, table, path)
     for stored in table.fields:
@@ -153,12 +185,14 @@ def _applied(table: DataType, change: Change, path: tuple[str, ...]) -> DataType
     assert isinstance(table, StructType), (table, path)
     if name not in table.fieldNames():
         return StructType([*table.fields, StructField(name, change.type)])
+    new_name = change.name or name
     return StructType(
         [
-            StructField(name, _applied(column.dataType, change, rest), column.nullable, column.metadata)
+            StructField(new_name, _applied(column.dataType, change, rest), column.nullable, column.metadata)
             if column.name == name
             else column
             for column in table.fields
+            if column.name != name or change.kind != "drop"
         ]
     )
 

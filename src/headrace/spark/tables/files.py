@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -42,7 +43,33 @@ def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     for field in schema:
         if not field.nullable and batch.column(field.name).null_count:
             raise ValueError(f"column {field.name!r} has a null, and is not nullable in the table")
-    return batch if batch.schema.equals(schema) else batch.select(schema.names).cast(schema)
+    fitting = batch if batch.schema.equals(schema) else batch.select(schema.names).cast(schema)
+    columns = [_filled(fitting.column(field.name), field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """Return whether it is Spark's struct of a VARIANT, which Delta stores as it is."""
+    return isinstance(kind, pa.StructType) and any(b"variant" in (field.metadata or {}) for field in kind)
+
+
+def _has_variant(kind: pa.DataType) -> bool:
+    inner = [kind.field(n).type for n in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    return is_variant(kind) or any(map(_has_variant, inner))
+
+
+def _filled(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return the column with empty fields of null variants: Spark has nulls there, which Parquet refuses."""
+    if not _has_variant(kind):
+        return column
+    if not pa.types.is_struct(kind):
+        # In lists and maps, Arrow fills them itself.
+        return pa.array(column.to_pylist(), kind)
+    filled = [
+        pc.fill_null(column.field(n), b"") if is_variant(kind) else _filled(column.field(n), field.type)
+        for n, field in enumerate(kind)
+    ]
+    return pa.StructArray.from_arrays(filled, fields=list(kind), mask=column.is_null())
 
 
 def read_rows(

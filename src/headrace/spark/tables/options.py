@@ -27,7 +27,12 @@ _DEFAULT_CATALOG: Final = "default"  # of pyiceberg
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
 _APPLICATION: Final = ("txnAppId", "txnVersion")
 _DELTA: Final = ("partitionBy", "evolve", "compactEvery", "targetFileBytes", *_APPLICATION)
-_ICEBERG: Final = ("table", *_DELTA)
+_ICEBERG: Final = ("table", "renameColumns", "dropColumns", *_DELTA)
+_NOT_IN_DELTA: Final = dict.fromkeys(
+    ("renamecolumns", "dropcolumns"),
+    "a Delta table renames and drops columns only with column mapping, which deltalake cannot write; "
+    'set evolve to "add" to add a column with its new name: the old one stays, and is null in new rows',
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +75,7 @@ class DeltaOptions(TableOptions):
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "DeltaOptions":
         """Return the options that Spark passes; InvalidOption names an invalid one."""
-        options = Options(given, _DELTA, prefix=_STORAGE, silent=_SPARKS_OWN)
+        options = Options(given, _DELTA, prefix=_STORAGE, silent=_SPARKS_OWN, refused=_NOT_IN_DELTA)
         path = options.get("path")
         if not path:
             raise InvalidOption("path", "missing; expected a directory, or a URL such as s3://bucket/table")
@@ -158,7 +163,20 @@ def _rules(options: Options) -> Rules:
     words: tuple[str, ...] = options.parsed("evolve", lambda text: _names(text.lower()), ())
     if unknown := [word for word in words if word not in RULES]:
         raise options.wrong("evolve", f"{unknown[0]!r} is not one of {', '.join(RULES)}")
-    return Rules(add="add" in words, widen="widen" in words)
+    return Rules(
+        add="add" in words,
+        widen="widen" in words,
+        renames=options.parsed("renameColumns", _renames, {}),
+        drops=options.parsed("dropColumns", _names, ()),
+    )
+
+
+def _renames(text: str) -> dict[str, str]:
+    pairs = [pair.partition(":") for pair in _names(text)]
+    renames = {old.strip(): new.strip() for old, _, new in pairs}
+    if not all(renames) or not all(renames.values()) or len(set(renames.values())) < len(pairs):
+        raise ValueError(f"{text!r} is not a list of old and new names; expected old:new,another:name")
+    return renames
 
 
 def _absolute(path: str) -> str:

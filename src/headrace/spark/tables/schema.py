@@ -23,10 +23,10 @@ class UnfitTable(SparkError):
     """The columns of the DataFrame do not fit the table."""
 
 
-def storable(schema: StructType) -> StructType:
+def storable(schema: StructType, *, variants: bool = False) -> StructType:
     """Return the schema of a new table: all columns are nullable, without metadata.
 
-    UnfitTable is raised for a column whose type tables do not have.
+    UnfitTable is raised for a column whose type tables do not have. Only Delta tables have VARIANT columns.
     """
     seen: dict[str, str] = {}
     for name in schema.fieldNames():
@@ -35,28 +35,29 @@ def storable(schema: StructType) -> StructType:
                 f"columns {seen[name.lower()]!r} and {name!r} are the same column in a table: rename one"
             )
         seen[name.lower()] = name
+    plain = (*_PLAIN, spark.VariantType) if variants else _PLAIN
     return StructType(
-        [StructField(field.name, _storable(field.dataType, field.name)) for field in schema.fields]
+        [StructField(field.name, _storable(field.dataType, field.name, plain)) for field in schema.fields]
     )
 
 
-def _storable(kind: DataType, column: str) -> DataType:
+def _storable(kind: DataType, column: str, plain: tuple[type[DataType], ...]) -> DataType:
     if isinstance(kind, StructType):
         return StructType(
-            [StructField(e.name, _storable(e.dataType, f"{column}.{e.name}")) for e in kind.fields]
+            [StructField(e.name, _storable(e.dataType, f"{column}.{e.name}", plain)) for e in kind.fields]
         )
     if isinstance(kind, ArrayType):
-        return ArrayType(_storable(kind.elementType, column))
+        return ArrayType(_storable(kind.elementType, column, plain))
     if isinstance(kind, MapType):
-        return MapType(_storable(kind.keyType, column), _storable(kind.valueType, column))
-    if isinstance(kind, _PLAIN):
+        return MapType(_storable(kind.keyType, column, plain), _storable(kind.valueType, column, plain))
+    if isinstance(kind, plain):
         return kind
     if isinstance(kind, StringType) and kind.simpleString() == "string":
         return StringType()
-    instead = f"store it as text, to_json({column})"
-    if not isinstance(kind, spark.VariantType):
-        instead = "cast it to another type, for instance string, or drop it"
-    raise UnfitTable(f"column {column!r} is {kind.simpleString()}, which tables do not have: {instead}")
+    why, instead = "tables do not have", "cast it to another type, for instance string, or drop it"
+    if isinstance(kind, spark.VariantType):
+        why, instead = "pyiceberg cannot write", f"store it as text, to_json({column})"
+    raise UnfitTable(f"column {column!r} is {kind.simpleString()}, which {why}: {instead}")
 
 
 def check_partitioning(columns: Iterable[str], schema: StructType) -> None:

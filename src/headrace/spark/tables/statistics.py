@@ -13,6 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.spark.tables.files import is_variant
+
 COLUMNS: Final = 32  # Delta's default
 STRING_LENGTH: Final = 32
 _LAST_CHARACTER: Final = "\U0010ffff"
@@ -31,12 +33,14 @@ def statistics(metadata: pq.FileMetaData, schema: pa.Schema) -> str:
 
 
 def leaves(fields: Iterable[pa.Field]) -> Iterator[tuple[str, ...]]:
-    """Yield the path of each Parquet column; () for lists and maps, which have no statistics.
+    """Yield the path of each Parquet column; () for lists, maps and variants, which have no statistics.
 
     a: long, b: struct<c: int, d: list<int>> gives (a) (b, c) ().
     """
     for field in fields:
-        if pa.types.is_struct(field.type):
+        if is_variant(field.type):
+            yield from _hidden(field.type)
+        elif pa.types.is_struct(field.type):
             for inner in leaves(field.type):
                 yield (field.name, *inner) if inner else ()
         elif pa.types.is_map(field.type):

@@ -8,7 +8,7 @@ from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructF
 
 from headrace.spark.errors import InvalidOption
 from headrace.spark.tables.evolution import Rules, applied, changes
-from headrace.spark.tables.options import IcebergOptions
+from headrace.spark.tables.options import DeltaOptions, IcebergOptions
 from headrace.spark.tables.schema import UnfitTable
 
 INT, LONG, FLOAT, DOUBLE = spark.IntegerType(), spark.LongType(), spark.FloatType(), spark.DoubleType()
@@ -64,6 +64,20 @@ def test_columns_in_structs_lists_and_maps_change_too() -> None:
     ]
 
 
+def test_columns_are_renamed_and_dropped_only_by_a_rule() -> None:
+    table, rules = struct(id=INT, price=FLOAT, note=STRING), Rules(renames={"price": "cost"}, drops=("note",))
+    given = struct(id=INT, cost=FLOAT)
+    assert found(given, table, rules) == ["rename price to cost", "drop note"]
+    assert applied(table, changes(given, table, rules, add_column="")) == given
+    assert found(given, struct(id=INT, cost=FLOAT), rules) == [], "they have been applied"
+    assert found(struct(id=INT), table, Rules(add=True)) == []
+    wider = Rules(widen=True, renames={"price": "cost"})
+    assert found(struct(id=INT, cost=DOUBLE), table, wider) == [
+        "rename price to cost",
+        "widen cost to double",
+    ]
+
+
 @pytest.mark.parametrize(
     ("given", "rules", "sentence"),
     [
@@ -73,6 +87,9 @@ def test_columns_in_structs_lists_and_maps_change_too() -> None:
         (struct(id=STRING), ALL, "'id' is int in the table, and string in the DataFrame: cast it"),
         (struct(ID=INT), ALL, "'ID' is called 'id' in the table"),
         (struct(at=struct(x=INT, y=INT)), Rules(widen=True), "'at' is struct<x:int> in the table"),
+        (struct(price=INT), Rules(renames={"price": "cost"}), "rename it in the DataFrame, too"),
+        (struct(id=INT), Rules(renames={"price": "id"}), "the table has both"),
+        (struct(id=INT), Rules(drops=("id",)), "'id' is to be dropped from the table, and the DataFrame has"),
         (struct(map=MapType(LONG, INT)), ALL, "'map.key' is int in the table"),
         (
             struct(key=INT, more=INT),
@@ -93,10 +110,11 @@ def test_what_the_rules_do_not_allow_is_refused(given: StructType, rules: Rules,
     assert sentence in str(refusal.value)
 
 
-def test_a_required_column_is_widened_but_its_fields_keep_their_order() -> None:
-    rules = Rules(widen=True, required=("id", "at"))
-    table = struct(id=INT, at=struct(x=INT, y=INT))
+def test_a_required_column_is_widened_and_renamed_but_its_fields_keep_their_order() -> None:
+    rules = Rules(widen=True, renames={"key": "id"}, required=("id", "at"))
+    table = struct(key=INT, at=struct(x=INT, y=INT))
     assert found(struct(id=LONG, at=struct(x=LONG, y=INT)), table, rules) == [
+        "rename key to id",
         "widen id to bigint",
         "widen at.x to bigint",
     ]
@@ -143,16 +161,27 @@ def test_after_its_changes_a_table_fits_both_schemas(one: StructType, other: Str
 
 
 def test_the_rules_are_options() -> None:
-    given = {"table": "a.b", "evolve": "add, Widen"}
+    given = {"table": "a.b", "evolve": "add, Widen", "renameColumns": "a:b, c:d", "dropColumns": "e"}
     options = IcebergOptions.of(given)
-    assert options.evolve == Rules(add=True, widen=True)
+    assert options.evolve == Rules(add=True, widen=True, renames={"a": "b", "c": "d"}, drops=("e",))
     assert not IcebergOptions.of({"table": "a.b"}).evolve
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"), [({"evolve": "grow"}, "option 'evolve': 'grow' is not one of add, widen")]
+    ("options", "sentence"),
+    [
+        ({"evolve": "grow"}, "option 'evolve': 'grow' is not one of add, widen"),
+        ({"renameColumns": "a"}, "expected old:new,another:name"),
+        ({"renameColumns": "a:c,b:c"}, "expected old:new,another:name"),
+    ],
 )
 def test_rules_that_make_no_sense_are_refused(options: dict[str, str], sentence: str) -> None:
     with pytest.raises(InvalidOption) as refusal:
         IcebergOptions.of({"table": "a.b"} | options)
     assert sentence in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["renameColumns", "dropColumns"])
+def test_a_delta_table_does_not_rename_or_drop_columns(name: str) -> None:
+    with pytest.raises(InvalidOption, match="only with column mapping, which deltalake cannot write"):
+        DeltaOptions.of({"path": "/tmp/x", name: "a:b"})

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.table import Table
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, VariantVal
 
 from headrace.spark.batch import Batch
 from headrace.spark.tables.delta import table as delta_table
 from headrace.spark.tables.delta.compaction import compact
 from headrace.spark.tables.delta.sink import DeltaSink
 from headrace.spark.tables.evolution import Rules
-from headrace.spark.tables.files import arrow_schema
+from headrace.spark.tables.files import arrow_schema, as_schema
 from headrace.spark.tables.iceberg import compaction as iceberg_compaction
 from headrace.spark.tables.iceberg import table as iceberg_table
 from headrace.spark.tables.iceberg.sink import IcebergSink
@@ -82,10 +82,9 @@ def test_an_iceberg_table_gets_new_columns_and_wider_types(iceberg: IcebergOptio
 def test_files_of_all_schemas_are_merged(iceberg: IcebergOptions) -> None:
     write(iceberg, FIRST, 0, ONE)
     write(iceberg, SECOND, 1, TWO)
-    with opened(iceberg).update_schema() as update:
-        update.rename_column("item", "thing")
+    renamed = replace(iceberg, evolve=Rules(renames={"item": "thing"}))
     thing = StructType().add("id", "long").add("thing", "string")
-    write(iceberg, thing, 2, {"id": 2**41, "thing": "cup"})
+    write(renamed, thing, 2, {"id": 2**41, "thing": "cup"})
     before = rows_of(iceberg)
 
     assert iceberg_compaction.merge(opened(iceberg), 1 << 20)[0] == 3
@@ -93,6 +92,26 @@ def test_files_of_all_schemas_are_merged(iceberg: IcebergOptions) -> None:
     assert rows_of(iceberg) == before
     assert [row["thing"] for row in before] == [None, "tea", "cup"]
     assert len(list(opened(iceberg).scan().plan_files())) == 1
+
+
+def test_columns_of_an_iceberg_table_are_renamed_and_dropped_by_rule(iceberg: IcebergOptions) -> None:
+    write(iceberg, SECOND, 0, TWO)
+    given = StructType().add("id", "long").add("cost", "double").add("inner", WIDER)
+    rules = replace(iceberg, evolve=Rules(add=True, renames={"price": "cost"}, drops=("item",)))
+
+    write(rules, given, 1, {"id": 1, "cost": 2.5, "inner": None})
+
+    assert rows_of(iceberg) == [
+        {"id": 1, "cost": 2.5, "inner": None},
+        {"id": 2**40, "cost": 0.1, "inner": {"a": 2**40, "b": "x"}},
+    ]
+
+
+def test_a_column_that_the_table_is_partitioned_by_is_not_dropped(iceberg: IcebergOptions) -> None:
+    by_item = replace(iceberg, partition_by=("truncate(2,item)",))
+    write(by_item, SECOND, 0, TWO)
+    with pytest.raises(UnfitTable, match="'item' cannot be dropped: the table is partitioned by it"):
+        write(replace(iceberg, evolve=Rules(drops=("item",))), StructType().add("id", "long"), 1, {"id": 1})
 
 
 def test_a_column_that_was_dropped_and_added_again_meanwhile_loses_no_value(iceberg: IcebergOptions) -> None:
@@ -145,13 +164,33 @@ def test_a_delta_table_takes_narrower_numbers_and_refuses_wider_ones(delta: Delt
     assert rows_of(narrow) == [ONE]
 
 
-def test_a_variant_is_refused(iceberg: IcebergOptions, delta: DeltaOptions) -> None:
+VALUE = b"\x02\x01\x00\x00\t\x03\x02\x00\x02\x04\x0c\x01\x05x"
+VARIANT = {"value": VALUE, "metadata": b"\x01\x01\x00\x01a"}  # {"a": [1, "x"]}
+
+
+def test_a_delta_table_has_variants_also_in_new_columns_and_after_a_compaction(delta: DeltaOptions) -> None:
+    write(delta, StructType().add("id", "integer"), 0, {"id": 0})
+    schema = StructType().add("id", "integer").add("v", "variant")
+    for n in (1, 2):
+        write(delta, schema, n, {"id": n, "v": VARIANT if n == 1 else None})
+    before = rows_of(delta)
+    table = DeltaTable(delta.path)
+    assert "variantType" in (table.protocol().reader_features or [])
+    log = "".join(entry.read_text() for entry in Path(delta.path).glob("_delta_log/*.json"))
+    assert '"value\\":' not in log, "readers take a variant for one column, without statistics"
+    compact(delta)
+
+    assert rows_of(delta) == before
+    assert len(DeltaTable(delta.path).file_uris()) == 1
+    found = before[1]["v"]
+    assert VariantVal(found["value"], found["metadata"]).toPython() == {"a": [1, "x"]}
+    assert (before[0]["v"], before[2]["v"]) == (None, None)
+
+
+def test_a_variant_is_refused_by_an_iceberg_table(iceberg: IcebergOptions) -> None:
     schema = StructType().add("id", "integer").add("in", StructType().add("v", "variant"))
-    refused = r"'in.v' is variant, .*: store it as text, to_json\(in.v\)"
-    with pytest.raises(UnfitTable, match=refused):
+    with pytest.raises(UnfitTable, match=r"'in.v' is variant, .*: store it as text, to_json\(in.v\)"):
         iceberg_table.check_new(iceberg, schema)
-    with pytest.raises(UnfitTable, match=refused):
-        write(delta, schema, 0)
 
 
 @pytest.mark.parametrize("name", ["iceberg", "delta"])
@@ -187,3 +226,24 @@ def test_without_rules_a_table_does_not_change(name: str, request: pytest.Fixtur
     with pytest.raises(UnfitTable, match="set evolve"):
         write(options, SECOND, 1, TWO)
     assert rows_of(options) == [ONE]
+
+
+def test_null_variants_have_no_nulls_inside_wherever_they_are() -> None:
+    variant = arrow_schema(StructType().add("v", "variant")).field("v").type
+    hollow = pa.StructArray.from_arrays(  # as Spark sends nulls
+        [pa.array([None, VALUE], pa.binary()), pa.array([None, VARIANT["metadata"]], pa.binary())],
+        fields=list(variant),
+        mask=pa.array([True, False]),
+    )
+    inside = pa.StructArray.from_arrays([hollow], fields=[pa.field("v", variant)])
+    batch = pa.record_batch({"v": hollow, "s": inside})
+
+    found = as_schema(batch, batch.schema)
+
+    assert found.to_pylist() == [{"v": None, "s": {"v": None}}, {"v": VARIANT, "s": {"v": VARIANT}}]
+    assert found.column("v").field(0).null_count == 0
+    assert found.column("s").field(0).field(0).null_count == 0
+    listed = pa.record_batch({"l": pa.ListArray.from_arrays([0, 1, 2], hollow)})
+    kept = as_schema(listed, listed.schema)
+    assert kept.to_pylist() == [{"l": [None]}, {"l": [VARIANT]}]
+    assert kept.column("l").values.field(0).null_count == 0

@@ -49,7 +49,7 @@ LOOK_BACK: Final = 50  # commits, all of which have to be ours
 FEATURES: Final = frozenset(
     (
         *("appendOnly", "changeDataFeed", "checkConstraints", "domainMetadata", "generatedColumns"),
-        *("invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
+        *("invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "variantType"),
     )
 )
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./=-]+")  # paths that are not encoded in the log
@@ -163,7 +163,7 @@ def _files(
 
 def _merge_schema(table: "DeltaTable") -> pa.Schema:
     """Return the columns of a file, all nullable: older files may lack some of them."""
-    columns = arrow_schema(storable(stored_schema(table)))
+    columns = arrow_schema(storable(stored_schema(table), variants=True))
     partitioned_by = table.metadata().partition_columns
     return pa.schema([column for column in columns if column.name not in partitioned_by])
 

@@ -50,7 +50,7 @@ def exists(options: DeltaOptions) -> bool:
 
 def check_new(options: DeltaOptions, schema: StructType) -> None:
     """Raise UnfitTable or InvalidOption if the table cannot be created with this schema."""
-    check_partitioning(options.partition_by, storable(schema))
+    check_partitioning(options.partition_by, storable(schema, variants=True))
     for name in schema.fieldNames():
         if _UNSAFE.intersection(name):
             raise UnfitTable(f"column {name!r} has a character that Delta does not allow in names: rename it")
@@ -58,7 +58,7 @@ def check_new(options: DeltaOptions, schema: StructType) -> None:
 
 def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":
     """Return the table, created or changed if necessary; UnfitTable if it cannot have rows of this schema."""
-    stored = storable(schema)
+    stored = storable(schema, variants=True)
     try:
         if not exists(options):
             check_new(options, schema)
@@ -128,7 +128,7 @@ def _change(table: "DeltaTable", found: Sequence[Change]) -> None:
 
 def check_table(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> list[Change]:
     """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
-    storable(schema)
+    storable(schema, variants=True)
     partitioned_by = tuple(table.metadata().partition_columns)
     if options.partition_by and options.partition_by != partitioned_by:
         raise InvalidOption(

@@ -122,7 +122,12 @@ def iceberg_type(kind: spark.DataType, ids: Iterator[int]) -> iceberg.IcebergTyp
 
 def needed_changes(table: "Table", schema: spark.StructType, rules: Rules) -> "list[Change]":
     """Return the changes that the table needs; UnfitTable if rows of this schema do not fit."""
-    return changes(widened(schema), spark_schema(table.schema()), rules, add_column=_ADD_COLUMN)
+    found = changes(widened(schema), spark_schema(table.schema()), rules, add_column=_ADD_COLUMN)
+    sources = {field.source_id for field in table.spec().fields}
+    for change in found:
+        if change.kind == "drop" and table.schema().find_field(change.path[0]).field_id in sources:
+            raise UnfitTable(f"column {change.path[0]!r} cannot be dropped: the table is partitioned by it")
+    return found
 
 
 def evolve(table: "Table", schema: spark.StructType, rules: Rules) -> None:
@@ -132,11 +137,18 @@ def evolve(table: "Table", schema: spark.StructType, rules: Rules) -> None:
         found = needed_changes(table, schema, rules)
         if not found:
             return
+        # pyiceberg finds columns by their names before the update: other changes need another update.
+        found = [change for change in found if change.kind in ("rename", "drop")] or found
         try:
             with without_retries(table).update_schema() as update:
                 for change in found:
-                    act = update.add_column if change.kind == "add" else update.update_column
-                    act(change.path, iceberg_type(change.type, itertools.count(1)))
+                    if change.kind == "rename":
+                        update.rename_column(change.path, change.name)
+                    elif change.kind == "drop":
+                        update.delete_column(change.path)
+                    else:
+                        act = update.add_column if change.kind == "add" else update.update_column
+                        act(change.path, iceberg_type(change.type, itertools.count(1)))
         except failed:
             if attempt == ATTEMPTS:
                 raise
