@@ -150,8 +150,8 @@ def test_state_may_be_given_as_a_url_of_a_file(headrace: Command, pipeline: Path
 def test_a_pipeline_is_not_made_on_other_storage(headrace: Command) -> None:
     said = headrace("pipeline", "init", "shop", "--directory", "s3a://bucket/shop").complaint
 
-    assert "'--directory': a pipeline cannot be stored at s3a://bucket/shop" in said
-    assert not Path("ftp:").exists()
+    assert said.startswith("a pipeline cannot be stored at s3a://bucket/shop: ")
+    assert not Path("s3a:").exists()
 
 
 def test_a_name_that_is_none_is_refused(headrace: Command, tmp_path: Path) -> None:

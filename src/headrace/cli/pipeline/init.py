@@ -11,7 +11,7 @@ from headrace.cli.support.session import Session, options
 from headrace.pipeline.declaration import check_name
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.state import DIRECTORY
-from headrace.pipeline.storage.files import spark_url
+from headrace.pipeline.storage.files import local_directory, spark_url
 
 
 @click.command()
@@ -21,19 +21,23 @@ from headrace.pipeline.storage.files import spark_url
 )
 @click.option(
     "--directory",
+    "location",
     metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(),
+    type=click.Path(file_okay=False),
+    default=".",
     show_default=False,
     help="Where to create it. Default: the current directory.",
 )
 @options
-def init(session: Session, name: str, directory: Path, *, triggered: bool) -> None:
+def init(session: Session, name: str, location: str, *, triggered: bool) -> None:
     """Create a pipeline to start from:  headrace pipeline init orders
 
     It runs as it is; its first lines show how to write records for it. Existing files are not overwritten.
     """
     check_name("a pipeline", name)
+    directory = local_directory(location, "a pipeline")
+    if not location.lower().startswith("file:"):
+        directory = Path(location)  # which may be relative, as the user has typed it
     if triggered:
         made, table = directory / name, re.sub(r"\W", "_", name).lower()
         storage = spark_url((made / DIRECTORY / name / "storage").absolute())
